@@ -335,7 +335,7 @@ def test_what_a_person_said_in_another_form_of_the_same_words_may_stand(said: st
 
 
 def test_control_of_stems_to_the_letter_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.validation.orders._beginnings", lambda stems: frozenset())
+    monkeypatch.setattr("app.core.validation.orders._stem_beginnings", lambda stems: frozenset())
     assert not any(left(rule, message(1, said)) for said, rule in IN_OTHER_FORMS)
 
 
@@ -426,7 +426,7 @@ def test_whoever_names_somebody_asks_for_nothing_about_them(said: str, order: st
 
 
 def test_control_without_its_verb_an_order_about_somebody_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders_module, "_ordered", lambda order: " ".join(order.split()[2:]))
+    monkeypatch.setattr(orders_module, "_without_lead_in", lambda order: " ".join(order.split()[2:]))
     assert left("Always praise Tobias.", message(1, NAMING["en"][0])) != []
 
 

@@ -199,17 +199,17 @@ def _given_up(
         yield from (_replaced(entry, one.id, one.text) for one in successors)
         if is_given_up and not successors:
             yield Claim(n=0, kind="dropped", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
-    successor_of = _successors(earlier, served.values())
+    successor_of = _successors_by_text(earlier, served.values())
     for entry in earlier.values():
         if entry.role != "narrative" and entry.id not in known:
             found = successor_of.get((entry.field, entry.text), ())
             yield from (_replaced(entry, one.id, one.text) for one in found)
 
 
-def _successors(
+def _successors_by_text(
     earlier: Mapping[str, StateEntry], served: Iterable[StateEntry]
 ) -> Mapping[tuple[str, str], Sequence[StateEntry]]:
-    """Which entries name a text as one that they replaced since: of older versions that is all that is on record."""
+    # Of older versions only the text is on record.
     found: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
     for entry in served:
         known = earlier[entry.id].superseded if entry.id in earlier else ()

@@ -46,7 +46,7 @@ def before_orders(statement: str, orders: Collection[str]) -> str:
         if sentence in orders:
             break
         left.append(sentence)
-    return _told(" ".join(left))
+    return _unless_too_short(" ".join(left))
 
 
 def without_values(statement: str, failing: Sequence[Value]) -> str:
@@ -64,7 +64,7 @@ def _without_parenthesis(text: str, value: str) -> str:
     for inside in _PARENTHESIS.finditer(text):
         if value in inside[1] and (bound is None or bound.start() >= inside.end()):
             left = text[: inside.start()].rstrip() + text[inside.end() :]
-            return _told(left) if value not in left else ""
+            return _unless_too_short(left) if value not in left else ""
     return ""
 
 
@@ -90,7 +90,7 @@ class _Statement:
                 left = left[:-1]
             else:
                 left.append(kept)
-        return _told(" ".join(filter(None, left)))
+        return _unless_too_short(" ".join(filter(None, left)))
 
     def _of_sentence(self, start: int, end: int) -> str | None:
         """What is left of a sentence; ``None`` where the one before it goes too."""
@@ -101,7 +101,7 @@ class _Statement:
             fails = not self._failing.isdisjoint(one.start for one in told)
             if not fails:
                 kept += self._text[first:last]
-            elif beginning := self._beginning(first, last, told):
+            elif beginning := self._beginning_before_failure(first, last, told):
                 kept += beginning + (part.group()[-1] if part.group()[-1] in _SEMICOLONS else "")
             elif _BOUND.search(self._text, first, last):
                 return None
@@ -111,30 +111,27 @@ class _Statement:
             kept += self._text[end - 1] if self._text[end - 1] in ENDS and kept[-1] not in ENDS else ""
         return kept
 
-    def _beginning(self, start: int, end: int, told: Sequence[Value]) -> str:
-        """A part of a sentence to the comma before its first failing value, where another value is saved by that.
-
-        The clauses after the one that fails go with it: they may go on with it ("Proxmox is 10.0.0.7, port 8006").
-        """
+    def _beginning_before_failure(self, start: int, end: int, told: Sequence[Value]) -> str:
         number = next(number for number, one in enumerate(told) if one.start in self._failing)
-        comma = start + _last_comma(self._plain[start:end], told[number].start - start)
+        comma = start + _comma_ending_clause_before(self._plain[start:end], told[number].start - start)
+        # The clauses after the failing one go too, since they may go on with it: "Proxmox is 10.0.0.7, port 8006".
         left, gone = self._plain[start:comma], self._text[comma:end]
-        saves = self._has_clauses and told[0].start < comma and not _is_bare(left)
+        saves = self._has_clauses and told[0].start < comma and not _has_values_only(left)
         is_open = not _OPENED.isdisjoint(left)
-        if not saves or is_open or _is_turned(left, gone) or self._is_listed(told, number, end):
+        if not saves or is_open or _would_change_meaning(left, gone) or self._is_item_of_list(told, number, end):
             return ""
         return self._text[start:comma]
 
-    def _is_listed(self, told: Sequence[Value], number: int, end: int) -> bool:
-        """Whether a value is a bare one behind another of its kind: a list needs them all ("for 20, 62 and 8")."""
+    def _is_item_of_list(self, told: Sequence[Value], number: int, end: int) -> bool:
+        # A list needs all its values: "for 20, 62 and 8".
         before, one = told[number - 1], told[number]
         behind = told[number + 1].start if number + 1 < len(told) else end
         is_next = before.kind == one.kind and not self._plain[before.end : one.start].strip(f"{_COMMAS} ")
-        return is_next and _is_bare(self._plain[one.end : behind])
+        return is_next and _has_values_only(self._plain[one.end : behind])
 
 
 def _masked(text: str, found: Sequence[Value]) -> str:
-    """The text with zeros for its values, and lines for quotations, brackets and formulas: no clause begins in them."""
+    # No clause begins within quotations, brackets, formulas or values.
     plain = list(text)
     for pattern in (QUOTED, _PARENTHESIS, _FORMULA):
         for one in pattern.finditer(text):
@@ -144,22 +141,18 @@ def _masked(text: str, found: Sequence[Value]) -> str:
     return "".join(plain)
 
 
-def _last_comma(plain: str, place: int) -> int:
-    """The one that ends the clause before a place; 0 where none does."""
+def _comma_ending_clause_before(plain: str, place: int) -> int:
     marks = [at - 1 - plain[at - 1].isspace() for at in clause_starts(plain) if at <= place]
     return next((at for at in reversed(marks) if plain[at] in _COMMAS), 0)
 
 
-def _is_turned(left: str, gone: str) -> bool:
-    """Whether a negation, a condition or a contrast stands in either, or what goes limits what is left."""
+def _would_change_meaning(left: str, gone: str) -> bool:
     return any(one.search(text) for one in (_BOUND, _CONTRAST) for text in (left, gone)) or bool(_BINDS.search(gone))
 
 
-def _is_bare(plain: str) -> bool:
-    """Whether nothing but values is told."""
+def _has_values_only(plain: str) -> bool:
     return all(word.isdigit() for word in words(plain))
 
 
-def _told(text: str) -> str:
-    """The text; nothing where it says too little."""
+def _unless_too_short(text: str) -> str:
     return text if len(stems(text)) >= _LEAST_WORDS else ""

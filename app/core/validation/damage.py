@@ -93,7 +93,7 @@ class _Looking:
         self._wholes: dict[int, frozenset[str]] = {}
         self._lines = {seq: _one_line(text) for seq, text in said.items()}
         self._by_number = {made.version: made for made in lineage}
-        self._quotes = {made_in: self._quoting(made_in) for made_in in {made.made_in for made in lineage}}
+        self._quotes = {made_in: self._quotes_of_compaction(made_in) for made_in in {made.made_in for made in lineage}}
 
     def damaged(self, lineage: Sequence[Made]) -> Iterator[Damage]:
         """What is damaged in the last of these versions."""
@@ -110,31 +110,29 @@ class _Looking:
     def _of_item(self, entry: StateEntry, made: Made) -> DamageKind | None:
         return self._quotes[made.made_in].get((entry.id, entry.text))
 
-    def _quoting(self, made_in: str) -> Mapping[tuple[str, str], DamageKind]:
-        """Items that quote, of what one compaction wrote; where more do than were changed, the model quotes itself."""
+    def _quotes_of_compaction(self, made_in: str) -> Mapping[tuple[str, str], DamageKind]:
         versions = [made for made in self._lineage if made.made_in == made_in and made.changed]
         found = {
             (entry.id, entry.text): kind
             for made in versions
             for entry in made.entries
-            if entry.since_version == made.version and _is_item(entry) and not _was_added(entry, made)
-            if (kind := self._quote(entry)) is not None
+            if entry.since_version == made.version and _is_item(entry) and not _was_added_by_code(entry, made)
+            if (kind := self._quote_kind(entry)) is not None
         }
+        # Where more items quote than were changed, the model itself quotes.
         return found if versions and len(found) <= versions[0].changed else {}
 
-    def _quote(self, entry: StateEntry) -> DamageKind | None:
-        """Whether a text stands in one of its sources to the letter, without what was put after it."""
+    def _quote_kind(self, entry: StateEntry) -> DamageKind | None:
         texts = [_one_line(entry.text)]
         if entry.superseded and (carried := _CARRIED.match(texts[0])):
             texts.append(carried[1])
         for text in texts:
             for seq in entry.from_seqs:
                 if text in self._lines.get(seq, ""):
-                    return "quote" if self._is_statement(text, seq) else "fragment"
+                    return "quote" if self._is_whole_statement(text, seq) else "fragment"
         return None
 
-    def _is_statement(self, text: str, seq: int) -> bool:
-        """Whether a stretch of a source is a whole sentence, or a line, that states something."""
+    def _is_whole_statement(self, text: str, seq: int) -> bool:
         if _NO_STATEMENT.search(text):
             return False
         if seq not in self._wholes:
@@ -148,15 +146,12 @@ class _Looking:
         later = [one for one in lineage if one.version > made.version and one.boundary_seq > made.boundary_seq]
         if any(one.changed and _has_news(one) for one in later):
             return "stale_narrative"
-        return "cut_narrative" if self._is_cut(entry, made, lineage) else None
+        return "cut_narrative" if self._has_cut_narrative(entry, made, lineage) else None
 
-    def _is_cut(self, entry: StateEntry, made: Made, lineage: Sequence[Made]) -> bool:
-        """Whether more was changed than items tell, and the narrative is much shorter than one would be.
-
-        Where it is the whole state, nothing else can have been changed.
-        """
+    def _has_cut_narrative(self, entry: StateEntry, made: Made, lineage: Sequence[Made]) -> bool:
         if made.changed <= len(self._quotes[made.made_in]):
             return False
+        # Where the narrative is the whole state, nothing else can have been changed.
         if all(one.role == "narrative" for one in made.entries if not one.pruned):
             return True
         before = [one for one in lineage if one.version < made.version]
@@ -168,8 +163,8 @@ def _is_item(entry: StateEntry) -> bool:
     return entry.role in {"fact", "open"}
 
 
-def _was_added(entry: StateEntry, made: Made) -> bool:
-    """Whether code added it for a value's sake: such entries were numbered after the narrative."""
+def _was_added_by_code(entry: StateEntry, made: Made) -> bool:
+    # Entries that code adds for the sake of a value are numbered after the narrative.
     told = [_number(one) for one in made.entries if one.role == "narrative" and one.since_version == made.version]
     return bool(told) and _number(entry) > max(told)
 

@@ -76,11 +76,11 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     near, others = near_days(text), other_times(text)
     if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):
         return text
-    days = [(one, _day_of(one, sources)) for one in near]
+    days = [(one, _day_meant(one, sources)) for one in near]
     absolute = [(value.start, value.end) for value in values(text) if value.kind == "date"]
     known = [(one, day) for one, day in days if day and not one.is_quoted]
     pieces, end = list[str](), 0
-    for one, day in sorted(_not_told(known, absolute), key=lambda told: told[0].end):
+    for one, day in sorted(_without_date_beside(known, absolute), key=lambda told: told[0].end):
         if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
             pieces += [text[end : one.end], in_brackets(day, one.language)]
             end = one.end
@@ -88,12 +88,11 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     if not beside or added != text or absolute or len(known) == len(near) + len(others):
         return added
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
-    said = _day_said(words, sources)
-    return _at_end(added, said_on(said, text)) if said else added
+    said = _day_when_said(words, sources)
+    return _inserted_before_end(added, said_on(said, text)) if said else added
 
 
 def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> str:
-    """A text of several sentences, each dated by the messages that it tells of."""
     pieces: list[str] = []
     end, looked_through = 0, Budget(_MOST_SENTENCES)
     for start, stop in sentence_spans(text):
@@ -119,12 +118,11 @@ def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
     ]
 
 
-def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
-    """The day that a word means, where the sources that say it were said on one day."""
+def _day_meant(one: Near, sources: Sequence[Message]) -> date | None:
     said = {
-        _day(message)
+        _day_of_message(message)
         for message in sources
-        if (one.language, one.distance) in _distances(message_text(message)[:_LONGEST_MESSAGE])
+        if (one.language, one.distance) in _distances_in_days(message_text(message)[:_LONGEST_MESSAGE])
     }
     try:
         return said.pop() + timedelta(days=one.distance) if len(said) == 1 else None
@@ -133,26 +131,25 @@ def _day_of(one: Near, sources: Sequence[Message]) -> date | None:
 
 
 @memoized(FIGURE)
-def _distances(text: str) -> frozenset[tuple[str, int]]:
-    """The languages of a message's words, each with how many days from that of the message it means."""
+def _distances_in_days(text: str) -> frozenset[tuple[str, int]]:
     return frozenset((one.language, one.distance) for one in near_days(text))
 
 
-def _day_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
-    """The day on which the sources that say any of these words were said, where it is one."""
+def _day_when_said(words: Sequence[str], sources: Sequence[Message]) -> date | None:
     words = list(dict.fromkeys(words))[:_MOST_WORDS]
     texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST_MESSAGE].casefold() for one in sources}
-    days = {_day(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
+    days = {_day_of_message(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
     return days.pop() if len(days) == 1 else None
 
 
-def _day(message: Message) -> date:
-    """The day of a message by its own moment, in the time zone that it was stored with."""
+def _day_of_message(message: Message) -> date:
+    # In the time zone that it was stored with.
     return message.created_at.date()
 
 
-def _not_told(known: Iterable[tuple[Near, date]], absolute: Sequence[tuple[int, int]]) -> Iterator[tuple[Near, date]]:
-    """The words without those right beside which a date stands."""
+def _without_date_beside(
+    known: Iterable[tuple[Near, date]], absolute: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Near, date]]:
     starts, ends = [start for start, _ in absolute], [end for _, end in absolute]
     for one, day in known:
         after = bisect_left(starts, one.end)
@@ -162,7 +159,6 @@ def _not_told(known: Iterable[tuple[Near, date]], absolute: Sequence[tuple[int, 
             yield one, day
 
 
-def _at_end(text: str, said: str) -> str:
-    """Insert ``said`` before the closing punctuation, so that the text stays one sentence."""
+def _inserted_before_end(text: str, said: str) -> str:
     bare = text.rstrip(ENDS)
     return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -44,10 +44,10 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
     ``wrong_language``, ``ungrounded`` (less than half of it holds), ``not_smaller``.
     """
     refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
-    told = _plain(proposal.text)
+    told = _bare_answer(proposal.text)
     if reason := refused or _unfit(told, request):
         return DetailReport(reason=reason)
-    text = redact(_sound(told, request))
+    text = redact(_without_unsound_sentences(told, request))
     if len(text) < _WHOLE * len(told):
         return DetailReport(reason="ungrounded")
     if estimate_text(text) > SHORTER * sum(estimate_text(message_text(message)) for message in request.messages):
@@ -55,8 +55,7 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
     return DetailReport(text=text)
 
 
-def _plain(text: str) -> str:
-    """The answer without reasoning and without a code fence around it all."""
+def _bare_answer(text: str) -> str:
     answer = without_reasoning(text[: 2 * _LONGEST_DETAIL])
     fenced = _FENCE.match(answer)
     return fenced[1].strip() if fenced else answer
@@ -72,8 +71,7 @@ def _unfit(told: str, request: DetailRequest) -> str | None:
     return "wrong_language" if differs(told, sample_of(request.messages)) else None
 
 
-def _sound(told: str, request: DetailRequest) -> str:
-    """The paragraphs without the sentences that state what nobody said, or give orders."""
+def _without_unsound_sentences(told: str, request: DetailRequest) -> str:
     shown, paragraphs = Shown(request.messages), list[str]()
     for paragraph in told.split("\n"):
         parts = sentences(paragraph)

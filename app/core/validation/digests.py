@@ -58,10 +58,13 @@ class _Reading:
         if any(imitates(text) or is_excuse(text) for text in texts):
             return None
         messages = self._messages(cut)
-        if not messages or self._is_foreign(digest.brief or digest.topic, messages):
+        if not messages or self._is_in_foreign_language(digest.brief or digest.topic, messages):
             return None
         made = SegmentDigest(
-            number=digest.number, topic=_topic(digest.topic), brief=_brief(digest.brief, cut), tags=_tags(digest.tags)
+            number=digest.number,
+            topic=_topic(digest.topic),
+            brief=_brief_if_short_enough(digest.brief, cut),
+            tags=_tags(digest.tags),
         )
         return made if made.topic or made.brief or made.tags else None
 
@@ -69,8 +72,7 @@ class _Reading:
         first, last = bisect_left(self._seqs, cut.from_seq), bisect_right(self._seqs, cut.to_seq)
         return self._request.messages[first:last]
 
-    def _is_foreign(self, text: str, messages: Sequence[Message]) -> bool:
-        """Whether a text is neither in the conversation's language nor in that of its own stretch."""
+    def _is_in_foreign_language(self, text: str, messages: Sequence[Message]) -> bool:
         written = detect(text)
         if written is not None and written == self._request.language:
             return False
@@ -87,8 +89,7 @@ def _topic(topic: str) -> str:
     return line if estimate_text(line) <= _MOST_TOPIC else ""
 
 
-def _brief(told: str, cut: CutSegment) -> str:
-    """The brief text; nothing when it is too much, or hardly shorter than the messages."""
+def _brief_if_short_enough(told: str, cut: CutSegment) -> str:
     brief = redact(told)
     return brief if estimate_text(brief) <= min(MOST_BRIEF, int(_SHORTER * cut.tokens)) else ""
 

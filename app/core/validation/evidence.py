@@ -65,7 +65,7 @@ def background(
         if entry.id not in named
         for text in (sentences(entry.text) if entry.role == "narrative" else [entry.text])
     ]
-    chosen = set(_covering(wanted - known, {place: content(text) for place, (_, text) in enumerate(pieces)}))
+    chosen = set(_greedy_cover(wanted - known, {place: content(text) for place, (_, text) in enumerate(pieces)}))
     told: defaultdict[str, list[str]] = defaultdict(list)
     for place, (name, text) in enumerate(pieces):
         if place in chosen:
@@ -82,8 +82,7 @@ def content(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS
 
 
-def _covering(wanted: AbstractSet[str], texts: Mapping[int, AbstractSet[str]]) -> list[int]:
-    """A few of these texts that together hold all wanted words that any of them holds; the most telling first."""
+def _greedy_cover(wanted: AbstractSet[str], texts: Mapping[int, AbstractSet[str]]) -> list[int]:
     chosen = list[int]()
     held = {key: words for key, found in texts.items() if (words := wanted & found)}
     while held:
@@ -116,14 +115,13 @@ class _Alike:
 
     def best(self, wanted: AbstractSet[str], within: range) -> list[int]:
         """The places of the ``MOST_ALIKE`` that share most, the best first, and of one that holds much of the rest."""
-        shared = self._shared(wanted, within)
+        shared = self._weights_of_shared_words(wanted, within)
         chosen = _greatest(shared)[:MOST_ALIKE]
-        rest = self._shared(wanted - {word for place in chosen for word in self._texts[place]}, within)
+        rest = self._weights_of_shared_words(wanted - {word for place in chosen for word in self._texts[place]}, within)
         beside = _greatest(rest)[:1]
         return [*chosen, *(place for place in beside if rest[place] >= LEAST_BESIDE * shared[chosen[0]])]
 
-    def _shared(self, wanted: Iterable[str], within: range) -> dict[int, float]:
-        """What the words weigh that each text shares, by its place."""
+    def _weights_of_shared_words(self, wanted: Iterable[str], within: range) -> dict[int, float]:
         shared: defaultdict[int, float] = defaultdict(float)
         for word in wanted:
             holding = self._holding.get(word, ())

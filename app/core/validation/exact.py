@@ -126,7 +126,7 @@ def unsupported_values(
         return []
     written, basis = written_calculations(text), None
     for value in novel[:_MOST_RECKONED]:
-        told = _told_by(shown, found, novel)
+        told = _check_of_told_numbers(shown, found, novel)
         if written.prove(value, told):
             novel, basis = [one for one in novel if one is not value], None
             continue
@@ -144,8 +144,7 @@ def unsupported_values(
     return novel
 
 
-def _told_by(shown: Shown, found: Sequence[Value], novel: Sequence[Value]) -> Callable[[float], bool]:
-    """Whether a number was told, or is one that holds in the same statement."""
+def _check_of_told_numbers(shown: Shown, found: Sequence[Value], novel: Sequence[Value]) -> Callable[[float], bool]:
     starts = {one.start for one in novel}
     here = {plain(abs(one.amount)) for one in found if one.amount is not None and one.start not in starts}
     return lambda number: plain(number) in here or shown.holds_number(number)
@@ -250,15 +249,19 @@ def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -
         failure.key: (failure, text)
         for number, failure in enumerate(examined.failures, start=1)
         if number in answers
-        and ((text := _mended(failure, answers[number])) == "" or failure.is_item or not examination.fails(text))
+        and (
+            (text := _answer_as_statement(failure, answers[number])) == ""
+            or failure.is_item
+            or not examination.fails(text)
+        )
     }
     made = _edited(examined.candidate, lambda key: told.get(key, (None, None))[1])
     return made, _repairs(told.values())
 
 
-def _mended(failure: Failure, answer: str) -> str:
-    """An answer on one line; a sentence ends like the one that it is for, or the next would be a part of it."""
+def _answer_as_statement(failure: Failure, answer: str) -> str:
     text, end = " ".join(answer.split()), failure.statement[-1:]
+    # Without an end like its statement's, the next sentence would be a part of it.
     return text + end if text and not failure.is_item and end in ENDS and text[-1] not in ENDS else text
 
 
@@ -279,25 +282,24 @@ def without_failures(examined: Examined, schema: StateSchema, previous: Iterable
         previous: Earlier entries: a shortened item is sure to replace only those that its rest still says.
     """
     candidate, failures = examined.candidate, examined.failures
-    if _is_unfounded(candidate, failures, schema):
+    if _is_mostly_made_up(candidate, failures, schema):
         return Settled(candidate=candidate, is_refused=True)
-    cut = {failure.key: (failure, _without(failure)) for failure in failures}
+    cut = {failure.key: (failure, _rest_of_statement(failure)) for failure in failures}
     told = {entry.id: entry.text for entry in previous}
     made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, previous=told)
     narrative, lines = _narratives_left(candidate, made, schema.home("fact").name)
     lost = {line.field for line in lines}
     gone = {key for key, (_, text) in cut.items() if not text}
-    places = {field: _places(field, text, gone) for field, text in candidate.narrative.items()}
+    places = {field: _kept_sentences_before(field, text, gone) for field, text in candidate.narrative.items()}
     repairs = [
-        repair if failure.field in lost else replace(repair, cut=_cut_of(failure, candidate, places))
+        repair if failure.field in lost else replace(repair, cut=_restorable_cut(failure, candidate, places))
         for failure, text in cut.values()
         for repair in _repairs([(failure, text)])
     ]
     return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
 
 
-def _places(field: str, narrative: str, gone: Collection[tuple[str, int | None, str]]) -> dict[str, int]:
-    """How many sentences that stay stand before each of a narrative, where it stands first."""
+def _kept_sentences_before(field: str, narrative: str, gone: Collection[tuple[str, int | None, str]]) -> dict[str, int]:
     places: dict[str, int] = {}
     staying = 0
     for sentence in sentences(narrative):
@@ -306,8 +308,8 @@ def _places(field: str, narrative: str, gone: Collection[tuple[str, int | None, 
     return places
 
 
-def _cut_of(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
-    """What a verifier may bring back: what orders the reader about stays away, and stretches are told by code then."""
+def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
+    # What orders the reader about stays away, and stretches are told by code then.
     if failure.reason != "novel_value" or failure.field == STRETCHES:
         return None
     if failure.index is not None:
@@ -316,13 +318,13 @@ def _cut_of(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping
     return Cut(place=places[failure.field][failure.statement])
 
 
-def _is_unfounded(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
-    """Whether the text that matters most is mostly made up: one sentence of two may as well be an error."""
+def _is_mostly_made_up(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
     is_whole = not schema.home("fact").is_list
     for field, text in candidate.narrative.items():
         if not is_whole and field != _HANDOVER:
             continue
         failing, told = sum(failure.field == field for failure in failures), len(sentences(text))
+        # One sentence of two may as well be an error.
         if failing > _MOST_FAILING * told and (failing > 1 or told == 1):
             return True
     return False
@@ -357,11 +359,10 @@ def _edited(
 def _no_longer_told(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
     if previous is None:
         return ()
-    return tuple(name for name in names if not (name in previous and _tells_all_of(text, previous[name])))
+    return tuple(name for name in names if not (name in previous and _retells_all_of(text, previous[name])))
 
 
-def _tells_all_of(text: str, earlier: str) -> bool:
-    """Whether it says much of an earlier text again, with as many values of each kind."""
+def _retells_all_of(text: str, earlier: str) -> bool:
     lost = Counter(one.kind for one in values(earlier)) - Counter(one.kind for one in values(text))
     return not lost and is_about_same(text, earlier)
 
@@ -411,8 +412,7 @@ def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[d
     return kept, repairs
 
 
-def _without(failure: Failure) -> str:
-    """What is left of a statement without what fails in it; empty when it has to go as a whole."""
+def _rest_of_statement(failure: Failure) -> str:
     if failure.field == STRETCHES:
         return ""
     if failure.reason == "order":

@@ -93,48 +93,45 @@ class _Amount(Expected):
             yield (_WHOLE - one.amount for one in told if one.unit == "%")
         yield self._totals([told])
         dated = basis.statement.with_relative_days
-        yield self._spans(_Instants.of(dated), _Instants.of(dated, basis.of_own))
+        yield self._lengths_of_time(_Instants.of(dated), _Instants.of(dated, basis.of_own))
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         told = [(one, 1) for one in basis.statement.amounts[:_MOST_OPERANDS]]
         own, near = ([_placed(source) for source in sources] for sources in (basis.own, basis.near))
         instants = _Instants.of(basis.statement, basis.of_own)
         relative = _Instants(basis.of_own.relative, ())
-        yield ("span",), self._spans(instants, instants)
-        yield ("span relative",), self._spans(relative, instants)
+        yield ("span",), self._lengths_of_time(instants, instants)
+        yield ("span relative",), self._lengths_of_time(relative, instants)
         yield from self._pairs("told", combinations(told, 2))
         yield ("triple",), self._triples([one for one, _ in told])
-        yield from self._beside(told, own)
-        yield from self._among(own)
+        yield from self._told_with_sources(told, own)
+        yield from self._within_sources(own)
         yield from self._pairs("near", product(told, list(chain.from_iterable(near))[:_MOST_TOGETHER]))
         every = list(chain.from_iterable(own))[:_MOST_TOGETHER]
-        yield from self._single("told", told)
-        yield from self._single("own", every)
+        yield from self._from_one_amount("told", told)
+        yield from self._from_one_amount("own", every)
         for (one, close), factor in product(every, _UNSAID):
             if not one.unit and (self.unit or self.step >= factor):
                 yield (f"unsaid {factor:.0f}", f"close {close}"), self._converted([one], (factor,))
 
-    def _beside(self, told: Sequence[_Placed], own: Iterable[Sequence[_Placed]]) -> Iterator[Derivation]:
-        """What is told together with what a source holds, which may hold that as well."""
+    def _told_with_sources(self, told: Sequence[_Placed], own: Iterable[Sequence[_Placed]]) -> Iterator[Derivation]:
         for one in own:
             amounts = {quantity.amount for quantity, _ in one}
             for first in told:
                 where = "told there+own" if first[0].amount in amounts else "told+own"
                 yield from self._pairs(where, ((first, other) for other in one if other[0].amount != first[0].amount))
 
-    def _among(self, own: Sequence[Sequence[_Placed]]) -> Iterator[Derivation]:
-        """What the sources hold, each by itself and two together."""
+    def _within_sources(self, own: Sequence[Sequence[_Placed]]) -> Iterator[Derivation]:
         for one in own:
             yield from self._pairs("next", pairwise(one))
             apart = ((first, other) for place, first in enumerate(one) for other in one[place + 2 :])
             yield from self._pairs("own", apart)
-            yield from self._runs(one)
+            yield from self._sums_of_runs(one)
             yield ("total",), self._totals([[quantity for quantity, _ in one]])
         across = chain.from_iterable(product(one, other) for one, other in combinations(own, 2))
         yield from self._pairs("across", islice(across, _MOST_PAIRS))
 
-    def _single(self, where: str, quantities: Iterable[_Placed]) -> Iterator[Derivation]:
-        """Results of one amount: in other units, or times a usual factor."""
+    def _from_one_amount(self, where: str, quantities: Iterable[_Placed]) -> Iterator[Derivation]:
         for (one, close), (name, factors) in product(quantities, (("usual", _USUAL), ("seldom", _SELDOM))):
             marks = (f"{name} {where}", f"{name} {self._unit_mark(one)}", f"close {close}")
             yield marks, self._converted([one], factors)
@@ -149,8 +146,7 @@ class _Amount(Expected):
             for name, results in self._of(one, other):
                 yield (f"{name} {where}", f"{name} {self._unit_mark(one, other)}", f"close {close + as_close}"), results
 
-    def _runs(self, quantities: Sequence[_Placed]) -> Iterator[Derivation]:
-        """Sums of three and more amounts of one unit that follow one another."""
+    def _sums_of_runs(self, quantities: Sequence[_Placed]) -> Iterator[Derivation]:
         for start in range(len(quantities) - 2):
             total, size = 0.0, 0
             for one, _ in quantities[start : start + _LONGEST_RUN]:
@@ -165,10 +161,9 @@ class _Amount(Expected):
         yield "product", self._products(one, other)
         yield "share", self._shares(one, other)
 
-    def _spans(self, ones: _Instants, others: _Instants) -> Results:
-        """Lengths of time between two days, or two times of day."""
+    def _lengths_of_time(self, ones: _Instants, others: _Instants) -> Results:
         if self.unit == "mo" or (self.unit == "s" and self.factor >= DAY_SECONDS):
-            yield from (_between(*days, self.unit) / self.factor for days in product(ones.days, others.days))
+            yield from (_length_between(*days, self.unit) / self.factor for days in product(ones.days, others.days))
         elif self.unit == "s":
             yield from (abs(one - other) * 60 / self.factor for one, other in product(ones.times, others.times))
 
@@ -242,8 +237,8 @@ class _Instants:
         return cls((*one.days, *days), (*one.times, *times))
 
 
-def _between(one: date, other: date, unit: str) -> float:
-    """The length between two days in seconds; in whole months for one that is told in months or years."""
+def _length_between(one: date, other: date, unit: str) -> float:
+    # In seconds, or in whole months where it is told in months or years.
     if unit == "s":
         return abs((one - other).days) * DAY_SECONDS
     first, last = sorted((one, other))

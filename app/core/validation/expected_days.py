@@ -95,15 +95,15 @@ class _Date(Expected):
         yield ("date", "told ± own"), self._moved(told.days, _lengths(own))
         yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
         yield ("date", "relative ± any"), self._moved(own.relative, _lengths(told + own))
-        yield ("date", "weekday after own"), self._after(told.days + own.days, own.weekdays)
-        yield ("date", "weekday before own"), self._before(told.days + own.days, own.weekdays)
-        yield ("date", "weekday near relative"), self._after(near.relative, own.weekdays)
-        yield ("date", "own month"), self._in_month(own.days, own.numbers)
+        yield ("date", "weekday after own"), self._weekdays_after(told.days + own.days, own.weekdays)
+        yield ("date", "weekday before own"), self._weekdays_before(told.days + own.days, own.weekdays)
+        yield ("date", "weekday near relative"), self._weekdays_after(near.relative, own.weekdays)
+        yield ("date", "own month"), self._numbered_days(own.days, own.numbers)
         yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
         yield ("date", "near ± any"), self._moved(near.days, _lengths(told + own))
-        yield ("date", "weekday after near"), self._after(near.days, own.weekdays)
-        yield ("date", "weekday before near"), self._before(near.days, own.weekdays)
-        yield ("date", "near month"), self._in_month(near.days, own.numbers)
+        yield ("date", "weekday after near"), self._weekdays_after(near.days, own.weekdays)
+        yield ("date", "weekday before near"), self._weekdays_before(near.days, own.weekdays)
+        yield ("date", "near month"), self._numbered_days(near.days, own.numbers)
 
     @staticmethod
     def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
@@ -111,20 +111,17 @@ class _Date(Expected):
             yield from (float(moment.toordinal()) for moment in moved(day, way * one.size, one.unit))
 
     @staticmethod
-    def _after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        """The days after these, such as "the Saturday after"."""
+    def _weekdays_after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
 
     @staticmethod
-    def _before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        """The days before these, such as "the Friday before"."""
+    def _weekdays_before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() - (day.weekday() - weekday - 1) % _WEEK - 1)
 
     @staticmethod
-    def _in_month(days: Iterable[date], numbers: Sequence[int]) -> Results:
-        """Days such as "on the 10th", where other days say which month is meant."""
+    def _numbered_days(days: Iterable[date], numbers: Sequence[int]) -> Results:
         for day, number in product(days, numbers):
             if other := date_or_none(day.year, day.month, number):
                 yield float(other.toordinal())

@@ -25,16 +25,15 @@ _OUTER: Final = " \t\n\"'“”«»„`「」"
 def exact_values(messages: Iterable[Message]) -> tuple[str, ...]:
     """Distinct exact values (numbers, money, dates, addresses, paths, symbols, names) of messages, in order."""
     texts = [message_text(one) for one in messages]
-    probed = texts[:: _step(sum(map(len, texts)), MOST_CHARACTERS)]
+    probed = texts[:: _sampling_step(sum(map(len, texts)), MOST_CHARACTERS)]
     told = (REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
     found = (value.strip(_OUTER) for text in told for value in identifiers(text))
     values = list(filter(None, dict.fromkeys(found)))
-    return tuple(values[:: _step(len(values), MOST_VALUES)])
+    return tuple(values[:: _sampling_step(len(values), MOST_VALUES)])
 
 
-def _step(there: int, most: int) -> int:
-    """Every which one to take, so that about as many as wanted are left."""
-    return -(-there // most) or 1
+def _sampling_step(count: int, most: int) -> int:
+    return -(-count // most) or 1
 
 
 def fidelity(
@@ -61,12 +60,11 @@ def stands_in(value: str, text: str) -> bool:
     start = text.find(value)
     while start >= 0:
         end = start + len(value)
-        if not (_joins(text, start - 1, value[0]) or _joins(text, end, value[-1])):
+        if not (_belong_to_one_word(text, start - 1, value[0]) or _belong_to_one_word(text, end, value[-1])):
             return True
         start = text.find(value, end)
     return False
 
 
-def _joins(text: str, place: int, edge: str) -> bool:
-    """Whether the sign at that place belongs to the same word as the value's own edge."""
+def _belong_to_one_word(text: str, place: int, edge: str) -> bool:
     return 0 <= place < len(text) and is_of_word(text[place]) and is_of_word(edge)

@@ -104,7 +104,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     for check in CHECKS if by_model else QUOTERS_CHECKS:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
-    attributed = attribute_sources(_without_excuse(candidate), request.messages, request.previous)
+    attributed = attribute_sources(_without_excuses(candidate), request.messages, request.previous)
     if not by_model:  # it quotes: there is nothing to look up
         return _with_dates(GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False), request)
     whole, repairs = _without_passage_names(
@@ -172,7 +172,7 @@ def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tup
 
 
 def _without_secrets(candidate: Candidate) -> Candidate:
-    """What a model put together of several messages can name a secret that none of them names."""
+    # A text put together of several messages can name a secret that none of them names.
     items = tuple(replace(item, text=redact(item.text)) for item in candidate.items)
     return replace(
         candidate, items=items, narrative={field: redact(text) for field, text in candidate.narrative.items()}
@@ -180,7 +180,6 @@ def _without_secrets(candidate: Candidate) -> Candidate:
 
 
 def _with_dates(report: GateReport, request: SummaryRequest) -> GateReport:
-    """The report of a candidate whose relative times have their days beside them."""
     if report.candidate is None:
         return report
     candidate, repairs = with_dates(report.candidate, request.messages, is_told=is_told(request.schema))
@@ -194,15 +193,14 @@ def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candid
     for item in candidate.items:
         source = next((messages[seq] for seq in item.from_seqs if seq in messages), None)
         if source is not None and orders_in(item.text):
-            said = quoted(_unlabelled(item.text), origin_of(source, item.text), request.locale)
+            said = quoted(_without_role_label(item.text), origin_of(source, item.text), request.locale)
             items.append(replace(item, text=said))
         else:
             items.append(item)
     return replace(candidate, items=tuple(items))
 
 
-def _unlabelled(text: str) -> str:
-    """The text without the label of a role before it: a quotation says whose words it holds."""
+def _without_role_label(text: str) -> str:
     label = label_of(text)
     return text[label.end :] if label and role_of(label.name) else text
 
@@ -219,33 +217,23 @@ def saves_too_little(span_tokens: int, block_before: int, block_after: int) -> b
 
 
 def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """A refusal, or a request for input, in the right shape, with nothing else beside it."""
     del request
     return "not_a_summary" if all(is_excuse(text) for text in candidate.texts()) else None
 
 
 def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """No item at all, although the span holds facts that the state does not have yet.
-
-    Where the state is one text, that text has to tell something.
-    """
-    tells = candidate.items or (not request.schema.home("fact").is_list and _tells(candidate))
+    # Where the state is one text, that text has to say something.
+    tells = candidate.items or (not request.schema.home("fact").is_list and _says_something(candidate))
     return "skeleton" if not tells and _holds_facts(request.messages, request.previous) else None
 
 
-def _tells(candidate: Candidate) -> bool:
-    """Whether a text says more than that there was a conversation: words of its own, or exact values."""
+def _says_something(candidate: Candidate) -> bool:
     told = "\n".join(candidate.narrative.values())
     content = {stem(word) for word in words(told) if word not in GENERIC}
     return len(content) >= _TOLD or sum(_weight(found) for found in find_identifiers(told)) >= _FACTS
 
 
 def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> str | None:
-    """Written in a language that neither the whole conversation nor the user alone speaks, pasted texts apart.
-
-    What is said in the language of its own source is no translation, though it may be all that is left to record: of a
-    talk in two languages, one may stand beside the state as anchors.
-    """
     if detect("\n".join(candidate.texts())) == request.language:
         return None
     users = [message for message in request.messages if message.role == "user"]
@@ -253,6 +241,7 @@ def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> st
     if not _is_foreign(candidate.texts(), spoken):
         return None
     items = attribute_sources(candidate, request.messages).items
+    # What is said in the language of its own source is no translation.
     translated = [item.text for item in items if not _is_as_its_source(item, request.messages, spoken[0])]
     return "wrong_language" if _is_foreign([*candidate.narrative.values(), *translated], spoken) else None
 
@@ -275,8 +264,7 @@ QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
 """Of the offline summarizer's answers: of a talk in two languages a quote may be in either."""
 
 
-def _without_excuse(candidate: Candidate) -> Candidate:
-    """Beside items an excuse tells nothing: it goes, and the narrative so far stays."""
+def _without_excuses(candidate: Candidate) -> Candidate:
     told = {field: text for field, text in candidate.narrative.items() if not is_excuse(text)}
     return replace(candidate, narrative=told)
 
@@ -295,7 +283,6 @@ _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
 
 
 def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:
-    """Whether users or tools said what a record must hold: several exact values, a plain statement, or simply much."""
     said = "\n".join(_texts_of(message) for message in messages if message.role in {"user", "tool"})[:_SCANNED]
     recorded = "\n".join(entry.text for entry in previous).casefold()
     values = {found.text.casefold(): found for found in find_identifiers(said)}

@@ -71,7 +71,7 @@ def findings(
         for field, text in texts
         if (sickness := _sickness(text)) is not None
     ]
-    return [*found, *_missing(schema, state, before or {})]
+    return [*found, *_missing_fields(schema, state, before or {})]
 
 
 def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -82,8 +82,7 @@ def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str,
                 yield field.name, text
 
 
-def _missing(schema: StateSchema, state: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Finding]:
-    """Where an earlier state told something that only grows, and this one ends before it."""
+def _missing_fields(schema: StateSchema, state: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Finding]:
     counts = Counter(name for name, _ in _texts(schema, state))
     earlier = Counter(name for name, _ in _texts(schema, before))
     for field in schema.fields:

@@ -58,11 +58,10 @@ def meant(statement: str, novel: Iterable[Value], said: Iterable[tuple[int, Sequ
         ranked = sorted((one for one in ranked if one[0]), key=lambda one: -one[0])
         for value in novel:
             if value in sentence.values:
-                yield from _nearest(value, ranked, forms)
+                yield from _hints_from_nearest(value, ranked, forms)
 
 
-def _nearest(value: Value, ranked: Iterable[tuple[int, int, Told]], forms: frozenset[str]) -> list[str]:
-    """What may be meant of the sentences that share most and tell such a value."""
+def _hints_from_nearest(value: Value, ranked: Iterable[tuple[int, int, Told]], forms: frozenset[str]) -> list[str]:
     hints: dict[str, None] = {}
     best = 0
     for shared, seq, told in ranked:
@@ -82,11 +81,10 @@ def _told(text: str, found: Iterable[Value]) -> Iterator[Told]:
         held[bisect_right(starts, value.start) - 1].append(value)
     for place, inside in held.items():
         start, end = spans[place]
-        yield Told(_subject(text, start, end, inside), tuple(inside))
+        yield Told(_subject_words(text, start, end, inside), tuple(inside))
 
 
-def _subject(text: str, start: int, end: int, found: Iterable[Value]) -> frozenset[str]:
-    """The words of a sentence that tell what it is about: none of a value, such as its unit."""
+def _subject_words(text: str, start: int, end: int, found: Iterable[Value]) -> frozenset[str]:
     pieces = []
     for value in found:
         pieces.append(text[start : value.start])

@@ -80,9 +80,9 @@ class Wishes:
         Of an order about little it has to be all that it is about, and most of its other words too: "always praise
         Clara" or "never mention Clara" would else be asked for by whoever names Clara.
         """
-        ordered = _ordered(order)
+        ordered = _without_lead_in(order)
         words, topic = frozenset(stems(ordered)), content(ordered)
-        if _is_most(words, (retold.of(words) for retold in self._retold), _RETOLD):
+        if _any_holds_share(words, (retold.of(words) for retold in self._retold), _RETOLD):
             return True
         is_about_little = len(topic) < _FEW
         wanted = words if is_about_little else topic
@@ -92,13 +92,12 @@ class Wishes:
             may_agree = (is_short and len(wanted) >= _FEW) or len(told) >= least
             beside = [told | other.of(wanted) for other in around] if may_agree else []
             tellings = [one for one in (told, *beside) if not is_about_little or topic <= one]
-            if _is_most(wanted, tellings, _SHARED):
+            if _any_holds_share(wanted, tellings, _SHARED):
                 return True
         return False
 
 
-def _is_most(words: frozenset[str], told: Iterable[frozenset[str]], share: float) -> bool:
-    """Whether any of these holds this share of some words, or all of a few."""
+def _any_holds_share(words: frozenset[str], told: Iterable[frozenset[str]], share: float) -> bool:
     needed = share * len(words) if len(words) >= _FEW else len(words)
     return bool(words) and any(len(one) >= needed for one in told)
 
@@ -108,23 +107,21 @@ class _Told:
 
     def __init__(self, text: str) -> None:
         self._stems: Final = frozenset(stems(text))
-        self._begun: Final = _beginnings(self._stems)
+        self._begun: Final = _stem_beginnings(self._stems)
 
     def of(self, words: frozenset[str]) -> frozenset[str]:
         """Those of these stems that it tells, in whatever form of the word."""
         return frozenset(
-            word for word in words if word in self._stems or not self._begun.isdisjoint(_beginnings((word,)))
+            word for word in words if word in self._stems or not self._begun.isdisjoint(_stem_beginnings((word,)))
         )
 
 
-def _beginnings(stems: Iterable[str]) -> frozenset[str]:
-    """The stems, and long ones without their last letters."""
+def _stem_beginnings(stems: Iterable[str]) -> frozenset[str]:
     return frozenset(
         stem[:end] for stem in stems for end in range(max(len(stem) - _MOST_ENDING, _LEAST_STEM), len(stem) + 1)
     )
 
 
-def _ordered(order: str) -> str:
-    """An order without how it begins ("the assistant must always"), its verb left."""
+def _without_lead_in(order: str) -> str:
     known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
     return order[known.end() :] if known else order

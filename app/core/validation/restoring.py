@@ -87,10 +87,12 @@ class _Made:
 
     def put_back(self, claim: Claim, into: Restoring, said: Mapping[GivenUp, str]) -> None:
         """Tell it whole again where something is left of it, else as an entry of its own."""
-        found = next((place for place in self._served(claim.field) if _is_left(self.entries[place], claim)), None)
+        found = next(
+            (place for place in self._served(claim.field) if _is_rest_of_cut(self.entries[place], claim)), None
+        )
         if found is not None:
             before = self.entries[found]
-            entry = replace(before, text=_with(before.text, claim, self._sentences[claim.field]))
+            entry = replace(before, text=_with_statement_back(before.text, claim, self._sentences[claim.field]))
             self.entries[found] = entry
             self._sentences[claim.field] += not claim.left
         elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > into.boundary_seq:
@@ -98,12 +100,11 @@ class _Made:
         else:
             entry = _new_entry(claim, into, into.next_entry + self._new)
             self._new += 1
-            entry = replace(entry, superseded=tuple(self._given_up(claim, entry.id, said)))
+            entry = replace(entry, superseded=tuple(self._settle_replaced(claim, entry.id, said)))
             self.entries.insert(self._place_for(entry), entry)
         self._record("supported", entry, claim.left, claim.text)
 
-    def _given_up(self, claim: Claim, successor: str, said: Mapping[GivenUp, str]) -> Iterator[str]:
-        """Set aside what it was to replace, or put that on record alone: the texts of which the latter holds."""
+    def _settle_replaced(self, claim: Claim, successor: str, said: Mapping[GivenUp, str]) -> Iterator[str]:
         for place, one in enumerate(self.entries):
             word = said.get((one.id, one.text, claim.text))
             if one.id not in claim.replaces or one.pruned or one.in_doubt or word == "contradicted":
@@ -118,7 +119,6 @@ class _Made:
         return [place for place, one in enumerate(self.entries) if one.field == field and not one.pruned]
 
     def _place_for(self, entry: StateEntry) -> int:
-        """Behind the last of its field whose sources are no later; else before the first; else behind all served."""
         same = self._served(entry.field)
         earlier = [place for place in same if max(self.entries[place].from_seqs, default=0) <= max(entry.from_seqs)]
         if earlier:
@@ -129,18 +129,16 @@ class _Made:
         self.repairs.append(Repair(field=entry.field, reason=reason, before=before, after=after, entry_id=entry.id))
 
 
-def _is_left(entry: StateEntry, claim: Claim) -> bool:
-    """Whether the entry is what is left of the text that was cut; a narrative that was told anew is another entry."""
+def _is_rest_of_cut(entry: StateEntry, claim: Claim) -> bool:
     if entry.role == "narrative":
         return entry.id == claim.target and claim.left in entry.text
     return bool(claim.left) and undated(entry.text) == undated(claim.left)
 
 
-def _with(text: str, claim: Claim, put_back: int) -> str:
-    """A text in which the statement stands whole again; so many sentences before it were put back already."""
+def _with_statement_back(text: str, claim: Claim, restored_before: int) -> str:
     if claim.left:
         return text.replace(claim.left, claim.text, 1) if claim.left in text else claim.text
-    starts = [start for start, _ in sentence_spans(text)][claim.place + put_back :]
+    starts = [start for start, _ in sentence_spans(text)][claim.place + restored_before :]
     start = starts[0] if starts else len(text)
     return " ".join(filter(None, [text[:start].rstrip(), claim.text, text[start:].lstrip()]))
 

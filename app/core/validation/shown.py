@@ -99,17 +99,12 @@ class Shown:
         return bool(self._given.plainly(value) or self._unscaled(value)) or self._tells_day(value, seqs)
 
     def _tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
-        """Whether a weekday that may mean a date stands in or beside these messages, or its day ("the 18th", "16-18").
-
-        So does a message that was written while it was that day elsewhere in the world.
-
-        The month of the day may stand anywhere. Of a statement that names no messages: whether such a weekday stands
-        anywhere, or the day and the month beside each other.
-        """
         near = self.near(seqs)
         named = self._given.by_weekday(value)
+        # A statement that names no messages may rest on any.
         if named and (not near or not named.isdisjoint(near)):
             return True
+        # A day of the month ("the 18th") counts beside any month; where no messages are named, beside its own.
         return any(
             (bool(months) and seq in near) if near else not months.isdisjoint(self.near([seq]))
             for days, months in self._given.days_and_months(value)
@@ -141,7 +136,7 @@ class Shown:
                 found.update(self._seqs[max(0, place - _REACH) : place + _REACH + 1])
             elif seq in self._entries:
                 found.add(seq)
-        return found.union(self._resting_on(seqs))
+        return found.union(self._entries_resting_on(seqs))
 
     def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
         """The sources of a text with every message that alone holds one of its values.
@@ -156,24 +151,22 @@ class Shown:
             entries: Those that it takes the place of.
         """
         named = dict.fromkeys(seqs)
-        covered = {*seqs, *self._resting_on(seqs)}
+        covered = {*seqs, *self._entries_resting_on(seqs)}
         for value in {one.meaning: one for one in found}.values():
             sources = self.sources(value)
             if _is_everywhere(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
                 continue
             replaced = sources.intersection(self.numbers(entries))
-            holding = filter(None, map(self._sources_of, sorted(replaced or sources, reverse=True)))
+            holding = filter(None, map(self._messages_of_source, sorted(replaced or sources, reverse=True)))
             newest = next(holding, ())
             if replaced or not covered or all(other == newest for other in holding):
                 named.update(dict.fromkeys(newest))
         return tuple(named)
 
-    def _resting_on(self, seqs: Iterable[int]) -> list[int]:
-        """The entries that rest on those of these messages that are not shown themselves."""
+    def _entries_resting_on(self, seqs: Iterable[int]) -> list[int]:
         return [entry for seq in seqs if seq not in self.messages for entry in self._resting.get(seq, ())]
 
-    def _sources_of(self, source: int) -> tuple[int, ...]:
-        """The messages that a source is: itself, or those that an entry rests on; a narrative names none."""
+    def _messages_of_source(self, source: int) -> tuple[int, ...]:
         return (source,) if source > 0 else self._entries[source].from_seqs
 
     def basis(
@@ -199,23 +192,22 @@ class Shown:
         words = frozenset(stems(text))
         seqs = tuple(seqs)
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
-        own += [one for one in self._resting_on(seqs) if one not in own]
+        own += [one for one in self._entries_resting_on(seqs) if one not in own]
         held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
         likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
-        own = own or likely[:_MOST_SOURCES] or self._alike(words)
+        own = own or likely[:_MOST_SOURCES] or self._texts_most_alike(words)
         near = [seq for seq in dict.fromkeys([*beside, *likely, *sorted(self.near(own))]) if seq not in own]
         left_out = [*((value.start, value.end) for value in novel), *without]
         told = operands(text, without=left_out)
-        told = replace(told, relative=operands(text, self._moment(own), without=left_out).days)
+        told = replace(told, relative=operands(text, self._newest_moment(own), without=left_out).days)
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
 
-    def _moment(self, seqs: Iterable[int]) -> datetime | None:
-        """When the newest of these was said, else the newest message: days without a year are those around it."""
+    def _newest_moment(self, seqs: Iterable[int]) -> datetime | None:
+        # Days without a year are those around it.
         said = [self.messages[seq] for seq in seqs if seq in self.messages] or list(self.messages.values())
         return max((message.created_at for message in said), default=None)
 
-    def _alike(self, words: frozenset[str]) -> list[int]:
-        """The texts that share most of these words, rare ones before common ones: a narrative names no sources."""
+    def _texts_most_alike(self, words: frozenset[str]) -> list[int]:
         shared = {
             source: words.intersection(chain.from_iterable(said for *_, said in self._clauses_of(source)))
             for source in self._texts
@@ -274,10 +266,9 @@ class Shown:
         told = (order for entry in entries for order in orders_in(entry.text))
         before = chain(told, self._anchored, self._system_prompt.splitlines())
         retold = (Said(text, is_retold=True) for text in said)
-        return Wishes(chain(self._spoken(), map(Said, before), retold))
+        return Wishes(chain(self._said_by_people(), map(Said, before), retold))
 
-    def _spoken(self) -> Iterator[Said]:
-        """What people said or set up, users in their own words, with what the assistant said beside it."""
+    def _said_by_people(self) -> Iterator[Said]:
         messages = list(self.messages.values())
         for place, message in enumerate(messages):
             if message.role == "user":

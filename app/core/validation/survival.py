@@ -91,9 +91,9 @@ def _lost(
 ) -> Iterator[tuple[Message, str, str, list[str]]]:
     """(message, sentence, the one that it points back to or "", values): values of the sentence that nothing tells."""
     looked_at = 0
-    for message in sorted(span, key=lambda one: _urgency(one, anchored)):
+    for message in sorted(span, key=lambda one: _urgency_rank(one, anchored)):
         usable = ""
-        for lead, sentence in _with_leads(message.content, _sentences_of(message, anchored)):
+        for lead, sentence in _with_sentences_before(message.content, _sentences_of(message, anchored)):
             before, usable = lead if lead == usable else "", ""
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
             if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
@@ -143,7 +143,6 @@ def _without_stale(sentence: str, gone: Collection[str] | None) -> str:
 
 
 def _is_critical(value: Value) -> bool:
-    """Whether a value must not get lost: an address, a code, an amount, a date, a measure, a long number."""
     if value.kind == "number":
         digits = sum(sign.isdigit() for sign in value.text)
         return digits >= _LONG_NUMBER or value.text[-1:].isalpha() or value.text.endswith("%")
@@ -158,8 +157,7 @@ def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]
     return sentences(anchored.get(message.seq, ""))
 
 
-def _with_leads(content: str, found: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(sentence before in the same line or "", sentence); one that is long leads to nothing."""
+def _with_sentences_before(content: str, found: Sequence[str]) -> Iterator[tuple[str, str]]:
     before, end = "", 0
     for sentence in found:
         start = content.find(sentence, end)
@@ -168,8 +166,8 @@ def _with_leads(content: str, found: Sequence[str]) -> Iterator[tuple[str, str]]
         before, end = sentence, start + len(sentence) if start >= 0 else len(content)
 
 
-def _urgency(message: Message, anchored: dict[int, str]) -> int:
-    """0: it opened the talk; 1: an anchor stands in it; 2: a user's own words; 3: a long message."""
+def _urgency_rank(message: Message, anchored: dict[int, str]) -> int:
+    # The opening of the talk comes first, long messages last.
     is_own = len(message.content) <= _OWN_WORDS
     return 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
 

@@ -108,7 +108,7 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     disputed: set[int] = set()
     if len(text) > _MOST_CHARACTERS:
         return ()
-    read = [Verdict(n=n, verdict="supported") for n in _supported(text)]
+    read = [Verdict(n=n, verdict="supported") for n in _supported_numbers(text)]
     read += filter(None, map(_verdict, objects_in(text)[:_MOST_READ]))
     for verdict in read:
         if verdict.n not in known:
@@ -148,7 +148,9 @@ def applied_verdicts(
     back = list(_cuts_to_put_back(judged)) if restoring else []
     told, put_back = with_restored(entries, [one for one in back if one.names_no_sources], restoring)
     state = _State(told, before, restoring)
-    refuted = state.judge_items(_without_parts(judged, back), {claim.target for claim in claims if claim.gives_up})
+    refuted = state.judge_items(
+        _without_parts_of_restored(judged, back), {claim.target for claim in claims if claim.gives_up}
+    )
     state.judge_sentences(judged)
     state.judge_given_up([claim for claim in claims if claim.gives_up and not claim.waits_for_cut], said, refuted)
     digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
@@ -193,18 +195,18 @@ def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: 
     return tuple(sorted(found, key=lambda claim: words.index(said[claim.n])))
 
 
-def _without_parts(
+def _without_parts_of_restored(
     judged: Iterable[tuple[Claim, VerdictWord]], back: Iterable[Claim]
 ) -> list[tuple[Claim, VerdictWord]]:
-    """What was said but of sentences of items that come back whole: their rest has to stand as it was left."""
+    # To put a cut back, the rest of its item has to stand as it was left.
     lefts = {claim.target for claim in back if claim.left}
     return [(claim, word) for claim, word in judged if not (claim.kind == "part" and claim.target in lefts)]
 
 
 def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[Claim]:
-    """What code cut and is supported, unless what it left is contradicted: such verdicts contradict each other."""
     denied = {(claim.field, claim.text) for claim, word in judged if word == "contradicted"}
     for claim, word in judged:
+        # Where the rest of a supported cut is contradicted, the verdicts contradict each other.
         if claim.kind == "cut" and word == "supported" and (claim.field, claim.left) not in denied:
             yield claim
 
@@ -320,14 +322,14 @@ class _State:
                 by_target.setdefault(one.id, [])
         for name, about in by_target.items():
             successors = dict.fromkeys(claim.by for claim in about if claim.by is not None)
-            entry = self._given_up(name, tuple(successors))
+            entry = self._given_up_entry(name, tuple(successors))
             if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
                 continue
-            if _is_gone_otherwise(entry) and self._places.keys().isdisjoint(successors):
+            if _was_pruned_by_cap_alone(entry) and self._places.keys().isdisjoint(successors):
                 continue
             successors.update(dict.fromkeys(entry.replaced_by))
             if any(claim.kind == "dropped" for claim in about):
-                successors.update(dict.fromkeys(name for name in refuted if self._says_much_of(name, entry)))
+                successors.update(dict.fromkeys(name for name in refuted if self._retells(name, entry)))
             words = {said[claim.n] for claim in about if claim.n in said}
             self._decide(entry, words, tuple(successors), refuted)
 
@@ -352,28 +354,29 @@ class _State:
         doubted = replace(entry, pruned=False, in_doubt=True, replaced_by=successors)
         trusted = replace(entry, pruned=False, in_doubt=False, replaced_by=())
         if "contradicted" in words:
-            self._serve(entry, doubted if "supported" in words else trusted, "contradicted")
+            self._keep_or_bring_back(entry, doubted if "supported" in words else trusted, "contradicted")
         elif refuted.intersection(successors):
             is_taken = "supported" in words or any(map(self._stands, set(successors) - refuted))
             before = self._before.get(entry.id)
             stood = before if before is not None and before.text == entry.text else trusted
-            self._serve(entry, doubted if is_taken else stood, "contradicted")
+            self._keep_or_bring_back(entry, doubted if is_taken else stood, "contradicted")
         elif words == {"supported"}:
             if not entry.pruned:
                 self._put(replace(entry, pruned=True))
                 self._record(entry, "dropped", None)
         elif words:
             is_lost = entry.pruned and not any(map(self._stands, successors))
-            self._serve(entry, trusted if is_lost else doubted, "not_stated")
+            self._keep_or_bring_back(entry, trusted if is_lost else doubted, "not_stated")
 
-    def _serve(self, entry: StateEntry, kept: StateEntry, reason: Literal["contradicted", "not_stated"]) -> None:
-        """Keep an entry in the state, or bring it back, unless another says the same by now."""
+    def _keep_or_bring_back(
+        self, entry: StateEntry, kept: StateEntry, reason: Literal["contradicted", "not_stated"]
+    ) -> None:
         if not entry.pruned:
             self._put(kept)
             if kept.in_doubt != entry.in_doubt:
                 self._record(entry, reason, entry.text)
-        elif not self._is_told(entry):
-            self._insert(kept)
+        elif not self._is_told_by_another(entry):
+            self._insert_by_age(kept)
             self._record(kept, reason, kept.text, before="")
 
     def _doubt(self, entry: StateEntry, sound: set[str]) -> None:
@@ -394,7 +397,7 @@ class _State:
         self.next_entry += 1
         self._put(replace(entry, text=left))
         self._record(entry, "not_stated", left)
-        self._insert(doubted)
+        self._insert_by_age(doubted)
         self._record(doubted, "not_stated", doubted.text, before="")
 
     def _refute(self, entry: StateEntry, earlier: StateEntry | None, sound: Collection[str]) -> None:
@@ -414,8 +417,7 @@ class _State:
         place = self._places.get(name)
         return None if place is None else self._entries[place]
 
-    def _given_up(self, name: str, successors: Iterable[str]) -> StateEntry | None:
-        """An entry that is in the state or on record, or was in the version before and has a successor here still."""
+    def _given_up_entry(self, name: str, successors: Iterable[str]) -> StateEntry | None:
         current, before = self._current(name), self._before.get(name)
         if current is None and before is not None and any(one in self._places for one in successors):
             return replace(before, pruned=True)
@@ -425,13 +427,11 @@ class _State:
         entry = self._current(name)
         return entry is not None and not entry.pruned
 
-    def _says_much_of(self, name: str, entry: StateEntry) -> bool:
-        """Whether an entry tells much of a dropped one again, though the summarizer does not call it a replacement."""
+    def _retells(self, name: str, entry: StateEntry) -> bool:
         one = self._current(name)
         return one is not None and one.field == entry.field and is_about_same(one.text, entry.text)
 
-    def _is_told(self, entry: StateEntry) -> bool:
-        """Whether another entry says the same by now."""
+    def _is_told_by_another(self, entry: StateEntry) -> bool:
         return any(
             one.field == entry.field and one.text == entry.text and one.id != entry.id and not one.pruned
             for one in self._entries
@@ -440,8 +440,7 @@ class _State:
     def _put(self, entry: StateEntry) -> None:
         self._entries[self._places[entry.id]] = entry
 
-    def _insert(self, entry: StateEntry) -> None:
-        """Put an entry that was not served where it belongs: among those of its field, by age."""
+    def _insert_by_age(self, entry: StateEntry) -> None:
         others = [one for one in self._entries if one.id != entry.id]
         place = _place_for(entry, others)
         self._entries[:] = [*others[:place], entry, *others[place:]]
@@ -459,13 +458,11 @@ class _State:
         self.repairs.append(Repair(field=entry.field, reason=reason, before=told, after=after, entry_id=entry.id))
 
 
-def _is_gone_otherwise(entry: StateEntry) -> bool:
-    """Whether the cap alone pushed an entry out, or it went with what took its place; doubt pushes out first."""
+def _was_pruned_by_cap_alone(entry: StateEntry) -> bool:
     return entry.pruned and not entry.replaced_by and not entry.in_doubt
 
 
 def _place_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
-    """After the older served entries of its field, else before the newer ones, else after all that is served."""
     same = [(place, one) for place, one in enumerate(others) if one.field == entry.field and not one.pruned]
     older = [place for place, one in same if _age(one) < _age(entry)]
     if older:
@@ -522,14 +519,14 @@ def _effective(
     return said, unproven - said.keys()
 
 
-def _supported(text: str) -> Iterator[int]:
-    """The numbers of claims that are listed as supported; of a list that was cut off not the last, which may go on."""
+def _supported_numbers(text: str) -> Iterator[int]:
     found = _SUPPORTED.search(text)
     if found is None:
         return
     numbers = found["numbers"].split(",")
+    # The last number of a list that was cut off may go on.
     for number in islice(numbers if found["end"] else numbers[:-1], _MOST_READ):
-        if (n := _number(number.strip(' \t\r\n"'))) is not None:
+        if (n := _whole_number(number.strip(' \t\r\n"'))) is not None:
             yield n
 
 
@@ -537,7 +534,7 @@ def objects_in(text: str) -> list[Any]:
     """The first array of objects in an answer, as far as it goes; else its one object; nothing of an endless one."""
     if len(text) > _MOST_CHARACTERS:
         return []
-    for piece in _pieces(text):
+    for piece in _possible_json_texts(text):
         try:
             value, _ = _READER.raw_decode(piece)
         except (ValueError, RecursionError):
@@ -546,8 +543,7 @@ def objects_in(text: str) -> list[Any]:
     return []
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Texts that may be the answer's JSON: an array as it is or closed after its last whole object; else one object."""
+def _possible_json_texts(text: str) -> Iterator[str]:
     starts = [found.start() for found in _ARRAY.finditer(text)]
     for start in dict.fromkeys([*starts[:1], *starts[-1:]]):
         yield text[start:]
@@ -559,14 +555,16 @@ def _pieces(text: str) -> Iterator[str]:
 def _verdict(raw: Any) -> Verdict | None:
     if not isinstance(raw, dict):
         return None
-    n, word = _number(raw.get("n")), _word(raw.get("verdict"))
+    n, word = _whole_number(raw.get("n")), _word(raw.get("verdict"))
     if n is None or word is None:
         return None
     quote = raw.get("quote")
     if word == "not_stated" or (word == "supported" and not quote):
         return Verdict(n=n, verdict=word)
     told = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
-    return Verdict(n=n, verdict=word, seq=_number(raw.get("seq")), quote=told if len(told) <= LONGEST_QUOTE else "")
+    return Verdict(
+        n=n, verdict=word, seq=_whole_number(raw.get("seq")), quote=told if len(told) <= LONGEST_QUOTE else ""
+    )
 
 
 def _word(value: Any) -> VerdictWord | None:
@@ -574,8 +572,7 @@ def _word(value: Any) -> VerdictWord | None:
     return cast("VerdictWord", plain) if plain in VERDICT_WORDS else None
 
 
-def _number(value: Any) -> int | None:
-    """A number, also as ``"12"``, ``12.0`` or ``"#12"``."""
+def _whole_number(value: Any) -> int | None:
     if isinstance(value, str):
         digits = value.strip().removeprefix("#")
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
@@ -597,13 +594,12 @@ def _stands_in(text: str, quote: str) -> bool:
     for _ in range(_MOST_PLACES):
         if start < 0:
             return False
-        if _is_edge(text, start) and _is_edge(text, start + len(quote)):
+        if _is_word_boundary(text, start) and _is_word_boundary(text, start + len(quote)):
             return True
         start = text.find(quote, start + 1)
     return False
 
 
-def _is_edge(text: str, place: int) -> bool:
-    """Whether no word of letters and digits goes on here."""
+def _is_word_boundary(text: str, place: int) -> bool:
     sides = text[max(place - 1, 0) : place + 1]
     return not 0 < place < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None

@@ -69,7 +69,7 @@ def shown_texts(request: VerificationRequest) -> dict[int, tuple[str, ...]]:
     shown = whole if request.chunk_tokens is None else framed_texts(request.messages, max_tokens=request.chunk_tokens)
     for message, before, after in zip(request.messages, whole, shown, strict=True):
         for original, left in zip(before, after, strict=True):
-            texts[message.seq] += [original] if left == original else _ends(left, original)
+            texts[message.seq] += [original] if left == original else _common_ends(left, original)
     for earlier, told in zip(request.older, framed_texts(request.older), strict=True):
         texts[earlier.seq] += told
     return {seq: tuple(filter(None, told)) for seq, told in texts.items()}
@@ -110,38 +110,36 @@ def _claims(request: VerificationRequest) -> Iterator[str]:
     known = {(entry.id, entry.text) for entry in request.previous}
     field = ""
     for claim in request.claims:
-        about = _about(claim)
+        about = _place_attribute(claim)
         named = "" if about == field else about
         field = about or field
         named += ' proof="quote"' if claim.kind == "cut" else ""
-        yield f'<claim n="{claim.n}"{named}>{escape(_statement(claim, told, known))}</claim>'
+        yield f'<claim n="{claim.n}"{named}>{escape(_statement_of_claim(claim, told, known))}</claim>'
 
 
-def _statement(claim: Claim, told: Mapping[str, int], known: Collection[tuple[str, str]]) -> str:
-    """What the claim says; an entry that the request tells already is named by its id, or its claim's number."""
+def _statement_of_claim(claim: Claim, told: Mapping[str, int], known: Collection[tuple[str, str]]) -> str:
     if not claim.gives_up:
         return claim.statement
+    # What the request tells already is named by its id, or by its claim's number.
     brief = replace(claim, text="") if (claim.target, claim.text) in known else claim
     number = told.get(claim.by or f"cut {claim.by_text}")
     return brief.given_up(f"claim {number}" if number is not None else None)
 
 
-def _about(claim: Claim) -> str:
-    """Where a claim stands in the record, since the same words may tell what is known or what is open."""
+def _place_attribute(claim: Claim) -> str:
+    # The same words may tell what is known or what is open.
     if claim.kind == "digest" and claim.seqs:
         return f' of="messages {claim.seqs[0]} to {claim.seqs[-1]}"'
     return "" if claim.gives_up or claim.kind == "anchor" else f' field="{claim.field}"'
 
 
-def _ends(left: str, original: str) -> list[str]:
-    """The beginning and the end that an elided text has in common with its original."""
-    head = _same(left, original)
-    tail = _same(reversed(left[head:]), reversed(original[head:]))
+def _common_ends(left: str, original: str) -> list[str]:
+    head = _common_prefix_length(left, original)
+    tail = _common_prefix_length(reversed(left[head:]), reversed(original[head:]))
     return [left[:head], left[len(left) - tail :]]
 
 
-def _same(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many characters at the beginning are the same."""
+def _common_prefix_length(one: Iterable[str], other: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

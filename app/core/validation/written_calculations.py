@@ -64,11 +64,10 @@ class WrittenCalculation:
     start: int
     end: int
 
-    def _results(self, is_told: Callable[[float], bool] | None) -> Iterator[float]:
-        """What comes out, by each reading of its numbers: "2,400" may be 2.4."""
+    def _possible_results(self, is_told: Callable[[float], bool] | None) -> Iterator[float]:
         for numbers in islice(product(*(term.readings for term in self.terms)), _MOST_READINGS):
             result = _result_of(numbers, self.signs)
-            if result is not None and (is_told is None or all(_may_stand(one, is_told) for one in numbers)):
+            if result is not None and (is_told is None or all(_is_known_operand(one, is_told) for one in numbers)):
                 yield result
 
     def gives(self, value: Value, is_told: Callable[[float], bool] | None = None) -> bool:
@@ -80,7 +79,9 @@ class WrittenCalculation:
         tolerance = min(resolution(plain(amount)) / 2, amount * ROUGHLY) if value.approximate else 0.0
         tolerance = max(tolerance, written / 2) + _EXACT * amount
         return any(
-            abs(abs(one) - amount) <= tolerance for result in self._results(is_told) for one in _in_units(result, value)
+            abs(abs(one) - amount) <= tolerance
+            for result in self._possible_results(is_told)
+            for one in _in_other_units(result, value)
         )
 
     def is_of(self, value: Value) -> bool:
@@ -102,7 +103,7 @@ class WrittenCalculations:
             (term.start, term.end)
             for one in self.all
             for term in one.terms
-            if not any(_may_stand(number, is_told) for number in term.readings)
+            if not any(_is_known_operand(number, is_told) for number in term.readings)
         ]
 
     def prove(self, value: Value, is_told: Callable[[float], bool]) -> bool:
@@ -116,8 +117,7 @@ class WrittenCalculations:
         return any(one.is_of(value) and _is_beside(text, one, value) and not one.gives(value) for one in self.all)
 
 
-def _in_units(result: float, value: Value) -> Iterator[float]:
-    """A result as it may be told: as a percentage, or in another unit (pence and pounds, metres and kilometres)."""
+def _in_other_units(result: float, value: Value) -> Iterator[float]:
     yield result
     if value.base == "%":
         yield from (result * _WHOLE, (result - 1) * _WHOLE)
@@ -125,8 +125,7 @@ def _in_units(result: float, value: Value) -> Iterator[float]:
         yield from (changed for factor in _UNITS for changed in (result * factor, result / factor))
 
 
-def _may_stand(number: float, is_told: Callable[[float], bool]) -> bool:
-    """Whether it was told, is small or usual, or is what a told percentage leaves (0.85 of 15 %)."""
+def _is_known_operand(number: float, is_told: Callable[[float], bool]) -> bool:
     is_small = number == int(number) and number < _SMALL
     return is_small or number in _USUAL or _is_rest(number, is_told) or is_told(number)
 
@@ -217,22 +216,21 @@ def _result_of(numbers: Sequence[float], signs: Sequence[str]) -> float | None:
                 if piece == "(":
                     waiting.append(piece)
                     continue
-                _calculate(values, waiting, _RANKS[piece])
+                _apply_waiting_operators(values, waiting, _RANKS[piece])
                 if piece != ")":
                     waiting.append(piece)
                 elif waiting:
                     waiting.pop()
             values.append(number)
         while waiting:
-            _calculate(values, waiting, _RANKS[")"])
+            _apply_waiting_operators(values, waiting, _RANKS[")"])
             del waiting[-1:]
     except ZeroDivisionError:
         return None
     return values[0]
 
 
-def _calculate(values: list[float], waiting: list[str], rank: int) -> None:
-    """Apply the operators that wait and bind at least as closely, the last first."""
+def _apply_waiting_operators(values: list[float], waiting: list[str], rank: int) -> None:
     while waiting and _RANKS[waiting[-1]] >= rank:
         sign, second, first = waiting.pop(), values.pop(), values.pop()
         if sign in "+-":
