@@ -353,7 +353,7 @@ def test_what_holds_other_values_stays(first: str, then: str) -> None:
 
 @pytest.mark.parametrize(("first", "then"), HOLDING_MORE[:6])
 def test_control_else_its_other_values_would_go_with_it(first: str, then: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacement, "_lost", lambda *_: set())
+    monkeypatch.setattr(replacement, "_lost_values", lambda *_: set())
     assert replacement.replaces(then, first, as_="correction")
 
 
@@ -395,6 +395,6 @@ def test_control_without_telling_things_apart_it_would_go(
 
 
 def test_control_what_happens_again_would_be_taken_for_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacement, "_says_otherwise", lambda *_: True)
+    monkeypatch.setattr(replacement, "_tells_of_change", lambda *_: True)
 
     assert any(statuses(first, "A: Good.", then)[first].startswith("superseded") for first, then in AGAIN)

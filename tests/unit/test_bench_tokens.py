@@ -52,7 +52,7 @@ def test_the_check_fails_for_prices_that_are_off(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tokens, "ALL_PRICES", dear)
     monkeypatch.setattr(tokens, "_HUNDREDTHS", {name: round(100 * price) for name, price in dear.items()})
     monkeypatch.setattr(tokens, "_script_tokens", inspect.unwrap(tokens._script_tokens))
-    monkeypatch.setattr(tokens, "_hundredths", tokens._hundredths_of)
+    monkeypatch.setattr(tokens, "_hundredths_of_tokens", tokens._hundredths_of)
     assert all(off(kind) > CLAIMED for kind in SAMPLES)
 
 

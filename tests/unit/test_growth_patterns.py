@@ -23,7 +23,7 @@ BY_HAND: Final = {
 FROM_TABLES: Final = {
     "app/core/validation/orders.py": {"_patterns"},
     "app/core/text/cued.py": {"__init__"},
-    "app/core/anchors/tables.py": {"_table", "_opening"},
+    "app/core/anchors/tables.py": {"_table", "_any_number_of"},
     "app/core/model/policies/goals.py": {"__init__"},
     "app/core/retrieval/words.py": {"__init__"},
     "app/core/text/languages/joined.py": {"pattern_of"},

@@ -59,10 +59,10 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor |
     last = next((one for one in pool.newest(before=by.seq, within=NEAR, types=_ALL) if is_earlier(one, by)), None)
     old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(one, by)]
     old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
-    for is_meant in (_has_another_value, _is_plain):
+    for is_meant in (_has_another_value, _is_meant_by_nearness):
         for one in old:
             topic = topic_by(one.content)
-            if _is_about_itself(whole, leaving, topic):
+            if _says_what_it_is_about(whole, leaving, topic):
                 continue
             if not is_meant(point, topic, one, by.seq - one.seq <= NEXT or one is last):
                 continue
@@ -77,33 +77,31 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor |
     return None
 
 
-def _is_about_itself(whole: Topic, leaving: frozenset[str], topic: Topic) -> bool:
-    """Whether a correction says by itself what it is about: it names what goes, or has words of its own."""
+def _says_what_it_is_about(whole: Topic, leaving: frozenset[str], topic: Topic) -> bool:
     if leaving and not leaving & topic.every:
         return True
     return len(whole.words) > TERSE and not whole.kinds & topic.kinds
 
 
 def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
-    """Whether both have a value of one kind, and not the same one; anything but technology has to stand near."""
     if not has_another_value(point, topic):
         return False
+    # Only one technology takes another's place from afar.
     if point.kinds & topic.kinds:
         return True
     if topic.classes == _OF_ANYTHING and old.type in _CHOSEN:
         return is_near  # one choice is about another
     classes = (point.classes & topic.classes) - _OF_ANYTHING
-    return is_near and any(_is_only_one(point.of_class(one), topic.of_class(one)) for one in classes)
+    return is_near and any(_meets_one_old_value(point.of_class(one), topic.of_class(one)) for one in classes)
 
 
-def _is_only_one(fresh: Iterable[str], stale: Iterable[str]) -> bool:
-    """Whether a new value meets exactly one old value of its kind: of several, nobody knows which it replaces."""
+def _meets_one_old_value(fresh: Iterable[str], stale: Iterable[str]) -> bool:
+    # Of several old values nobody knows which one is replaced.
     kinds = Counter(map(kind_of, stale))
     return any(kinds[kind_of(value)] == 1 for value in fresh)
 
 
-def _is_plain(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
-    """Whether it is near enough to be meant where values do not tell."""
+def _is_meant_by_nearness(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
     if not point.every:
         return is_near and old.type != "critical_fact"  # only what was said of it can make it untrue
     if point.classes or topic.classes or old.type not in _CHOSEN:

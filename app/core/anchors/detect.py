@@ -84,7 +84,7 @@ def detect(
         said: The message's ``statements``, where they are known already.
         weights: Of the likelihood; without them, those of ``weights.json``.
     """
-    found = _once(_found(message, statements(message) if said is None else said, weights or WEIGHTS))
+    found = _without_repeats(_found(message, statements(message) if said is None else said, weights or WEIGHTS))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
     if len(found) <= most:
         return found
@@ -92,8 +92,7 @@ def detect(
     return sorted(best, key=lambda anchor: anchor.offset)
 
 
-def _once(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
-    """What a message says again in the same words is one anchor, at its first place."""
+def _without_repeats(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
     first: dict[tuple[AnchorType, str], FoundAnchor] = {}
     for anchor in found:
         words = " ".join(anchor.content.split()).rstrip(".!… ").casefold()
@@ -108,7 +107,7 @@ def _found(message: Message, said: Sequence[Statement], weights: BySpeaker) -> I
     own: OwnWords | None = None
     said = list(_together(said, message.content)) if role == "user" else said
     for number, statement in enumerate(said):
-        if _shows(statement):
+        if _announces_pasted_text(statement):
             return
         if going_on and going_on[0] == statement.sentence:
             type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
@@ -116,9 +115,9 @@ def _found(message: Message, said: Sequence[Statement], weights: BySpeaker) -> I
             rule = type_of(statement, role)
             found = likelihoods(features(said, number, message.seq, rule), weights[role])
             type_ = likeliest(found, rule, len(said))
-            if rule not in {None, type_} and role == "user" and _is_sure(statement):
+            if rule not in {None, type_} and role == "user" and _is_beyond_doubt(statement):
                 type_ = rule
-        if type_ is None or (type_ != "correction" and _says_nothing(statement)):
+        if type_ is None or (type_ != "correction" and _is_too_short(statement)):
             continue
         own = own or OwnWords(message, said)
         if not own.include(statement):
@@ -126,33 +125,28 @@ def _found(message: Message, said: Sequence[Statement], weights: BySpeaker) -> I
         going_on = (statement.sentence, type_)
         redacted = redact(message.content) if redacted is None else redacted
         text, offset = statement.whole(message.content)
-        content = _presentable(text, message.content, redacted)
+        content = _without_secrets(text, message.content, redacted)
         if content:
-            emphasis = _emphasis(statement, type_, role)
+            emphasis = _added_importance(statement, type_, role)
             pasted = own.are_pasted(statement.offset)
             yield found_anchor(message, type_, content, offset, statement.identifiers, emphasis=emphasis, pasted=pasted)
 
 
-def _says_nothing(statement: Statement) -> bool:
-    """Whether it is one word, or numbers with at most one ("2.", "yeah."): what it answers stands elsewhere.
-
-    A correction may be as short, and so may a name, a label and a rule.
-    """
+def _is_too_short(statement: Statement) -> bool:
+    # "2." and "yeah." answer what stands elsewhere.
     count = statement.plain.count(" ") + 1
     if count > _FEW or ":" in statement.plain or "-" in statement.plain:  # a label, a code
         return False
     numbers = sum(not any(map(str.isalpha, part)) for part in statement.plain.split())
     topic = topic_by(statement.plain)
-    return count - numbers < _FEW and topic.classes <= _OF_SOMETHING and not _is_sure(statement)
+    return count - numbers < _FEW and topic.classes <= _OF_SOMETHING and not _is_beyond_doubt(statement)
 
 
-def _is_sure(statement: Statement) -> bool:
-    """Whether a label, or its own words, leave no doubt."""
+def _is_beyond_doubt(statement: Statement) -> bool:
     return is_standing(statement) or _labelled(statement)
 
 
-def _emphasis(statement: Statement, type_: AnchorType, role: Speaker) -> float:
-    """What the words add to the importance of their type, or take from it."""
+def _added_importance(statement: Statement, type_: AnchorType, role: Speaker) -> float:
     if role == "user" and is_standing(statement):
         return _RULE
     if type_ == "critical_fact":
@@ -167,7 +161,7 @@ def _together(said: Sequence[Statement], content: str) -> Iterator[Statement]:
         statement, following = said[number], said[number + 1 : number + 1 + _MOST_JOINED]
         if _labelled(statement):
             more = list(takewhile(lambda one: type_of(one, "user") in _BELONGING, following))
-        elif following and _is_bare(statement) and _corrects(statement, following[0], content):
+        elif following and _only_turns_down(statement) and _is_put_right_by(statement, following[0], content):
             more = list(following[:1])
         else:
             more = []
@@ -190,16 +184,14 @@ def _labelled(statement: Statement) -> bool:
     )
 
 
-def _is_bare(statement: Statement) -> bool:
-    """Whether it turns something down, or takes it back, and says no more."""
+def _only_turns_down(statement: Statement) -> bool:
     if statement.is_question or statement.text.count(" ") >= _BARE or has_value(statement) or has_name(statement):
         return False
     fitting = reads_of(statement)
     return any(read.has(read.table.no) for read in fitting) or type_of(statement, "user") == "correction"
 
 
-def _corrects(bare: Statement, following: Statement, content: str) -> bool:
-    """Whether what follows says what is right instead."""
+def _is_put_right_by(bare: Statement, following: Statement, content: str) -> bool:
     if following.is_question or following.text.count(" ") >= _MOST_WORDS:
         return False
     longer = bare.joined(following, content)
@@ -207,8 +199,7 @@ def _corrects(bare: Statement, following: Statement, content: str) -> bool:
     return own in _REPLACING and longer is not None and type_of(longer, "user") == "correction"
 
 
-def _shows(statement: Statement) -> bool:
-    """Whether what follows in the message is somebody's text, given to be worked on."""
+def _announces_pasted_text(statement: Statement) -> bool:
     if ":" not in statement.text:
         return False
     possible = SAID.may_match_text(statement.text)
@@ -246,9 +237,9 @@ def found_anchor(
     )
 
 
-def _presentable(text: str, content: str, redacted: str) -> str:
-    """The statement without secrets; empty when it is part of one that only the whole message shows."""
+def _without_secrets(text: str, content: str, redacted: str) -> str:
     if redacted == content:
         return text
     cleaned = redact(text)
+    # A part of a secret that only the whole message shows is left out.
     return cleaned if cleaned != text or text in redacted else ""

@@ -100,7 +100,7 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
     words = [word if word.isalpha() else _bare(word) for word in tokens(statement.plain.lower())]
     found = ["", f"r {rule}", f"e {statement.text[-1]}", f"f {words[0]}" if words else "f", *_place(said, number)]
     found += [f"seq {early}" for early in _EARLY if seq > early]
-    found += set[str]().union(*map(_of_word, words))
+    found += set[str]().union(*map(_word_features, words))
     found += [f"l {length}" for length in _LENGTHS if len(words) > length]
     found += [f"v {kind}" for kind in {one.kind for one in statement.identifiers}]
     found += {f"b {first} {second}" for first, second in pairwise(["<", *words, ">"])}
@@ -109,8 +109,7 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
 
 
 @word_memo
-def _of_word(word: str) -> tuple[str, ...]:
-    """The features of a word: its stem, and what it and its stem begin and end with."""
+def _word_features(word: str) -> tuple[str, ...]:
     base = stem(word)
     found = [f"s {base}"]
     if len(base) > _BEGINNINGS[0]:

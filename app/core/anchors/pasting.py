@@ -31,7 +31,7 @@ class OwnWords:
         content = message.content
         self._content: Final = content
         self._may_show: Final = message.role == "user"
-        self._paste: Final = _paste(content, said) if self._may_show else len(content)
+        self._paste: Final = _start_of_paste(content, said) if self._may_show else len(content)
         self._quoted: Final = list(quoted(content, said)) if self._may_show else []
         lead = len(content) - len(content.lstrip())
         blank = _BLANK_LINE.search(content, lead)
@@ -60,8 +60,7 @@ def is_pasted(message: Message, offset: int, text: str) -> bool:
     return plain in pasted and plain not in own
 
 
-def _paste(content: str, said: Sequence[Statement]) -> int:
-    """Where a text begins that the sender announced: in the line below; the end where there is none."""
+def _start_of_paste(content: str, said: Sequence[Statement]) -> int:
     if "\n" not in content.strip():
         return len(content)
     for statement in said:

@@ -100,7 +100,7 @@ class _Text:
         start = self.plain.find(quote)
         while start >= 0:
             end = start + len(quote)
-            if _at_edge(self.plain, start) and _at_edge(self.plain, end):
+            if _is_word_boundary(self.plain, start) and _is_word_boundary(self.plain, end):
                 return self.place(start), self.place(end - 1) + 1
             start = self.plain.find(quote, start + 1)
         return None
@@ -129,9 +129,9 @@ def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnch
     return replace(found, proposed_by="model")
 
 
-def _at_edge(text: str, index: int) -> bool:
-    """Whether a word begins or ends at this place; scripts without spaces have such an edge everywhere."""
+def _is_word_boundary(text: str, index: int) -> bool:
     around = text[max(index - 1, 0) : index + 1]
+    # Scripts without spaces have such a boundary everywhere.
     return index in {0, len(text)} or not around.isalnum() or not around.isascii()
 
 

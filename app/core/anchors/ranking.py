@@ -31,10 +31,12 @@ def ranking_of(
     """
     named = by_name(anchors)
     said = [(named[word.id], word) for word in candidate.kept if word.id in named]
-    gone = [(anchor, claim) for anchor, word in said if (claim := _claim(anchor, word, span)) is not None]
+    gone = [(anchor, claim) for anchor, word in said if (claim := _provable_claim(anchor, word, span)) is not None]
     claims = [claim for anchor, claim in gone if _may_be_claimed(anchor, claim, span, anchors)]
     given_up = {anchor.id for anchor, _ in gone}
-    passed_over = given_up - {claim.anchor_id for claim in claims} - {one.id for one in anchors if _is_users(one)}
+    passed_over = (
+        given_up - {claim.anchor_id for claim in claims} - {one.id for one in anchors if _was_set_by_user(one)}
+    )
     quotes = {anchor.id for anchor in quoted(candidate.anchors, span, anchors) if isinstance(anchor, Anchor)}
     confirmed = {anchor.id for anchor, word in said if word.claims is None} | quotes
     named_ids = {anchor.id for anchor, word in said if word.claims != "withdrawn"} | confirmed
@@ -64,7 +66,7 @@ def repairs_of(anchors: Iterable[Anchor], ranking: Ranking) -> Iterator[Repair]:
     """What becomes of the passages that a model gave up, until a verifier agrees: as of entries."""
     for one in anchors:
         if one.id in ranking.given_up:
-            reason: RepairReason = "kept" if _is_users(one) else "set_aside"
+            reason: RepairReason = "kept" if _was_set_by_user(one) else "set_aside"
             yield Repair(field=ANCHOR_FIELD, reason=reason, before=one.content, after=one.content)
 
 
@@ -83,28 +85,24 @@ def _ordered(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUID, ..
     return tuple(anchor.id for anchor in anchors if anchor.id in ids)
 
 
-def _claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> AnchorClaim | None:
-    """What is said to have become of an anchor; ``None`` where no message of these can show it.
-
-    What a later message made useless was an anchor until then: it is over, and not none.
-    """
+def _provable_claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> AnchorClaim | None:
     if word.claims is None:
         return None
     shown_by = word.by_seq if any(one.seq == word.by_seq for one in span) else None
     if word.claims == "withdrawn":
         if shown_by is None or shown_by <= anchor.seq:
             return AnchorClaim(anchor_id=anchor.id, status="withdrawn")
+        # What a later message made useless was an anchor until then.
         return AnchorClaim(anchor_id=anchor.id, status="resolved", seq=shown_by)
     shows = shown_by is not None and shown_by >= anchor.seq
     return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=shown_by) if shows else None
 
 
 def _may_be_claimed(anchor: Anchor, claim: AnchorClaim, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
-    return not (_is_users(anchor) or (claim.status == "withdrawn" and _holds_given_value(anchor, span, known)))
+    return not (_was_set_by_user(anchor) or (claim.status == "withdrawn" and _holds_given_value(anchor, span, known)))
 
 
-def _is_users(anchor: Anchor) -> bool:
-    """Whether a user set it."""
+def _was_set_by_user(anchor: Anchor) -> bool:
     return anchor.proposed_by == "user"
 
 

@@ -51,7 +51,7 @@ def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
     """The type of anchor that a statement of this speaker is; ``None`` where it is none."""
     fitting = reads_of(statement)
     if role == "user" and not statement.is_question:
-        first: AnchorType | None = next((one for one in map(_first, fitting) if one is not None), None)
+        first: AnchorType | None = next((one for one in map(_type_by_label_or_rule, fitting) if one is not None), None)
         if first is not None:
             return first
     types: Sequence[AnchorType] = ("unresolved_question",) if statement.is_question else _ORDER
@@ -89,13 +89,12 @@ class Reading:
 def reads_of(statement: Statement) -> list[Reading]:
     """The statement as each table sees it, of the languages that are written in its letters."""
     plain = statement.plain.replace("\xa0", " ")
-    masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_mask, plain)
+    masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_masked_quotation, plain)
     possible = SAID.may_match_text(masked)
     return [Reading(masked, possible, table) for table in TABLES if table.letters.search(masked)]
 
 
-def _first(read: Reading) -> AnchorType | None:
-    """The type that a label ("Decision: …") or a standing rule gives: it comes before all other cues."""
+def _type_by_label_or_rule(read: Reading) -> AnchorType | None:
     for type_ in _ORDER:
         rule = read.table.rules.get(type_)
         if rule is not None and (read.has_whole(rule.labelled) or _stands(rule, read)):
@@ -136,14 +135,13 @@ def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -
     rule = read.table.rules.get(type_)
     if rule is None:
         return False
-    is_data = type_ == "critical_fact" and role == "user" and _is_data(statement)
+    is_data = type_ == "critical_fact" and role == "user" and _gives_exact_values(statement)
     if not is_data and not (rule.mask & read.possible and _says(rule, type_, read, statement, role)):
         return False
-    return (type_ in _CONCRETE or _is_concrete(statement)) and not _denied(type_, read)
+    return (type_ in _CONCRETE or _is_concrete(statement)) and not _is_ruled_out(type_, read)
 
 
-def _denied(type_: AnchorType, read: Reading) -> bool:
-    """Whether something speaks against the type: an exception of the table, reported speech, a mere possibility."""
+def _is_ruled_out(type_: AnchorType, read: Reading) -> bool:
     table = read.table
     if read.has_whole(table.rules[type_].never):
         return True
@@ -174,15 +172,14 @@ def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, ro
     return named or (read.has(rule.with_name) and has_name(statement))
 
 
-def _is_data(statement: Statement) -> bool:
-    """Whether it gives several exact values; an exclamation over them is a feeling."""
+def _gives_exact_values(statement: Statement) -> bool:
+    # An exclamation over values is a feeling.
     if statement.is_question or statement.text.endswith("!"):
         return False
     return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _SEVERAL
 
 
 def _is_concrete(statement: Statement) -> bool:
-    """Whether it says what is promised or asked: "I will do it" does not."""
     return not stems_of(statement.text) <= GENERIC_STEMS
 
 
@@ -196,6 +193,5 @@ def has_name(statement: Statement) -> bool:
     return any(one.kind in NAME_KINDS for one in statement.identifiers) or bool(technology_in(statement.text))
 
 
-def _mask(quote: re.Match[str]) -> str:
-    """A quotation without its words: they are not the speaker's own."""
+def _masked_quotation(quote: re.Match[str]) -> str:
     return "“" + "·" * (len(quote.group()) - 2) + "”"

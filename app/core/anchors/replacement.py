@@ -80,19 +80,19 @@ def replaces(
         gone: Stems of which it is said elsewhere that they are given up.
     """
     whole, earlier = new, old
-    new, old = _without_one_speaker(new, old)
+    new, old = _without_shared_label(new, old)
     topic, known = topic_by(new), topic_by(old)
     if topic == known:
         return False
     leaving = (gone | given_up(new)) - given_up(old)
-    if _gives_up(topic, known, leaving):
-        return known.classes <= topic.classes and not _lost(topic, known, leaving)
+    if _gives_up_value(topic, known, leaving):
+        return known.classes <= topic.classes and not _lost_values(topic, known, leaving)
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
     if not restates(whole, earlier):
-        if as_ == "critical_fact" and not _says_otherwise(new, topic, known):
+        if as_ == "critical_fact" and not _tells_of_change(new, topic, known):
             return False
-        if not _is_same_with_another_value(new, topic, known, as_=as_) or _loses_values(topic, known):
+        if not _is_same_with_another_value(new, topic, known, as_=as_) or _would_lose_values(topic, known):
             return False
     return not is_beside(new, topic, old, known, as_=as_) and not tells_of_another(new, topic, old, known, as_=as_)
 
@@ -101,59 +101,54 @@ def shares_only_a_word(new: str, old: str) -> bool:
     """Whether a correction shares a single word with an earlier text: close after it is meant, later it is not."""
     if restates(new, old):
         return False
-    new, old = _without_one_speaker(new, old)
+    new, old = _without_shared_label(new, old)
     topic, known = topic_by(new), topic_by(old)
     choosing = changing(new)
-    if _gives_up(topic, known, given_up(new)):
+    if _gives_up_value(topic, known, given_up(new)):
         return False
     if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return False
     return len((topic.words & known.words) - choosing) < TERSE
 
 
-def _without_one_speaker(new: str, old: str) -> tuple[str, str]:
-    """Two statements without the same name before them, unless the old one is about it (``Budget: 300``)."""
+def _without_shared_label(new: str, old: str) -> tuple[str, str]:
     mine, theirs = label_of(new), label_of(old)
     if not mine or not theirs or mine.name != theirs.name:
         return new, old
     said = old[theirs.end :]
+    # In "Budget: 300" the label is what the statement is about.
     if len(said.split()) <= TERSE or not topic_by(said).words:
         return new, old
     return new[mine.end :], old[theirs.end :]
 
 
-def _says_otherwise(new: str, topic: Topic, known: Topic) -> bool:
-    """Whether a statement says that something changed, or what it is: what merely happens again tells of no change."""
+def _tells_of_change(new: str, topic: Topic, known: Topic) -> bool:
     if has_cue(new, "updates") or has_cue(new, "moves"):
         return True
-    head = new[: _first_new(new, topic, known)]
+    head = new[: _start_of_new_value(new, topic, known)]
     return any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
 
 
-def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
-    """Whether a value of the old text is given up, or any word of it by a text that names the same value.
-
-    A number is given up for another one: by itself it may be a number of anything.
-    """
+def _gives_up_value(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
     lost = gone & (known.every - known.words)
-    if lost and all(map(str.isdigit, lost)) and not _has_another(topic, known, gone):
+    # By itself a number may be a number of anything.
+    if lost and all(map(str.isdigit, lost)) and not _has_other_of_class(topic, known, gone):
         return False
     return bool(lost) or bool(gone & known.words and topic.values & known.values)
 
 
-def _loses_values(topic: Topic, known: Topic) -> bool:
-    """Whether values of the old text would be lost: two of a kind, or one for which the new text gives no other."""
-    lost = _lost(topic, known)
+def _would_lose_values(topic: Topic, known: Topic) -> bool:
+    lost = _lost_values(topic, known)
     return len({kind_of(value) for _, value in lost}) < len(lost) or any(
         not topic.of_class(class_) - known.of_class(class_) for class_, _ in lost
     )
 
 
-def _lost(topic: Topic, known: Topic, leaving: frozenset[str] = frozenset()) -> set[tuple[str, str]]:
-    """The values of an old text that a new one neither repeats nor gives up; not names, which are read too loosely."""
+def _lost_values(topic: Topic, known: Topic, leaving: frozenset[str] = frozenset()) -> set[tuple[str, str]]:
     return {
         (class_, value)
         for class_, value in known.values - topic.values
+        # Names are read too loosely.
         if class_ != "name" and not stems_of(value) & leaving
     }
 
@@ -164,8 +159,8 @@ def kind_of(value: str) -> str:
     return _UNIT.sub("", value) if kind == "number" else kind
 
 
-def _has_another(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
-    """Whether a new text has another value of the class of what it gives up: the 22nd is no 22 people."""
+def _has_other_of_class(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
+    # The 22nd is no 22 people.
     classes = {class_ for class_, value in known.values if stems_of(value) & gone}
     return any(class_ in classes and not stems_of(value) & gone for class_, value in topic.values if class_ != "name")
 
@@ -260,18 +255,18 @@ def tells_of_another(new: str, topic: Topic, old: str, known: Topic, *, as_: Anc
         return False
     if topic.kinds and known.kinds and not topic.kinds & known.kinds:
         return True
-    if _opposed(new, topic, old, known) or _other_names(topic, known):
+    if _name_others_of_a_row(new, topic, old, known) or _name_other_things(topic, known):
         return True
     if topic.kinds & known.kinds or purpose(new) & purpose(old):
         return False
     if as_ == "correction":
         choosing = changing(new) | changing(old)
-        return not has_cue(new, "moves") and _both_differ(topic, known, choosing)
+        return not has_cue(new, "moves") and _differ_in_thing_and_value(topic, known, choosing)
     return _is_narrower(new, topic, known) or _is_one_more(new, topic, old, known)
 
 
-def _both_differ(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
-    """Whether both the thing and what is said of it are others: the hotel for Monday, the car for Tuesday."""
+def _differ_in_thing_and_value(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
+    # The hotel for Monday, the car for Tuesday.
     mine, theirs = topic.words - known.words - choosing, known.words - topic.words - choosing
     return bool(mine and theirs and topic.values - known.values and known.values - topic.values)
 
@@ -285,7 +280,7 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic) -> bool:
         return True
     if has_cue(new, "updates"):
         return False
-    head = new[: _first_new(new, topic, known)]
+    head = new[: _start_of_new_value(new, topic, known)]
     if {class_ for class_, _ in topic.values - known.values} <= _NAMING:
         return not any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
     fresh = next((one for one in find_identifiers(new) if one.start == len(head)), None)
@@ -293,20 +288,18 @@ def _is_one_more(new: str, topic: Topic, old: str, known: Topic) -> bool:
     return bool(head) and any(cue.start() == 0 for cue in all_in(tail, (table.equates for table in TABLES)))
 
 
-def _first_new(text: str, topic: Topic, known: Topic) -> int:
-    """The place of the first value that the old one does not have; the end where there is none."""
+def _start_of_new_value(text: str, topic: Topic, known: Topic) -> int:
     fresh = {value for _, value in topic.values - known.values}
     return min((one.start for one in find_identifiers(text) if one.text.lower() in fresh), default=len(text))
 
 
-def _other_names(topic: Topic, known: Topic) -> bool:
-    """Whether both say which thing by a name, and what of it by another: Swift on iOS, Kotlin on Android."""
+def _name_other_things(topic: Topic, known: Topic) -> bool:
+    # Swift on iOS, Kotlin on Android.
     mine, theirs = topic.of_class("name"), known.of_class("name")
     return not mine & theirs and min(len(mine), len(theirs)) >= _SEVERAL
 
 
-def _opposed(new: str, topic: Topic, old: str, known: Topic) -> bool:
-    """Whether both name another one of a row, and something else differs too."""
+def _name_others_of_a_row(new: str, topic: Topic, old: str, known: Topic) -> bool:
     mine, theirs = _marks(new), _marks(old)
     rows = {mark[:2] for mark in mine} & {mark[:2] for mark in theirs}
     differing = [
@@ -343,8 +336,8 @@ def changing(text: str) -> frozenset[str]:
 
 
 def _is_narrower(new: str, topic: Topic, known: Topic) -> bool:
-    """Whether it speaks, before its value, of something that the old one does not: ``my wife's flight``."""
-    subject = stems_of(new[: _first_new(new, topic, known)]) & topic.words
+    # Like "my wife's flight" beside "the flight".
+    subject = stems_of(new[: _start_of_new_value(new, topic, known)]) & topic.words
     return bool(subject - known.every - changing(new))
 
 

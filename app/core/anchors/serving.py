@@ -81,8 +81,8 @@ class Servable:
         """
         self._unread = unread
         eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
-        self._anchors = _distinct(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
-        sizes = [_size(anchor, estimator) for anchor in self._anchors]
+        self._anchors = _without_repeats(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
+        sizes = [_line_size(anchor, estimator) for anchor in self._anchors]
         newest_first = reversed(range(len(self._anchors)))
         movable = [index for index in newest_first if self._anchors[index].proposed_by != "user"]
         # Of equals the newest leave: what is shown once is told nowhere else, what finds no room the state tells.
@@ -114,8 +114,7 @@ class Servable:
         return Served(shown=shown, behind_marker=len(hidden) + self._unread)
 
 
-def _distinct(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
-    """The anchors, of several with the same words the newest: of those that a user set, else of users' own words."""
+def _without_repeats(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
     last: dict[tuple[str, str], int] = {}
     for index, anchor in enumerate(anchors):
         said = (anchor.type, anchor.content)
@@ -132,8 +131,8 @@ def _worth(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
     return anchor.claimed_status is None, not anchor.passed_over, anchor.proposed_by == "model", anchor.importance
 
 
-def _size(anchor: FoundAnchor, estimator: Estimator) -> int:
-    """``token_count`` is the script estimate of the very line, but of one that was stored before lines told names."""
+def _line_size(anchor: FoundAnchor, estimator: Estimator) -> int:
+    # What is stored is the script estimate of the line; older anchors leave out the name before it.
     if estimator == "script" and not anchor.said_by:
         return anchor.token_count
     return line_tokens(line_of(anchor), estimator)

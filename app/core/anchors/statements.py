@@ -110,25 +110,23 @@ def statements(message: Message) -> list[Statement]:
 
 
 def _statements(text: str) -> Iterator[Statement]:
-    shown = _without_shown_lines(text)
+    shown = _with_shown_lines_blanked(text)
     spans = tuple(with_corrections(shown, sentence_spans(shown)))
-    if "\n" in text and not _is_wrapped(text):
-        spans = tuple(line for start, end in spans for line in _lines(shown, start, end))
+    if "\n" in text and not _is_hard_wrapped(text):
+        spans = tuple(line for start, end in spans for line in _lines_of_sentence(shown, start, end))
     for number, (start, end) in enumerate(spans):
         if not text.startswith(_FENCES, start):
             opening = _OPENING.match(text, start, end)
             yield from _parts(text, opening.end() if opening else start, end, number=number)
 
 
-def _is_wrapped(text: str) -> bool:
-    """Whether a text was wrapped by hand at a fixed width: several lines are about as long as the longest."""
+def _is_hard_wrapped(text: str) -> bool:
     lengths = [len(line.rstrip()) for line in text.splitlines()]
     longest = max(lengths)
     return longest <= _WIDEST and sum(length >= longest - _RAGGED for length in lengths) >= _WRAPPED
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The lines of a sentence; an indented line belongs to the one before it, and a fenced block stays whole."""
+def _lines_of_sentence(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if text.startswith(_FENCES, start):
         yield start, end
         return
@@ -136,15 +134,14 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield found.span()
 
 
-def _without_shown_lines(text: str) -> str:
-    """The text with its shown lines blanked: places stay the same."""
+def _with_shown_lines_blanked(text: str) -> str:
     lines = text.splitlines(keepends=True)
-    return "".join(_SIGN.sub(" ", line) if _is_shown(line) else line for line in lines)
+    return "".join(_SIGN.sub(" ", line) if _is_shown_line(line) else line for line in lines)
 
 
-def _is_shown(line: str) -> bool:
-    """Whether a line only shows something. A fence is no such line: it is needed to find the end of its block."""
+def _is_shown_line(line: str) -> bool:
     shows = _SHOWN.match(line) is not None or is_of_log_or_letter(line)
+    # A fence is needed to find the end of its block.
     return shows and not line.lstrip(" \t").startswith(_FENCES)
 
 
@@ -169,7 +166,7 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
     spans = [(one.start, one.start + len(one.text)) for one in values]
     clauses = frozenset(clause_starts(sentence))
     words = {blank.end() for blank in _BLANK.finditer(sentence)}
-    joints = _outside([(place, place in clauses) for place in sorted(clauses | words)], spans)
+    joints = _joints_outside_values([(place, place in clauses) for place in sorted(clauses | words)], spans)
     start, index = 0, 0
     while len(sentence) - start > LONGEST:
         clause = word = 0
@@ -187,8 +184,8 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
     yield start, len(sentence)
 
 
-def _outside(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """The joints that lie inside no value; both lists are in order."""
+def _joints_outside_values(joints: list[tuple[int, bool]], spans: list[tuple[int, int]]) -> list[tuple[int, bool]]:
+    # Both lists are in order.
     kept, index = [], 0
     for place, is_clause in joints:
         while index < len(spans) and spans[index][1] < place:

@@ -102,7 +102,7 @@ def _table(language: Language) -> Table | None:
     return Table(
         language=language.code,
         letters=compiled(f"[{SCRIPTS[language.script]}]"),
-        opening=_opening(said.opening),
+        opening=_any_number_of(said.opening),
         reported=_cue(said.reported),
         hypothetical=_cue(said.hypothetical),
         shows=_cue(said.shows),
@@ -137,8 +137,7 @@ def _row(members: str) -> Cue:
     return _cue([rf"\b(?:{joined})\b"])
 
 
-def _opening(patterns: Sequence[str]) -> Capped:
-    """Any number of these; nothing where there are none."""
+def _any_number_of(patterns: Sequence[str]) -> Capped:
     joined = "|".join(f"(?:{one})" for one in patterns if one)
     return capped(f"(?:{joined})+" if joined else r"(?!)", LONGEST, re.IGNORECASE)
 

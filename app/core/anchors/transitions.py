@@ -103,7 +103,7 @@ def _read(
     if pool.open and not said[0].is_question:
         yield from _answered(pool, message, said[0])
     if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
-        yield from _rejected(pool, message, said[0], asked=asked)
+        yield from _superseded_by_no(pool, message, said[0], asked=asked)
 
 
 def _superseded(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
@@ -115,7 +115,7 @@ def _superseded(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition
         return
     topic = topic_by(by.content)
     sharing = (old for old in pool.sharing(topic) if old.type in types and is_earlier(old, by))
-    meant = [old for old in sharing if _takes(by, old)]
+    meant = [old for old in sharing if _takes_place_of(by, old)]
     if not meant:
         said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(old, by))
         meant = [old for old in said if says_again(by.content, old.content)][:1]
@@ -130,8 +130,7 @@ def _superseded(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
 
 
-def _takes(by: Anchor, old: Anchor) -> bool:
-    """Whether one takes another's place: no assistant corrects a user, and one shared word counts only close after."""
+def _takes_place_of(by: Anchor, old: Anchor) -> bool:
     if by.type == "correction":
         if by.speaker == "assistant" and old.speaker == "user":
             return False
@@ -177,11 +176,11 @@ def _answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transi
         yield Transition(anchor_id=question.id, status="resolved")
 
 
-def _rejected(pool: Pool, message: Message, first: Statement, *, asked: Anchor | None) -> Iterator[Transition]:
-    """A user's plain no to what was decided in the message before; after a question it answers that."""
+def _superseded_by_no(pool: Pool, message: Message, first: Statement, *, asked: Anchor | None) -> Iterator[Transition]:
     no = any(_refuses(first, table) for table in TABLES if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
+            # After a question, the no answers that.
             if old.proposed_by != "user" and (asked is None or is_earlier(asked, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")

@@ -38,7 +38,7 @@ def role_label(role: str, language: str) -> str:
 
 def names_a_role(name: str) -> bool:
     """Whether a name reads like a role's, in any language: who has it would be taken for another role."""
-    return not _ROLE_NAMES.isdisjoint(map(_plain, (name, name.replace(" ", ""), *name.split(" "))))
+    return not _ROLE_NAMES.isdisjoint(map(_plain_name, (name, name.replace(" ", ""), *name.split(" "))))
 
 
 def told_name(metadata: Mapping[str, object]) -> str:
@@ -50,7 +50,7 @@ def told_name(metadata: Mapping[str, object]) -> str:
 @memoized(FIGURE)
 def _told(name: str) -> str:
     plain = " ".join(_COLONS.sub(" ", name).split())
-    return "" if names_a_role(plain) or _plain(plain) in _PROVIDERS_ROLES else plain
+    return "" if names_a_role(plain) or _plain_name(plain) in _PROVIDERS_ROLES else plain
 
 
 def named_by(role: str, text: str, metadata: Mapping[str, object]) -> str:
@@ -58,13 +58,12 @@ def named_by(role: str, text: str, metadata: Mapping[str, object]) -> str:
     return named(told_name(metadata), text) if role == "user" else text
 
 
-def _plain(name: str) -> str:
-    """The letters that a name is read as."""
+def _plain_name(name: str) -> str:
     return "".join(map(plain_letters, name))
 
 
 _ROLE_NAMES: Final = frozenset(
-    _plain(name)
+    _plain_name(name)
     for role in get_args(Role)
     for name in (role, *(say.word("context.role", role) for say in CATALOGUES.values()))
 )

@@ -52,7 +52,7 @@ def log_lines(text: str) -> Iterator[str | Line]:
             yield from _flushed(waiting)
             yield record
             continue
-        new = [value for value in [*_numbered(line), *_names_in(line)] if value.casefold() not in told]
+        new = [value for value in [*_values_with_line_number(line), *_names_in(line)] if value.casefold() not in told]
         told.update(value.casefold() for value in new)
         for value in new:
             if waiting and len(", ".join([*waiting, value])) > LINE:
@@ -77,18 +77,17 @@ def _record(line: str) -> Line | None:
                 words.append(word)
         fields.append(" ".join(words))
     return line_from_fields(
-        field for field in fields if field and (any(map(str.isdigit, field)) or _says_something(field))
+        field for field in fields if field and (any(map(str.isdigit, field)) or _has_content(field))
     )
 
 
-def _says_something(field: str) -> bool:
-    """Whether there is more in it than what holds a line together: "with", "in", "for"."""
+def _has_content(field: str) -> bool:
     return is_code_like(field) or bool(words_of(field))
 
 
 def _names_in(line: str) -> Iterator[str]:
-    """Names of people and places; not the capital that a line begins with, nor that of a constant."""
     for found in find_identifiers(line):
+        # The capital that a line begins with makes no name.
         is_opening = " " not in found.text and not words_of(_without_values(line[: found.start]))
         if found.kind == "name" and not is_opening and found.text not in _CONSTANTS:
             yield found.text
@@ -98,8 +97,7 @@ def _without_values(text: str) -> str:
     return " ".join(word for word in text.split() if not any(map(str.isdigit, word)))
 
 
-def _numbered(line: str) -> Iterator[str]:
-    """The values of a line; what is defined there, in a source that is listed with its numbers, with its number."""
+def _values_with_line_number(line: str) -> Iterator[str]:
     defined = _DEFINED.match(line)
     values = list(values_in(line[defined.end() :] if defined else line))
     if defined and values:

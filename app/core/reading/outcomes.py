@@ -30,15 +30,14 @@ def outcomes(messages: Iterable[Message]) -> Outcomes:
         for part in message.parts:
             if part.get("type") == "tool_call" and not READING_TOOL.match(str(part.get("name"))):
                 called[str(part.get("id"))] = message.seq
-            elif part.get("type") == "tool_result" and (said := _said(part.get("content", ""))):
+            elif part.get("type") == "tool_result" and (said := _short_outcome(part.get("content", ""))):
                 answered = str(part.get("tool_call_id"))
                 if answered in called:
                     found[called.pop(answered), answered] = (message.seq, said)
     return found
 
 
-def _said(content: Any) -> str:
-    """A short answer as it is, of a long one the line that begins with an error; nothing of data but its error."""
+def _short_outcome(content: Any) -> str:
     text = as_text(content).strip()
     data = parsed(text)
     if data is not None:

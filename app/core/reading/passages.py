@@ -121,7 +121,9 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     """
     labels = labels_of([(message.role, message.content) for message in messages])
     speakers = _names_of_roles(messages, labels)
-    named = [label.name if label else _name_beside(message) for message, label in zip(messages, labels, strict=True)]
+    named = [
+        label.name if label else _name_in_metadata(message) for message, label in zip(messages, labels, strict=True)
+    ]
     names = frozenset(filter(None, named))
     results = outcomes(messages)
     told: defaultdict[int, str] = defaultdict(str)
@@ -134,7 +136,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         name = told_name or speakers.get(message.role)
         content = message.content[label.end :] if label else message.content
         own = len(before_paste(content))
-        dumped = is_data(content) or _holds_data(message)
+        dumped = is_data(content) or _has_dumped_result(message)
         speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
@@ -220,7 +222,7 @@ def _passage(
         is_listed=is_listed,
         is_pasted=is_pasted,
         is_held=message.is_protected,
-        is_action=message.role == "assistant" and bool(message.parts) and _is_action(text, message),
+        is_action=message.role == "assistant" and bool(message.parts) and _is_changing_call(text, message),
         line=line,
         values=said.values,
         result_seq=result_seq,
@@ -238,15 +240,13 @@ def _brief(text: str) -> str:
     return text[heading.end() :] if heading else text
 
 
-def _is_action(text: str, message: Message) -> bool:
-    """A call that changes something; reading changes nothing."""
+def _is_changing_call(text: str, message: Message) -> bool:
     calls = (part for part in message.parts if part.get("type") == "tool_call")
     names = {str(part.get("name", "")) for part in calls}
     return any(text.startswith(f"{name}(") for name in names if name and not READING_TOOL.match(name))
 
 
-def _name_beside(message: Message) -> str:
-    """The name that a message carries, as far as it can stand before what is said, and names no role."""
+def _name_in_metadata(message: Message) -> str:
     name = name_in(message.metadata)
     if not name or names_a_role(name):
         return ""
@@ -256,11 +256,11 @@ def _name_beside(message: Message) -> str:
 
 
 def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None]) -> dict[str, str]:
-    """The name that messages of a role begin with: it says the others too, unless several people share the role."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for message, label in zip(messages, labels, strict=True):
         if label:
             names[message.role].add(label.name)
+    # All messages of the role are by the same one, unless several people share it.
     return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
@@ -268,12 +268,12 @@ def _pieces(
     message: Message, content: str, results: Outcomes, *, repeats: bool
 ) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""
-    found = (content,) if _is_one(content) else _statements(content)
+    found = (content,) if _is_one_statement(content) else _sentences_with_corrections(content)
     if is_data(content):
-        yield from _data(content)
+        yield from _data_lines(content)
         found = ()
     elif message.role == "tool" and is_log(content):
-        yield from _logged(content)
+        yield from _log_pieces(content)
         found = ()
     if len(found) > _MOST_SENTENCES:
         found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
@@ -287,13 +287,12 @@ def _pieces(
         yield from _part_pieces(part, message.seq, results)
 
 
-def _statements(text: str) -> tuple[str, ...]:
-    """Its sentences, each with the correction right behind it."""
+def _sentences_with_corrections(text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in with_corrections(text, sentence_spans(text)))
 
 
-def _is_one(content: str) -> bool:
-    """Whether a message is one short statement under a heading: its sentences mean little without each other."""
+def _is_one_statement(content: str) -> bool:
+    # Sentences under a heading mean little without each other.
     heading = HEADING.match(content)
     return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
 
@@ -301,7 +300,9 @@ def _is_one(content: str) -> bool:
 def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterable[tuple[str, str, Line | None]]:
     kind = part.get("type")
     if kind == "text":
-        yield from ((text, text, None) for text in map(_tidy, _statements(str(part.get("text", "")))) if text)
+        yield from (
+            (text, text, None) for text in map(_tidy, _sentences_with_corrections(str(part.get("text", "")))) if text
+        )
     elif kind == "tool_call":
         name = str(part.get("name", ""))
         text = f"{name}({clip(_arguments(part.get('arguments')), _CALL)})"
@@ -311,16 +312,15 @@ def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterab
     elif kind == "tool_result":
         content = as_text(part.get("content", ""))
         if is_data(content):
-            yield from _data(content)
+            yield from _data_lines(content)
         elif is_log(content):
-            yield from _logged(content)
+            yield from _log_pieces(content)
         else:
             told = map(_tidy, sentences(content)[:_MOST_SENTENCES])
             yield from ((text, text, None) for text in told if text)
 
 
-def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
-    """The lines of a dump; of one that is no JSON, or not the whole of it, its first plain values."""
+def _data_lines(text: str) -> Iterable[tuple[str, str, Line | None]]:
     data = parsed(text)
     if data is not None:
         yield from ((line.text, line.text, line) for line in lines_from_data(data))
@@ -331,8 +331,7 @@ def _data(text: str) -> Iterable[tuple[str, str, Line | None]]:
         yield told, told, None
 
 
-def _logged(text: str) -> Iterable[tuple[str, str, Line | None]]:
-    """A listing or a log: its prose, and the exact values between."""
+def _log_pieces(text: str) -> Iterable[tuple[str, str, Line | None]]:
     for one in log_lines(text):
         if isinstance(one, Line):
             yield one.text, one.text, one
@@ -344,11 +343,10 @@ def _arguments(arguments: Any) -> str:
     found = arguments_in(arguments)
     if not isinstance(found, Mapping):
         return _one_line(as_text(found)) if found else ""
-    return ", ".join(f"{name}={_one_line(_argument(value))}" for name, value in found.items())
+    return ", ".join(f"{name}={_one_line(_argument_text(value))}" for name, value in found.items())
 
 
-def _argument(value: Any) -> str:
-    """Ids in a list as they are, one after the other; all else as JSON."""
+def _argument_text(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str) and " " not in one for one in value):
         return " ".join(value)
     return as_text(value)
@@ -364,14 +362,13 @@ def is_data(text: str) -> bool:
     return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
 
 
-def _holds_data(message: Message) -> bool:
-    """Whether a tool's result is such a dump."""
+def _has_dumped_result(message: Message) -> bool:
     return any(is_data(as_text(part.get("content", ""))) for part in message.parts if part.get("type") == "tool_result")
 
 
 def _tidy(raw: str) -> str:
     if raw.lstrip().startswith(("```", "~~~")):
-        return _code(raw)
+        return _telling_line_of_code(raw)
     text = _without_markup(" ".join(raw.replace("\x00", "").split()))
     filler = FILLER.match(text)
     trimmed = text[filler.end() :] if filler else text
@@ -386,8 +383,7 @@ def _without_markup(text: str) -> str:
     return _MARKUP.sub("", text) if may_have_some else text
 
 
-def _code(fence: str) -> str:
-    """The line of a block of code that says what it is."""
+def _telling_line_of_code(fence: str) -> str:
     match = _CODE_LINE.search(fence)
     lines = [
         line.strip()

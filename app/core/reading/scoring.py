@@ -101,7 +101,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     """The worth of each passage, rated already or not. Linear in the number of passages."""
     frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
-    accepted = _accepted(passages)
+    accepted = _accepted_proposals(passages)
     wholes = [whole for passage in passages if (whole := passage.whole)]
     mentioned = _talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
     meant = meant_of(passages)
@@ -206,7 +206,7 @@ def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
     """What a text's exact values are worth, each once, ``most`` in all: identifiers, and what is told in words."""
-    in_words, codes = _values_in_words(text)
+    in_words, codes = _values_in_words_and_codes(text)
     values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
         if not (codes and any(item.text in code for code in codes)):
@@ -217,8 +217,7 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFI
 
 
 @memoized()
-def _values_in_words(text: str) -> tuple[Sequence[str], Sequence[str]]:
-    """What is as exact as an identifier, and none: counts and times in words, and names in small letters."""
+def _values_in_words_and_codes(text: str) -> tuple[Sequence[str], Sequence[str]]:
     told = IN_WORDS.finditer(text) if SAID.may_match_text(text) & _IN_WORDS_BIT else ()
     codes = CODES.findall(text) if _MAY_BE_CODE.search(text) else ()
     return [" ".join(match.group().casefold().split()) for match in told], codes
@@ -301,14 +300,13 @@ def cue_worth(cues: Iterable[Cue]) -> float:
 
 
 def _centrality(content: Sequence[str], frequency: Counter[str], total: int) -> float:
-    """How much of the talk shares these words: degree centrality by postings, without pairs."""
+    # Degree centrality by postings, without pairs.
     if not content or total < 2:  # noqa: PLR2004 - nothing to be central in
         return 0.0
     return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
 
 
-def _accepted(passages: Sequence[Passage]) -> frozenset[int]:
-    """The assistant's proposals that the user's next words agree to."""
+def _accepted_proposals(passages: Sequence[Passage]) -> frozenset[int]:
     agreed = (
         proposal_before(passages, after)
         for here, after in pairwise(passages)

@@ -95,7 +95,7 @@ def lines_from_data(data: Any) -> list[Line]:
 
 def parse_line(text: str) -> Line:
     """The line that has this text, as ``lines_from_data`` made it: ``flight: HAT030, LAX, ORD; economy``."""
-    _, cells = _cells(text)
+    _, cells = _name_and_cells(text)
     return _line(text, [leaf for cell in cells for leaf in cell])
 
 
@@ -107,8 +107,8 @@ def terse(
     What it says now is added to ``seen``. An amount without a name goes with the part before it, or not at all: it says
     nothing of its own.
     """
-    lead, cells = _cells(text)
-    elsewhere = heads if is_call(text) or _is_plain(leaf for cell in cells for leaf in cell) else {}
+    lead, cells = _name_and_cells(text)
+    elsewhere = heads if is_call(text) or _is_of_one_shape(leaf for cell in cells for leaf in cell) else {}
     parts: list[str] = []
     is_new = False
     for cell in cells:
@@ -158,8 +158,8 @@ def heads_of(texts: Iterable[str]) -> dict[str, str]:
     """Ids that stand at the head of a record, in lower case, and that record: where else they stand tells less."""
     heads: dict[str, str] = {}
     for text in texts:
-        head, leaves = _head_of(text)
-        if head and not _is_plain(leaves):
+        head, leaves = _head_and_leaves(text)
+        if head and not _is_of_one_shape(leaves):
             heads.setdefault(head.value.casefold(), text)
     return heads
 
@@ -168,18 +168,16 @@ def group_key(text: str) -> str:
     """What the records of one list have in common: the line's name, else the form of the id at their head."""
     if name := name_of(text):
         return name
-    head, _ = _head_of(text)
+    head, _ = _head_and_leaves(text)
     return _shape(head) if head and not head.key else ""
 
 
-def _head_of(text: str) -> tuple[_Leaf | None, Sequence[_Leaf]]:
-    """The id at the head of a record, and all that stands in it; a call has neither."""
-    leaves = [] if is_call(text) else [leaf for cell in _cells(text)[1] for leaf in cell]
+def _head_and_leaves(text: str) -> tuple[_Leaf | None, Sequence[_Leaf]]:
+    leaves = [] if is_call(text) else [leaf for cell in _name_and_cells(text)[1] for leaf in cell]
     return next((leaf for leaf in leaves if leaf.kind == "codes"), None), leaves
 
 
-def _is_plain(leaves: Iterable[_Leaf]) -> bool:
-    """Whether these are values of one kind, and no record."""
+def _is_of_one_shape(leaves: Iterable[_Leaf]) -> bool:
     return len({_shape(leaf) for leaf in leaves}) <= 1
 
 
@@ -192,17 +190,16 @@ def is_call(text: str) -> bool:
     return _CALL.fullmatch(text) is not None
 
 
-def _cells(text: str) -> tuple[str, list[list[_Leaf]]]:
-    """The name of a line, and what stands between its commas: a value of several words, or codes in a row."""
+def _name_and_cells(text: str) -> tuple[str, list[list[_Leaf]]]:
     called = _CALL.fullmatch(text)
     lead = _LEAD.match(text)
     name, body = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
     cells = [leaves for cell in _BETWEEN.split(body) if (leaves := _cell(cell))]
-    return name, [[_argument(leaf) for leaf in leaves] for leaves in cells] if called else cells
+    return name, [[_as_argument(leaf) for leaf in leaves] for leaves in cells] if called else cells
 
 
-def _argument(leaf: _Leaf) -> _Leaf:
-    """What was asked for by its name once is asked for again, also where it is words: a command, a name."""
+def _as_argument(leaf: _Leaf) -> _Leaf:
+    # What was asked for by its name once is asked for again, also where it is words: a command, a name.
     return replace(leaf, kind="codes") if leaf.kind == "words" else leaf
 
 
@@ -268,11 +265,11 @@ class _Ledger:
             self._list(name, data, depth)
 
     def _record(self, name: str, data: Mapping[str, Any], depth: int) -> None:
-        leaves, inside = _leaves(data)
-        self._tell(name, [leaf for leaf in leaves if leaf.kind != "amounts"])
-        self._tell(name, [leaf for leaf in leaves if leaf.kind == "amounts"])
+        leaves, inside = _leaves_and_nested(data)
+        self._add_leaves(name, [leaf for leaf in leaves if leaf.kind != "amounts"])
+        self._add_leaves(name, [leaf for leaf in leaves if leaf.kind == "amounts"])
         for key, value in inside:
-            records = _records(value)
+            records = _records_by_id(value)
             if records and len(records) > 1:
                 self._list(key, records, depth + 1)
             else:
@@ -288,25 +285,24 @@ class _Ledger:
             if isinstance(one, list):
                 self._list(name, one, depth + 1)
             elif isinstance(one, Mapping):
-                leaves, inside = _leaves(one)
+                leaves, inside = _leaves_and_nested(one)
                 small = len(leaves) <= _FEW
                 kept = [leaf for leaf in leaves if small or leaf.kind != "amounts"]
                 for key, value in inside:
-                    if _is_of_amounts(value):
+                    if _has_amounts_only(value):
                         kinds.setdefault(tuple(map(str, value)), key)
-                    elif (part := _part(value)) is not None:
+                    elif (part := _inline_leaves(value)) is not None:
                         kept += part
                     else:
                         self.read(key, value, depth + 1)
-                records.append(tuple(_amounts_behind(kept)))
+                records.append(tuple(_with_amounts_behind_head(kept)))
         for record in dict.fromkeys(records):
             if record:
                 self._add(_text(name, [record], named=False), record)
         for names, key in kinds.items():  # of prices by class the classes
             self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
-    def _tell(self, name: str, leaves: Sequence[_Leaf]) -> None:
-        """A record's own values, each after its name."""
+    def _add_leaves(self, name: str, leaves: Sequence[_Leaf]) -> None:
         line: list[_Leaf] = []
         for leaf in leaves:
             if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
@@ -337,15 +333,15 @@ def _text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
 
 def _record(record: Sequence[_Leaf], *, named: bool) -> str:
     told, before = "", None
-    for leaf in _once(record):
+    for leaf in _without_repeats(record):
         between = " " if before and not named and before.is_code and leaf.is_code else ", "
         told += f"{between if told else ''}{leaf.rendered(named=named)}"
         before = leaf
     return told
 
 
-def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
-    """Each value once; a word that another value begins with ("visa" of ``visa_4421``) says nothing more."""
+def _without_repeats(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
+    # "visa" says no more than "visa_4421".
     seen: set[str] = set()
     for leaf in record:
         begun = any(other.value != leaf.value and other.value.startswith(leaf.value) for other in record)
@@ -354,8 +350,7 @@ def _once(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
             yield leaf
 
 
-def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]]:
-    """The scalars of a record, and what stands inside it; names and the like in one small record are part of it."""
+def _leaves_and_nested(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]]:
     leaves: list[_Leaf] = []
     inside: list[tuple[str, Any]] = []
     for key, value in data.items():
@@ -366,15 +361,14 @@ def _leaves(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple[str, Any]]
     return leaves, inside
 
 
-def _amounts_behind(leaves: Sequence[_Leaf]) -> list[_Leaf]:
-    """No amount before a record's first id, or its first word: it would stand after what is not its own."""
+def _with_amounts_behind_head(leaves: Sequence[_Leaf]) -> list[_Leaf]:
+    # Before the head, an amount would stand after what is not its own.
     heads = [place for kind in ("codes", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]
 
 
-def _part(value: Any) -> list[_Leaf] | None:
-    """What stands inside a record of a list and is so small that it is part of it; ``None``: it is not."""
+def _inline_leaves(value: Any) -> list[_Leaf] | None:
     pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
     if len(pairs) > _INLINE or any(isinstance(one, Mapping | list) for _, one in pairs):
         return None
@@ -396,15 +390,14 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     return _Leaf(key, text, "amounts" if _NUMBER.fullmatch(text) else "words")
 
 
-def _records(value: Any) -> list[Any]:
-    """A table by id, as a list: an id that stands in its record too is told once."""
+def _records_by_id(value: Any) -> list[Any]:
     if not isinstance(value, Mapping) or not all(isinstance(one, Mapping) for one in value.values()):
         return []
+    # An id that stands in its record too is told once.
     return [one if str(key) in map(str, one.values()) else {"": key, **one} for key, one in value.items()]
 
 
-def _is_of_amounts(value: Any) -> bool:
-    """Prices by class, free seats by class: amounts and nothing else."""
+def _has_amounts_only(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
     return all(not isinstance(one, Mapping | list) and _kind(one) == "amounts" for one in value.values())

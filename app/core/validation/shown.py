@@ -104,7 +104,7 @@ class Shown:
         # A statement that names no messages may rest on any.
         if named and (not near or not named.isdisjoint(near)):
             return True
-        # A day of the month ("the 18th") counts beside any month; where no messages are named, beside its own.
+        # The day ("the 18th") must stand near, its month anywhere; without named messages both near each other.
         return any(
             (bool(months) and seq in near) if near else not months.isdisjoint(self.near([seq]))
             for days, months in self._given.days_and_months(value)
