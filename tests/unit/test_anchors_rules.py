@@ -147,7 +147,8 @@ def test_a_label_goes_before_the_shape_of_what_follows(monkeypatch: pytest.Monke
     text = "USER PREFERENCE: actually, use Python."
     assert [anchor.type for anchor in found(text)] == ["critical_fact"]
 
-    monkeypatch.setattr(recognition, "_type_by_label_or_rule", lambda _: None)  # control: without its label it reads as a correction
+    # control: without its label it reads as a correction
+    monkeypatch.setattr(recognition, "_type_by_label_or_rule", lambda _: None)
     assert [anchor.type for anchor in found(text)] == ["correction"]
 
 

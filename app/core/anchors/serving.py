@@ -132,7 +132,7 @@ def _worth(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
 
 
 def _line_size(anchor: FoundAnchor, estimator: Estimator) -> int:
-    # What is stored is the script estimate of the line; older anchors leave out the name before it.
+    # Where the line names a speaker, an older anchor may have been counted without that name.
     if estimator == "script" and not anchor.said_by:
         return anchor.token_count
     return line_tokens(line_of(anchor), estimator)
