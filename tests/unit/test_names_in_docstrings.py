@@ -27,7 +27,6 @@ EXAMPLES: Final = (
     "auth_discussion",
     "auth_discussion_2",
     "auth_2",
-    "visa_4421",
 )
 """Ids and names of settings that somebody could write."""
 WORDS: Final = ("F12", "aB3x", "economy", "Boston", "Thursday")
