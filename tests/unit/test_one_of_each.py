@@ -181,11 +181,12 @@ def test_control_a_second_pattern_is_found_and_that_of_another_idea_is_not(idea:
 
 DECIDING: Final = re.compile(
     r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|answers_otherwise|other_values?"
-    r"|says_otherwise|tells_of_another|is_of_another|restates|takes_place|gives_up)"
+    r"|says_otherwise|tells_of_another|is_of_another|restates|takes_place(?:_of)?|gives_up)"
 )
 """What a function is called that tells of two texts whether the later one takes the earlier one's place."""
 
 ASKING_THE_ENGINE: Final = {
+    "anchors/transitions.py": "_takes_place_of",
     "state/supersession.py": "_outdates",
 }
 NO_PAIR_OF_TEXTS: Final = {("model/claims.py", "gives_up"): "whether a claim is of that kind"}

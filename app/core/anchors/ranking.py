@@ -92,7 +92,7 @@ def _provable_claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> 
     if word.claims == "withdrawn":
         if shown_by is None or shown_by <= anchor.seq:
             return AnchorClaim(anchor_id=anchor.id, status="withdrawn")
-        # What a later message made useless was an anchor until then.
+        # What a later message made useless was an anchor until then, so it is not withdrawn.
         return AnchorClaim(anchor_id=anchor.id, status="resolved", seq=shown_by)
     shows = shown_by is not None and shown_by >= anchor.seq
     return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=shown_by) if shows else None

@@ -85,7 +85,7 @@ def replaces(
     if topic == known:
         return False
     leaving = (gone | given_up(new)) - given_up(old)
-    if _gives_up_value(topic, known, leaving):
+    if _gives_up(topic, known, leaving):
         return known.classes <= topic.classes and not _lost_values(topic, known, leaving)
     if leaving & (topic.every - topic.words):
         return False  # it names what goes, and that is something else
@@ -104,7 +104,7 @@ def shares_only_a_word(new: str, old: str) -> bool:
     new, old = _without_shared_label(new, old)
     topic, known = topic_by(new), topic_by(old)
     choosing = changing(new)
-    if _gives_up_value(topic, known, given_up(new)):
+    if _gives_up(topic, known, given_up(new)):
         return False
     if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return False
@@ -129,7 +129,7 @@ def _tells_of_change(new: str, topic: Topic, known: Topic) -> bool:
     return any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
 
 
-def _gives_up_value(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
+def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
     lost = gone & (known.every - known.words)
     # By itself a number may be a number of anything.
     if lost and all(map(str.isdigit, lost)) and not _has_other_of_class(topic, known, gone):

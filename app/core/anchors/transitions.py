@@ -180,7 +180,7 @@ def _superseded_by_no(pool: Pool, message: Message, first: Statement, *, asked: 
     no = any(_refuses(first, table) for table in TABLES if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
-            # After a question, the no answers that.
+            # A no after a question answers the question.
             if old.proposed_by != "user" and (asked is None or is_earlier(asked, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")

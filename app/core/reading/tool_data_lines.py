@@ -199,7 +199,7 @@ def _name_and_cells(text: str) -> tuple[str, list[list[_Leaf]]]:
 
 
 def _as_argument(leaf: _Leaf) -> _Leaf:
-    # What was asked for by its name once is asked for again, also where it is words: a command, a name.
+    # An argument of a call may be asked for again, even if it is plain words: a command, a name.
     return replace(leaf, kind="codes") if leaf.kind == "words" else leaf
 
 
@@ -362,7 +362,7 @@ def _leaves_and_nested(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple
 
 
 def _with_amounts_behind_head(leaves: Sequence[_Leaf]) -> list[_Leaf]:
-    # Before the head, an amount would stand after what is not its own.
+    # In front of the head, an amount would seem to belong to what stands before the record.
     heads = [place for kind in ("codes", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]

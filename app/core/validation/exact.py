@@ -309,7 +309,7 @@ def _kept_sentences_before(field: str, narrative: str, gone: Collection[tuple[st
 
 
 def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
-    # What orders the reader about stays away, and stretches are told by code then.
+    # Orders to the reader stay away, and code describes a stretch whose text was cut.
     if failure.reason != "novel_value" or failure.field == STRETCHES:
         return None
     if failure.index is not None:

@@ -127,7 +127,7 @@ def _statement_of_claim(claim: Claim, told: Mapping[str, int], known: Collection
 
 
 def _place_attribute(claim: Claim) -> str:
-    # The same words may tell what is known or what is open.
+    # The field matters: the same words may tell what is known or what is open.
     if claim.kind == "digest" and claim.seqs:
         return f' of="messages {claim.seqs[0]} to {claim.seqs[-1]}"'
     return "" if claim.gives_up or claim.kind == "anchor" else f' field="{claim.field}"'
