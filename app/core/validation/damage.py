@@ -101,14 +101,12 @@ class _Looking:
             made = self._by_number.get(entry.since_version)
             if entry.pruned or entry.in_doubt or made is None:
                 continue
-            kind = self._of_narrative(entry, made, lineage) if entry.role == "narrative" else self._of_item(entry, made)
+            quote = self._quotes[made.made_in].get((entry.id, entry.text))
+            kind = self._of_narrative(entry, made, lineage) if entry.role == "narrative" else quote
             if kind is not None:
                 yield Damage(kind=kind, entry=entry, version=made.version)
 
     # --- items
-
-    def _of_item(self, entry: StateEntry, made: Made) -> DamageKind | None:
-        return self._quotes[made.made_in].get((entry.id, entry.text))
 
     def _quotes_of_compaction(self, made_in: str) -> Mapping[tuple[str, str], DamageKind]:
         versions = [made for made in self._lineage if made.made_in == made_in and made.changed]
