@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.core.text.plain_view import plain_view
@@ -30,6 +30,7 @@ def test_a_text_is_seen_in_plain_signs(text: str, seen: str) -> None:
 odd = st.sampled_from([*SEEN, "\u200b", "\ufeff", " ", "a", "&quot;", "\u0434"])
 
 
+@example("\u043fa\u043fo\u043b\u044ca\u200b")
 @given(st.lists(odd | st.text(max_size=3), max_size=12).map("".join))
 def test_every_place_leads_back_to_the_sign_that_it_was(text: str) -> None:
     view = plain_view(text)
@@ -38,4 +39,4 @@ def test_every_place_leads_back_to_the_sign_that_it_was(text: str) -> None:
     assert places[-1] == len(text)
     for place, sign in enumerate(view.text):
         piece = text[places[place] : places[place + 1]]
-        assert plain_view(piece).text in {sign, piece}
+        assert plain_view(piece).text in {sign, piece[:1]}  # by itself a letter may be of the other alphabet
