@@ -29,11 +29,11 @@ class ContextCompressor:
 
     def compress(self, segment: Stretch, level: Level) -> Segment:
         """Make a segment's level now, and give it back; 0 are the originals. Raises ``ValueError`` for no level."""
-        return self._client.run(lambda retrying: _compressed(self._conversation_id, segment, level, retrying))
+        return self._client.run(lambda retrying: _compressed_segment(self._conversation_id, segment, level, retrying))
 
     def expand(self, segment_id: str, level: Level = 0) -> Segment:
         """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
-        return self._client.run(lambda retrying: _whole(self._conversation_id, segment_id, level, retrying))
+        return self._client.run(lambda retrying: _all_pages(self._conversation_id, segment_id, level, retrying))
 
     def assemble_context(
         self, conversation_id: Id, token_budget: int | None = None, options: ContextOptions | None = None
@@ -51,11 +51,13 @@ class AsyncContextCompressor:
 
     async def compress(self, segment: Stretch, level: Level) -> Segment:
         """Make a segment's level now, and give it back; 0 are the originals. Raises ``ValueError`` for no level."""
-        return await self._client.run(lambda retrying: _compressed(self._conversation_id, segment, level, retrying))
+        return await self._client.run(
+            lambda retrying: _compressed_segment(self._conversation_id, segment, level, retrying)
+        )
 
     async def expand(self, segment_id: str, level: Level = 0) -> Segment:
         """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
-        return await self._client.run(lambda retrying: _whole(self._conversation_id, segment_id, level, retrying))
+        return await self._client.run(lambda retrying: _all_pages(self._conversation_id, segment_id, level, retrying))
 
     async def assemble_context(
         self, conversation_id: Id, token_budget: int | None = None, options: ContextOptions | None = None
@@ -66,22 +68,20 @@ class AsyncContextCompressor:
 
 def _compress(conversation_id: Id, segment: Stretch, level: Level) -> Call[Segment]:
     if isinstance(segment, tuple):
-        return endpoints.make_level(conversation_id, _name(level), from_seq=segment[0], to_seq=segment[1])
+        return endpoints.make_level(conversation_id, _level_name(level), from_seq=segment[0], to_seq=segment[1])
     segment_id = segment.segment_id if isinstance(segment, Segment) else segment
-    return endpoints.make_level(conversation_id, _name(level), segment_id=segment_id)
+    return endpoints.make_level(conversation_id, _level_name(level), segment_id=segment_id)
 
 
-def _compressed(conversation_id: Id, segment: Stretch, level: Level, retrying: Retrying) -> Steps[Segment]:
-    """What was made, and where it is long the rest of it."""
+def _compressed_segment(conversation_id: Id, segment: Stretch, level: Level, retrying: Retrying) -> Steps[Segment]:
     made = yield from exchange(_compress(conversation_id, segment, level), retrying)
     if made.next_cursor is None:
         return made
-    return (yield from _whole(conversation_id, made.segment_id, level, retrying))
+    return (yield from _all_pages(conversation_id, made.segment_id, level, retrying))
 
 
-def _whole(conversation_id: Id, segment_id: str, level: Level, retrying: Retrying) -> Steps[Segment]:
-    """All its pages as one."""
-    call = endpoints.segment(conversation_id, segment_id, _name(level))
+def _all_pages(conversation_id: Id, segment_id: str, level: Level, retrying: Retrying) -> Steps[Segment]:
+    call = endpoints.segment(conversation_id, segment_id, _level_name(level))
     whole = yield from exchange(call, retrying)
     while whole.next_cursor is not None:
         following = replace(call, params={**call.params, "after": whole.next_cursor})
@@ -89,9 +89,9 @@ def _whole(conversation_id: Id, segment_id: str, level: Level, retrying: Retryin
     return whole
 
 
-def _name(level: Any) -> LevelName:
-    """The service's name of a level; which names there are, the service says."""
+def _level_name(level: Any) -> LevelName:
     if isinstance(level, int) and level not in range(len(_NAMES)):
         raise ValueError(f"there is no level {level}: 0 full, 1 detailed, 2 brief, 3 tags")
+    # A name is sent as it is: the service says which names there are.
     name: LevelName = _NAMES[level] if isinstance(level, int) else level
     return name

@@ -121,7 +121,7 @@ class ReplyStream:
         elif type_ in ENDINGS:
             self.is_over = self.has_ended = True
             yield chat_event_of(type_, number, data)
-        elif (name := _name(type_, number, data)) not in self._seen:
+        elif (name := _event_name(type_, number, data)) not in self._seen:
             self._seen.add(name)
             yield chat_event_of(type_, number, data)
 
@@ -165,8 +165,8 @@ class FollowedReply(ReplyStream):
         return super().ended(error)
 
 
-def _name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
-    """A name that the event has over every connection."""
+def _event_name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
+    # The same event has the same name on every connection.
     if type_ == CREATED:
         return type_
     if type_ == RECALLED:

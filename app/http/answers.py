@@ -59,14 +59,13 @@ def is_large(value: Any) -> bool:
             else:
                 left -= AN_ITEM // 4
                 if type(item) not in _PLAIN:
-                    waiting.append(_parts(item))
+                    waiting.append(_inner_values(item))
             if left <= 0:
                 return True
     return False
 
 
-def _parts(item: Any) -> Iterable[Any]:
-    """The items of a list, or the values of a mapping or model; nothing for any other value."""
+def _inner_values(item: Any) -> Iterable[Any]:
     if isinstance(item, _LISTS):
         return item
     if isinstance(item, dict):

@@ -139,12 +139,11 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
         app.include_router(router)
     errors.install(app, [*app.routes, *(route for router in ROUTERS for route in router.routes)])
     description.install(app)
-    app.router.routes.sort(key=_place)
+    app.router.routes.sort(key=_route_order)
     return app
 
 
-def _place(route: BaseRoute) -> int:
-    """A route's place: the busiest routers first, the others in the order of the documentation."""
+def _route_order(route: BaseRoute) -> int:
     router = getattr(route, "original_router", None)
     return ASKED_MOST.index(router) if router in ASKED_MOST else len(ASKED_MOST)
 

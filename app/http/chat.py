@@ -106,7 +106,7 @@ def streamed(
 ) -> EventStream[Told]:
     """Everything that happens in a turn, from its beginning on."""
     return EventStream(
-        Steps(_events(turn, notifier), services.settings.timings.stream_heartbeat_seconds),
+        Steps(_told_events(turn, notifier), services.settings.timings.stream_heartbeat_seconds),
         lambda told: _frame(told, request),
         stopping=stopping,
         grace=STOPPING_GRACE,
@@ -122,26 +122,24 @@ class Told:
     notification: Notification | None = None
 
 
-async def _events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[Told]:
-    """The turn's events with their words; whatever happens, the last one is terminal."""
+async def _told_events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[Told]:
     try:
         async with aclosing(turn.events()) as events:
             async for event in events:
-                yield Told(event, await _words(event, notifier))
+                yield Told(event, await _notification_if_available(event, notifier))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
         yield Told(ChatEvent(type="reply.failed", error=unexpected()))
 
 
-async def _words(event: ChatEvent, notifier: Notifier) -> Notification | None:
-    """The text that tells of an event; ``None`` where it cannot be made, since the turn goes on without it."""
+async def _notification_if_available(event: ChatEvent, notifier: Notifier) -> Notification | None:
+    # The turn goes on without its notification.
     with suppress(DependencyUnavailableError):
         return await notifier.notification(event.type, event.data)
     return None
 
 
 def _frame(told: Told, request: Request) -> bytes:
-    """An event on the wire; the last one carries the whole result, or the problem."""
     event = told.event
     if event.result is not None:
         return frame(event.type, present_chat(event.result), event.id)

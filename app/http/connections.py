@@ -99,29 +99,27 @@ class Connection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _make_room(self) -> None:
-        free = [one for one in self._others() if not one._is_answering]  # noqa: SLF001
+        free = [one for one in self._other_connections() if not one._is_answering]  # noqa: SLF001
         if free:
-            min(free, key=Connection._age).transport.abort()
+            min(free, key=Connection._waiting_since).transport.abort()
             return
         self.transport.write(FULL)
         self.transport.close()
 
-    def _age(self) -> float:
-        """Since when a connection waits for a request: the smallest waits longest; infinity where it does not wait."""
+    def _waiting_since(self) -> float:
         return math.inf if self._waits_since is None else self._waits_since
 
-    def _others(self) -> Iterator[Connection]:
-        """The connections of the same server that are not about to end."""
+    def _other_connections(self) -> Iterator[Connection]:
         for one in self.connections:
             if isinstance(one, Connection) and one is not self and not one.transport.is_closing():
                 yield one
 
     def _look_again(self) -> None:
         pause = min(self.limits.head_seconds, self.limits.unread_seconds) / LOOKS
-        self._looking = self.loop.call_later(pause, self._look)
+        self._looking = self.loop.call_later(pause, self._end_if_over)
 
-    def _look(self) -> None:
-        """End it where it is over; a socket has an end of its own."""
+    def _end_if_over(self) -> None:
+        # A socket has an end of its own.
         if self.transport.get_protocol() is not self:
             return
         if self._is_headless() or self._is_unread():

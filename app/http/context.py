@@ -53,7 +53,6 @@ async def assemble_context(
 
 
 async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
-    """The context in the form asked for; a large one is put into it off the event loop."""
     context = found.context
     parts = len(context.whole) + len(context.sections) + len(context.markers) + len(context.recalled)
     return await off_loop(present_context, found, format_, size=_A_PART * parts)

@@ -37,7 +37,7 @@ async def create_conversation(
     """Start a conversation."""
     view = await services.conversations.create(tenant, body.new(), idem=idem)
     response.headers["Location"] = f"/conversations/{view.conversation.id}"
-    return _tagged(view, response)
+    return _with_entity_tag(view, response)
 
 
 @router.get("")
@@ -53,7 +53,7 @@ async def get_conversation(
     conversation_id: UUID, response: Response, services: Services, tenant: Tenant
 ) -> schemas.Conversation:
     """One conversation, with its policy, its state and its scratchpad."""
-    return _tagged(await services.conversations.get(tenant, conversation_id), response)
+    return _with_entity_tag(await services.conversations.get(tenant, conversation_id), response)
 
 
 @router.patch("/{conversation_id}")
@@ -67,7 +67,7 @@ async def patch_conversation(
 ) -> schemas.Conversation:
     """Change what is given; a new policy is weighed at once."""
     view = await services.conversations.patch(tenant, conversation_id, body.changes(), if_match=if_match)
-    return _tagged(view, response)
+    return _with_entity_tag(view, response)
 
 
 @router.delete("/{conversation_id}", status_code=204)
@@ -111,10 +111,9 @@ async def restore_state(
 ) -> schemas.Conversation:
     """Go back to an earlier state and its boundary, as a new version."""
     view = await services.states.restore(tenant, conversation_id, body.state_version, if_match=if_match, idem=idem)
-    return _tagged(view, response)
+    return _with_entity_tag(view, response)
 
 
-def _tagged(view: ConversationView, response: Response) -> schemas.Conversation:
-    """The conversation, with its state version as the entity tag."""
+def _with_entity_tag(view: ConversationView, response: Response) -> schemas.Conversation:
     response.headers["ETag"] = f'"{view.conversation.state_version}"'
     return present_conversation(view)

@@ -86,13 +86,11 @@ async def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = 
     return int(found[1])
 
 
-async def _page(limit: Limit = 20, after: After = None, order: Order = "desc") -> Page:
-    """Newest first unless asked otherwise."""
+async def _page_newest_first(limit: Limit = 20, after: After = None, order: Order = "desc") -> Page:
     return Page(limit=limit, after=after, order=order)
 
 
 async def _page_from_start(limit: Limit = 20, after: After = None, order: Order = "asc") -> Page:
-    """A page's parameters: in the order of the conversation unless asked otherwise."""
     return Page(limit=limit, after=after, order=order)
 
 
@@ -101,5 +99,5 @@ Shutdown = Annotated[Stopping, Depends(get_stopping)]
 Tenant = Annotated[UUID, Depends(get_tenant)]
 IdempotencyKey = Annotated[Idem | None, Depends(get_idem)]
 IfMatch = Annotated[int | None, Depends(get_if_match)]
-Paging = Annotated[Page, Depends(_page)]
+Paging = Annotated[Page, Depends(_page_newest_first)]
 PagingFromStart = Annotated[Page, Depends(_page_from_start)]

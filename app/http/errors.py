@@ -144,7 +144,6 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
 
 
 def _title(error: DomainError, say: Catalogue) -> str:
-    """The title in the language, where it has the code or that of a class above; the class's own words are English."""
     codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
     return next((title for code in codes if (title := say.own.get(f"title.{code}"))), error.title)
 
@@ -199,11 +198,10 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
-    return error_response(request, validation_refusal(error, _body_of(request.scope.get("route"))))
+    return error_response(request, validation_refusal(error, _body_type(request.scope.get("route"))))
 
 
-def _body_of(route: object) -> Any:
-    """The type of the body that a route takes; ``None``: it takes none."""
+def _body_type(route: object) -> Any:
     field = route.body_field if isinstance(route, APIRoute) else None
     return field.field_info.annotation if field is not None else None
 
@@ -220,7 +218,6 @@ def validation_refusal(error: Exception, body: Any = None) -> DomainError:
 
 
 def _on_http_exception(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
-    """What the router itself refuses: an unknown path, a wrong method, a body that the framework cannot read."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -231,7 +228,7 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
-    """All that the path can do: the router itself names what one of its routes can."""
+    # The router's own answer names the methods of one of these routes only.
     here = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     return {method for route in here if isinstance(route, Route) for method in route.methods or ()}
 
@@ -248,11 +245,10 @@ def _refusal(status: int) -> DomainError:
 
 def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
     there_are = _fields_beside(item["loc"], body) if body is not None and item["type"] == "extra_forbidden" else ""
-    return FieldError(field=_path(item["loc"]), message=_message(item) + there_are)
+    return FieldError(field=_dotted_path(item["loc"]), message=_message(item) + there_are)
 
 
 def _fields_beside(location: Sequence[str | int], body: Any) -> str:
-    """The fields that stand where an unknown one was given, where they are few enough to be read."""
     names = ", ".join(names_at(_schema(body), location[1:-1]))
     return f"; there are {names}" if names and len(names) <= MAX_TEXT else ""
 
@@ -262,10 +258,10 @@ def _schema(body: Any) -> dict[str, Any]:
     return TypeAdapter(body).json_schema()
 
 
-def _path(location: Sequence[str | int]) -> str:
-    """Dotted, without where it was found and without tags: in angle brackets, or behind an index of ``parts``."""
+def _dotted_path(location: Sequence[str | int]) -> str:
     kept: list[str | int] = []
     for step in location[1:]:
+        # Tags of a union stand in angle brackets, or behind an index of ``parts``.
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
         is_tag = is_tag or (isinstance(step, str) and step.startswith("<"))
         if not is_tag:

@@ -76,7 +76,6 @@ class _Told:
 async def _with_notifications(
     following: AsyncGenerator[Event | None, None], notifier: Notifier
 ) -> AsyncIterator[_Told | None]:
-    """Events with their words; heartbeats pass."""
     async with aclosing(following):
         async for event in following:
             yield None if event is None else _Told(event, await notifier.notification(event.type, event.data))

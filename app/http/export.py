@@ -97,8 +97,6 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
 
 
 async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
-    """Off the event loop where megabytes are put into Base64."""
-
     def render() -> str:
         return present(item).model_dump_json()
 

@@ -35,9 +35,7 @@ class Input(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _limited(limit: int) -> AfterValidator:
-    """A check for at most so many bytes as JSON."""
-
+def _limited_json_size(limit: int) -> AfterValidator:
     def check(value: dict[str, Any]) -> dict[str, Any]:
         size = json_bytes(value)
         if size > limit:
@@ -104,7 +102,9 @@ OutputTokens = Annotated[int, Strict(), Field(ge=1, le=MAX_TOKENS, description="
 Seed = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 StopText = Annotated[str, Field(min_length=1, max_length=1_000)]
 ToolLabel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-Schema = Annotated[dict[str, Any], _limited(SCHEMA_BYTES)]
-Metadata = Annotated[dict[str, Any], _limited(METADATA_BYTES)]
-Scratchpad = Annotated[dict[str, Any], _limited(SCRATCHPAD_BYTES)]
-Overrides = Annotated[dict[str, Any], _limited(MAX_POLICY), Field(description="Fields of the preset's policy.")]
+Schema = Annotated[dict[str, Any], _limited_json_size(SCHEMA_BYTES)]
+Metadata = Annotated[dict[str, Any], _limited_json_size(METADATA_BYTES)]
+Scratchpad = Annotated[dict[str, Any], _limited_json_size(SCRATCHPAD_BYTES)]
+Overrides = Annotated[
+    dict[str, Any], _limited_json_size(MAX_POLICY), Field(description="Fields of the preset's policy.")
+]

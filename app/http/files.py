@@ -104,7 +104,7 @@ async def get_file_content(conversation_id: UUID, file_id: UUID, services: Servi
     await services.limits.hold("open_streams")  # its client may be slow
     disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
     headers = {**HEADERS, "Content-Disposition": disposition}
-    return Response(data, media_type=_unquestioned(file.media_type), headers=headers)
+    return Response(data, media_type=_with_charset(file.media_type), headers=headers)
 
 
 @router.delete("/{file_id}", status_code=204)
@@ -113,6 +113,6 @@ async def remove_file(conversation_id: UUID, file_id: UUID, services: Services, 
     await services.files.remove(tenant, conversation_id, file_id)
 
 
-def _unquestioned(media_type: str) -> str:
-    """The media type, with UTF-8 as the charset of a text: the framework adds it to some texts only."""
+def _with_charset(media_type: str) -> str:
+    # The framework adds the charset to some texts only.
     return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type

@@ -35,7 +35,7 @@ async def append_message(
     conversation_id: UUID, body: MessageAppend, request: Request, idem: IdempotencyKey
 ) -> schemas.Message:
     """Append a message without asking a model for a reply."""
-    with _telling_of_one():
+    with _errors_without_batch_index():
         appended = await container_of(request).messages.append(
             tenant_of(request),
             conversation_id,
@@ -47,8 +47,7 @@ async def append_message(
 
 
 @contextlib.contextmanager
-def _telling_of_one() -> Iterator[None]:
-    """Errors name the fields of a message that comes alone, and none of a batch."""
+def _errors_without_batch_index() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:

@@ -173,7 +173,7 @@ class Deadline:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                if _streams(Headers(raw=message["headers"])):
+                if _is_stream_or_file(Headers(raw=message["headers"])):
                     clock.reschedule(None)
             await send(message)
 
@@ -189,14 +189,12 @@ class Deadline:
             await error_response(HTTPConnection(scope), error)(scope, receive, send)
 
 
-def _streams(headers: Headers) -> bool:
-    """Whether an answer is a stream of events or a file: it lasts as long as there is something to send."""
+def _is_stream_or_file(headers: Headers) -> bool:
     is_file = headers.get("content-disposition", "").startswith("attachment")
     return is_file or headers.get("content-type", "").startswith("text/event-stream")
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own id, if it can stand in a header and a log; else a UUIDv7."""
     given = Headers(scope=scope).get("x-request-id", "")
     return given if REQUEST_ID.fullmatch(given) else str(uuid7())
 

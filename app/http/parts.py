@@ -59,8 +59,8 @@ class ToolResultPart(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _call_by_id(cls, data: Any) -> Any:
-        """Accept ``id`` for ``tool_call_id``, as some agents' logs have it."""
+    def _tool_call_id_from_id(cls, data: Any) -> Any:
+        # Some agents' logs have ``id`` for ``tool_call_id``.
         if isinstance(data, Mapping) and "id" in data and "tool_call_id" not in data:
             return {**data, "tool_call_id": data["id"]}
         return data

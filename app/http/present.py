@@ -51,7 +51,7 @@ def present_conversation(view: ConversationView) -> schemas.Conversation:
         message_count=row.last_seq,
         context=view.gauge,
         policy=view.policy.model_dump(mode="json"),
-        compressed_state=_as_read(row.state_schema, row.compressed_state) if row.compressed_state else None,
+        compressed_state=_in_reading_order(row.state_schema, row.compressed_state) if row.compressed_state else None,
         live_context=row.live,
     )
 
@@ -59,11 +59,11 @@ def present_conversation(view: ConversationView) -> schemas.Conversation:
 def present_state_version(value: StateVersion) -> schemas.StateVersion:
     """A version of the state, its fields as its schema has them."""
     shown = schemas.StateVersion.model_validate(value)
-    return shown.model_copy(update={"state": _as_read(value.state_schema, value.state)})
+    return shown.model_copy(update={"state": _in_reading_order(value.state_schema, value.state)})
 
 
-def _as_read(schema: str | None, state: Mapping[str, Any]) -> dict[str, Any]:
-    """A handover begins with its goal, whatever the lengths of its fields' names."""
+def _in_reading_order(schema: str | None, state: Mapping[str, Any]) -> dict[str, Any]:
+    # Stored fields come in the order of their names' lengths.
     known = SCHEMAS.get(schema or "")
     return in_order(known, state) if known else dict(state)
 

@@ -84,7 +84,7 @@ def page(document: Json) -> bytes:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}: every endpoint</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{title}</h1><p>{_words(document['info'].get('description', ''))}</p>"
+        f"<h1>{title}</h1><p>{_description_markup(document['info'].get('description', ''))}</p>"
         '<p>Every endpoint, with what it takes and answers. The same for programs: <a href="/openapi.json">'
         "<code>openapi.json</code></a>, which any tool for OpenAPI reads. The examples are for a shell in which "
         "<code>api</code> is this address, and <code>key</code> your key (none is needed in open mode).</p>"
@@ -99,7 +99,7 @@ def _section(name: str, told: Iterable[str]) -> str:
 def _operation(document: Json, method: str, path: str, operation: Json) -> str:
     parameters = operation.get("parameters", [])
     bodies = operation.get("requestBody", {}).get("content", {})
-    blocks = [f"<p>{_words(operation.get('description', ''))}</p>"]
+    blocks = [f"<p>{_description_markup(operation.get('description', ''))}</p>"]
     if parameters:
         blocks.append(_table(("parameter", "where", "type", ""), map(_parameter, parameters)))
     blocks += [
@@ -122,7 +122,7 @@ def _parameter(one: Json) -> tuple[str, ...]:
         _name(one["name"], required=one.get("required", False)),
         escape(one["in"]),
         _type(schema),
-        _told(schema, told),
+        _description_and_limits(schema, told),
     )
 
 
@@ -133,16 +133,16 @@ def _answers(responses: Json) -> Iterator[tuple[str, ...]]:
             for kind, body in response.get("content", {}).items()
         ]
         named = "any error" if status == "default" else status
-        yield escape(named), _words(response.get("description", "")), "<br>".join(bodies)
+        yield escape(named), _description_markup(response.get("description", "")), "<br>".join(bodies)
 
 
 def _model(name: str, schema: Json) -> str:
     required = schema.get("required", [])
     rows = [
-        (_name(field, required=field in required), _type(one), _told(one, one.get("description", "")))
+        (_name(field, required=field in required), _type(one), _description_and_limits(one, one.get("description", "")))
         for field, one in schema.get("properties", {}).items()
     ]
-    told = f"<p>{_words(schema.get('description', ''))}</p>"
+    told = f"<p>{_description_markup(schema.get('description', ''))}</p>"
     inside = _table(("field", "type", ""), rows) if rows else f"<p>{_type(schema)}</p>"
     return f'<details id="model-{escape(name)}"><summary><code>{escape(name)}</code></summary>{told}{inside}</details>'
 
@@ -151,10 +151,9 @@ def _name(name: str, *, required: bool) -> str:
     return f"<code>{escape(name)}</code>{' <b>needed</b>' if required else ''}"
 
 
-def _told(schema: Json, description: str) -> str:
-    """What is said of a value, and its limits."""
+def _description_and_limits(schema: Json, description: str) -> str:
     limits = [words.format(json.dumps(schema[key])) for key, words in _LIMITS.items() if key in schema]
-    return ". ".join(filter(None, [_words(description).removesuffix("."), escape(", ".join(limits))]))
+    return ". ".join(filter(None, [_description_markup(description).removesuffix("."), escape(", ".join(limits))]))
 
 
 def _type(schema: Any) -> str:
@@ -195,7 +194,7 @@ def _curl(document: Json, method: str, path: str, operation: Json) -> str:
         lines.append('-H "Authorization: Bearer $key"')
     bodies = operation.get("requestBody", {}).get("content", {})
     if "application/json" in bodies:
-        least = _example(document, bodies["application/json"].get("schema", {}), _DEEPEST)
+        least = _shortest_example(document, bodies["application/json"].get("schema", {}), _DEEPEST)
         body = _BODIES.get(operation["operationId"], least)
         lines.append(f"--json '{json.dumps(body, ensure_ascii=False)}'")
     elif bodies:
@@ -205,14 +204,15 @@ def _curl(document: Json, method: str, path: str, operation: Json) -> str:
     return " \\\n  ".join(lines)
 
 
-def _example(document: Json, schema: Any, depth: int) -> Any:
-    """A value that the schema takes, as short as can be."""
+def _shortest_example(document: Json, schema: Any, depth: int) -> Any:
     if not isinstance(schema, Mapping) or not depth:
         return {}
     if "$ref" in schema:
-        return _example(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], depth - 1)
+        return _shortest_example(
+            document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], depth - 1
+        )
     if choices := _choices(schema):
-        return _example(document, choices[0], depth - 1)
+        return _shortest_example(document, choices[0], depth - 1)
     if values := _values(schema):
         return values[0]
     return _plain_example(document, schema, depth - 1)
@@ -220,22 +220,23 @@ def _example(document: Json, schema: Any, depth: int) -> Any:
 
 def _plain_example(document: Json, schema: Json, depth: int) -> Any:
     if schema.get("type") == "array" and schema.get("minItems"):
-        return [_example(document, schema.get("items"), depth)]
+        return [_shortest_example(document, schema.get("items"), depth)]
     if "properties" not in schema:
         return _EXAMPLES.get(schema.get("type", ""), {})
     needed = schema.get("required", [])
-    return {name: _example(document, one, depth) for name, one in schema["properties"].items() if name in needed}
+    return {
+        name: _shortest_example(document, one, depth) for name, one in schema["properties"].items() if name in needed
+    }
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Cells are markup already."""
     first = "".join(f"<th>{escape(name)}</th>" for name in head)
+    # Cells are markup already.
     further = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><tr>{first}</tr>{further}</table>"
 
 
-def _words(text: str) -> str:
-    """A description: paragraphs, and what stands between backticks as code."""
+def _description_markup(text: str) -> str:
     pieces = escape(text.replace("``", "`")).split("`")
     told = "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
     return told.replace("\n\n", "<br><br>")

@@ -55,14 +55,14 @@ def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> Inv
     ``errors`` has one at least; ``count`` is how many there are, where not all are named.
     """
     first = errors[0]
-    detail = first.message if _names(first.message, first.field) else f"{first.field}: {first.message}"
+    detail = first.message if _names_field(first.message, first.field) else f"{first.field}: {first.message}"
     others = (count or len(errors)) - 1
     more = f" ({others} more)" if others else ""
     return InvalidInputError(f"{detail}{more}", errors=errors)
 
 
-def _names(message: str, field: str) -> bool:
-    """Whether a message says of which field it is; "a" is a parameter and a word, and names itself at the beginning."""
+def _names_field(message: str, field: str) -> bool:
+    # "a" is a parameter and a word: a name of one letter counts at the beginning only.
     words = [word.strip(_MARKS) for word in message.split()]
     return field in (words if len(field) > 1 else words[:1])
 

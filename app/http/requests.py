@@ -54,8 +54,7 @@ _A_DRAFT: Final = 10
 
 
 def _unchanged(placeholder: Any) -> Any:
-    """A field that stays as it is when it is left out: its default is never looked at, nor shown."""
-
+    # The default is never looked at: a field that is left out stays as it is.
     def hide(schema: dict[str, Any]) -> None:
         schema.pop("default", None)
 

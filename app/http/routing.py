@@ -52,7 +52,7 @@ class StrictRoute(APIRoute):
             strict = JsonRequest(request.scope, request.receive)
             await self.admit(strict)
             _refuse_query(strict, known, passes_over=self.passes_over)
-            _refuse_headers(strict)
+            _refuse_repeated_headers(strict)
             if self.body_field is not None:
                 await strict.read()
                 await strict.checked(self.body_field)
@@ -99,12 +99,8 @@ def keyed_router(prefix: str, tag: str, route_class: type[TenantRoute] = TenantR
     return APIRouter(prefix=prefix, route_class=route_class, tags=[tag], dependencies=key, **further)
 
 
-def _refuse_headers(request: Request) -> None:
-    """Refuse a header of one value that is given twice: taking either of them would be a guess.
-
-    Raises:
-        InvalidInputError: Naming each.
-    """
+def _refuse_repeated_headers(request: Request) -> None:
+    # Taking either of the two values would be a guess.
     given = Counter(name for name, _ in request.scope["headers"])
     if twice := [name for name in ONE_VALUE if given[name.lower().encode()] > 1]:
         raise invalid_input([FieldError(field=name, message="is given twice; send it once") for name in twice])

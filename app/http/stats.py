@@ -57,7 +57,6 @@ async def get_stats(
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
-    """Raises ``InvalidInputError`` for a moment that has no place in UTC's years."""
     if moment is None or moment.tzinfo is None:
         return moment and moment.replace(tzinfo=UTC)
     try:

@@ -80,7 +80,7 @@ def _figures(value: Measured, caches: CacheView, say: Catalogue, policy: Compact
         "caches": _caches(value.caches, caches, say),
         "expansions": _expansions(value, say),
         "latency": shown.LatencyStats(compaction=value.in_turns, expansion=value.expanding, turn=value.turns),
-        "summary": _summary(value, say),
+        "summary": _summary_sentences(value, say),
     }
 
 
@@ -196,8 +196,7 @@ def _counted(say: Catalogue, section: str, counts: Mapping[str, int]) -> list[sh
     return [shown.Counted(name=name, label=say.word(section, name), count=count) for name, count in counts.items()]
 
 
-def _summary(value: Measured, say: Catalogue) -> Sequence[str]:
-    """One sentence for each number that is not zero."""
+def _summary_sentences(value: Measured, say: Catalogue) -> Sequence[str]:
     said = {
         "compactions": value.applied,
         "saved": value.tokens_saved,

@@ -30,7 +30,7 @@ async def stream_over(scope: Scope) -> None:
 
 
 def _container(scope: Scope) -> Container | None:
-    """The container of the request; ``None`` where nobody is known to ask."""
+    # Without a principal nobody is known to ask.
     if "principal" not in scope.get("state", {}):
         return None
     container: Container = scope["app"].state.container

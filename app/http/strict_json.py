@@ -110,7 +110,7 @@ def parse(body: bytes) -> Any:
         _refuse_many_values(text)
         document = json.loads(text, parse_constant=_refuse_constant, parse_int=_whole_number)
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"The body is not valid JSON in UTF-8{_place(error, body)}.") from None
+        raise UnreadableError(f"The body is not valid JSON in UTF-8{_place_of_error(error, body)}.") from None
     faults: list[FieldError] = []
     _inspect(document, (), faults)
     if faults:
@@ -119,12 +119,12 @@ def parse(body: bytes) -> Any:
 
 
 def _whole_number(digits: str) -> int | float:
-    """A double that is written out in full is that double: Postgres, and so every answer, tells 1e22 in 23 digits."""
     if len(digits) > MOST_DIGITS:
         return float(digits)  # no number: refused with its field, where ``int`` would refuse the body
     whole = int(digits)
     if abs(whole) <= MAX_INTEGER:
         return whole
+    # Postgres, and so every answer, writes the double 1e22 as 23 digits: they are read as it.
     with contextlib.suppress(OverflowError):
         if Decimal(repr(double := float(whole))) == whole:
             return double
@@ -132,7 +132,7 @@ def _whole_number(digits: str) -> int | float:
 
 
 def _refuse_many_values(text: str) -> None:
-    """Only where there are many signs that a key or a value follows is it looked which of them stand within texts."""
+    # The signs of keys and values are counted first: which of them stand within texts takes longer to tell.
     if _signs(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
         raise BodyTooLargeError(
             f"The body has more than {MAX_VALUES} keys and values: send it in parts.", extra={"limit": MAX_VALUES}
@@ -153,8 +153,7 @@ def _signs(text: str, start: int, end: int) -> int:
     return sum(text.count(sign, start, end) for sign in ",:[{")
 
 
-def _place(error: Exception, body: bytes) -> str:
-    """Where a body breaks, counted from 1 as editors count; nothing of what stands there."""
+def _place_of_error(error: Exception, body: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         *lines, line = body[: error.start].split(b"\n")
         return f": line {len(lines) + 1}, column {len(line.decode()) + 1} (no UTF-8)"
@@ -171,7 +170,7 @@ class _ConstantError(ValueError):
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """``NaN`` and ``Infinity`` are JavaScript, not JSON."""
+    # ``NaN`` and ``Infinity`` are JavaScript, not JSON.
     raise _ConstantError(name)
 
 
@@ -217,7 +216,7 @@ def _check_number(number: float, path: Steps, faults: list[FieldError]) -> None:
 
 
 def _dotted(path: Steps) -> str:
-    """The path in printable form: what is wrong with a key must not break the answer that names it."""
+    # What is wrong with a key must not break the answer that names it.
     return ".".join(_printable(step) for step in path) or "body"
 
 

@@ -113,7 +113,7 @@ class BuiltModels:
                 try:
                     self._embedders[name] = self._new_embedder(name)
                 except Exception as error:  # noqa: BLE001 - whatever a library throws, callers see our words
-                    raise InvalidInputError.of("embedding_model", self._detail(name, error)) from None
+                    raise InvalidInputError.of("embedding_model", self._failure_detail(name, error)) from None
 
     def embedder(
         self, name: str, timeouts: Mapping[InputKind, float], dimensions: int | None
@@ -183,7 +183,7 @@ class BuiltModels:
         self._providers.clear()
         self._languages.clear()
         self._embedders.clear()
-        await self.loop.close(*(partial(_close, provider) for provider in providers))
+        await self.loop.close(*(partial(_close_client, provider) for provider in providers))
 
     def _caching(self, name: str) -> Model:
         language = self._language(name)
@@ -211,7 +211,7 @@ class BuiltModels:
             try:
                 built = self._build(name)
             except Exception as error:  # noqa: BLE001 - whatever a provider's library throws, callers see our words
-                refusal = _Refusal(self._detail(name, error), self.circuit.monotonic() + _REFUSED_FOR)
+                refusal = _Refusal(self._failure_detail(name, error), self.circuit.monotonic() + _REFUSED_FOR)
             else:
                 if len(self._languages) >= _MOST_MODELS:
                     self._forget(next(iter(self._languages)))
@@ -221,10 +221,10 @@ class BuiltModels:
         self._refusals[name] = refusal
         raise InvalidInputError.of("model", refusal.detail)
 
-    def _detail(self, name: str, error: Exception) -> str:
-        """Our own words; of a library's only its name for the error, since its text may quote a path or a key."""
+    def _failure_detail(self, name: str, error: Exception) -> str:
         if isinstance(error, InvalidInputError):
             return error.detail
+        # Of a library's error only the type is told: its text may quote a path or a key.
         log.warning("model.not_built", model=name, error=type(error).__name__)
         return (
             f"The model {name} cannot be built: the library of its provider failed with {type(error).__name__}."
@@ -289,7 +289,7 @@ class BuiltModels:
         return others.make_provider(kind, ambient=self.keys.ambient)
 
 
-async def _close(provider: Provider[Any]) -> None:
-    """A provider closes the client that it made when its context ends."""
+async def _close_client(provider: Provider[Any]) -> None:
+    # A provider closes the client that it made when its context ends.
     async with provider:
         pass

@@ -53,7 +53,7 @@ class CallableTool:
         try:
             given = self.arguments.model_validate(dict(arguments))
         except ValidationError as error:
-            raise InvalidInputError(_wrong(error)) from None
+            raise InvalidInputError(_argument_errors(error)) from None
         values = {name: getattr(given, name) for name in self.arguments.model_fields}
         if inspect.iscoroutinefunction(self.function):
             return _text(await self.function(**values))
@@ -126,8 +126,7 @@ def _check_name(reference: str, name: str, taken: Collection[str]) -> None:
         raise ToolSettingError(f"The tool {reference} cannot be used: there is a tool named {name} already")
 
 
-def _wrong(error: ValidationError) -> str:
-    """Which arguments do not fit and why, without their values."""
+def _argument_errors(error: ValidationError) -> str:
     each = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in each[:5])
 
@@ -156,10 +155,10 @@ async def _in_thread(work: Callable[[], Any], slots: threading.Semaphore) -> Any
 
 
 def _outcome(context: contextvars.Context, work: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """What a call returns or raises; what no future can carry goes by its name."""
     try:
         return context.run(work), None
     except StopIteration as error:
+        # No future can carry this error.
         return None, RuntimeError(type(error).__name__)
     except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the caller must hear of it
         return None, error

@@ -99,7 +99,6 @@ def _translated() -> Iterator[None]:
 
 
 def _usage(result: EmbeddingResult, texts: Sequence[str]) -> Usage:
-    """What was read, estimated where a provider does not say; and what it cost, where the price is known."""
     tokens = result.usage.input_tokens
     if not tokens:
         tokens = result.usage.input_tokens = sum(map(estimate_text, texts))

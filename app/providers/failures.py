@@ -72,17 +72,17 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     Raise the result ``from None``, or a traceback would show the original after all.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
-    if _says(error, _TOO_LONG):
+    if _refusal_mentions(error, _TOO_LONG):
         return ModelUnavailableError("context_too_long", retryable=False, status=status)
-    if _says(error, _LOST):
+    if _refusal_mentions(error, _LOST):
         return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
-    if _says(error, _CACHE_LOST, _NOT_THERE):
+    if _refusal_mentions(error, _CACHE_LOST, _NOT_THERE):
         return ModelUnavailableError(CACHE_LOST, retryable=False, status=status)
-    if _says(error, _FILE_LOST, _NOT_THERE):
+    if _refusal_mentions(error, _FILE_LOST, _NOT_THERE):
         return ModelUnavailableError(FILE_LOST, retryable=False, status=status)
     word, retryable = next(
         ((word, retryable) for kind, word, retryable in _WORDS if isinstance(error, kind)),
-        _by_status(status),
+        _reason_and_retryable(status),
     )
     wait = error.retry_after if isinstance(error, provider.ModelAPIError) else None
     return ModelUnavailableError(word, retryable=retryable, status=status, retry_after=wait)
@@ -90,19 +90,18 @@ def unavailable(error: Exception) -> ModelUnavailableError:
 
 def is_block(error: Exception) -> bool:
     """Whether the provider refused the prompt for what it says."""
-    return isinstance(error, provider.ContentFilterError) or _says(error, _BLOCKED)
+    return isinstance(error, provider.ContentFilterError) or _refusal_mentions(error, _BLOCKED)
 
 
-def _says(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSED) -> bool:
-    """Whether a refused request's body holds one of these; nothing of the body goes any further."""
+def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSED) -> bool:
     if not isinstance(error, provider.ModelHTTPError) or error.status_code not in statuses:
         return False
     body = str(error.body)[:_SEARCHED].lower()
     return any(word in body for word in words)
 
 
-def _by_status(status: int | None) -> tuple[str, bool]:
-    """The reason, and whether another try may help: an answer that nobody can read (no status) may be whole then."""
+def _reason_and_retryable(status: int | None) -> tuple[str, bool]:
+    # Without a status nobody could read the answer; the next one may be whole.
     if status is None or status < _FIRST_CLIENT_ERROR:
         return "unreadable", True
     return _STATUSES.get(status, ("server_error", True) if status >= _FIRST_SERVER_ERROR else ("bad_request", False))

@@ -75,7 +75,7 @@ async def make(
         system_instruction=types.Content(role="user", parts=[types.Part(text=prefix.instruction)]),
         ttl=_seconds(ttl),
         http_options=_options(timeout),
-        contents=await off_loop(_contents, attached) if attached else None,
+        contents=await off_loop(_attached_contents, attached) if attached else None,
         **_tools(model, prefix.tools),
     )
     try:
@@ -134,8 +134,7 @@ def _tools(model: Model, tools: Sequence[ToolSpec]) -> dict[str, Any]:
     }
 
 
-def _contents(attached: ContextMessage) -> list[types.Content]:
-    """The message with the files, as a request without a cache says it."""
+def _attached_contents(attached: ContextMessage) -> list[types.Content]:
     return [types.Content(role="user", parts=[_content_part(part) for part in attached.parts])]
 
 

@@ -148,7 +148,6 @@ class LanguageChat:
         )
 
     def _untold_events(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
-        """What the stream has not told of yet: calls, and an answer that is given by one."""
         calls = calls_of(response, keeps_ids=self.profile.stateful)
         if by_call and not calls and (text := clean(answer_of(response))):
             yield TextDelta(text=text)
@@ -158,7 +157,7 @@ class LanguageChat:
         wanted = chosen(request.settings, request.must_call)
         if request.reasoning == "asked":
             wanted = asking(self.language.model, wanted)
-        settings = _settings(self.timeout, wanted)
+        settings = _single_attempt_settings(self.timeout, wanted)
         parameters = parameters_of(self.language.model, request)
         messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
@@ -192,9 +191,9 @@ class LanguageSummarizer:
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
         parameters = ModelRequestParameters()
         if isinstance(prompt, SummaryPrompt):
-            parameters = _structured(self.language.model, prompt.json_schema)
+            parameters = _structured_output(self.language.model, prompt.json_schema)
         room = min(request.max_output_tokens, self.profile.output_limit)
-        settings = _settings(self.timeout, ModelSettings(max_tokens=room))
+        settings = _single_attempt_settings(self.timeout, ModelSettings(max_tokens=room))
         # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
         settings["thinking"] = "low"
         if self.profile.stateful:
@@ -230,15 +229,14 @@ def _rendered(request: SummarizerRequest, words: PromptWords) -> SummaryPrompt |
             return render_probes(request)
 
 
-def _settings(timeout: float, more: ModelSettings) -> ModelSettings:
-    """One deadline over the whole request and a single attempt: retries belong to the services."""
+def _single_attempt_settings(timeout: float, more: ModelSettings) -> ModelSettings:
     settings = more.copy()
+    # A single attempt: the use cases repeat a call.
     settings["request_timeout"], settings["max_retries"] = timeout, 0
     return settings
 
 
-def _structured(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
-    """Constrained decoding, or JSON mode with the schema in the instructions, or the instructions alone."""
+def _structured_output(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
     # Strict: a provider that wants more of a schema for that, as OpenAI does, has it added by the client.
     output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME, strict=True)
     if model.profile.get("supports_json_schema_output", False):

@@ -126,7 +126,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _mark_error_seen(ended: asyncio.Future[Any]) -> None:
-    """So that asyncio does not log the error of work that nobody waits for any more."""
+    # Otherwise asyncio logs the error of work that nobody waits for any more.
     if not ended.cancelled():
         ended.exception()
 

@@ -66,11 +66,11 @@ def to_provider(
     """
     say, messages = catalogue_of(locale), with_names(messages)
     made = [*open_calls, *(part for message in messages for part in _parts(message, "tool_call"))]
-    results = dict(_results(messages, {str(part.get("id")): part.get("name") for part in made}))
+    results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in made}))
     calls = {str(part.get("id")) for part in made}
     thread: list[ModelMessage] = []
     for part in open_calls:
-        _ask(thread, _kept_result(part, results))
+        _ask(thread, _result_under_provider_id(part, results))
     for message in messages:
         if message.role == "system":
             _ask(thread, SystemPromptPart(message.content))
@@ -80,7 +80,7 @@ def to_provider(
         elif message.role == "assistant":
             _answer(thread, message, results, say)
         else:
-            for result in _orphans(message, calls, say):
+            for result in _results_without_call(message, calls, say):
                 _ask(thread, UserPromptPart(result))
     return thread
 
@@ -112,15 +112,13 @@ def _result_of(call: ToolCallPart, results: Mapping[str, ToolReturnPart]) -> Too
     return results.get(call.tool_call_id, stub)
 
 
-def _kept_result(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
-    """The result of a call that the provider keeps, under the provider's id."""
+def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
     found, details = _result_of(_call(part), results), part.get("details")
     kept = details.get(CALL_ID) if isinstance(details, Mapping) else None
     return replace(found, tool_call_id=kept) if isinstance(kept, str) and kept else found
 
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
-    """The prompt of a message, at most one: a message without anything in it is nothing to a provider."""
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
     said = split_off(message.content)[1]  # what was recalled for it is not said by who says it
     pieces.extend(_piece(part, takes_media, say) for part in own_parts(said, message.parts))
@@ -147,7 +145,7 @@ def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
 
 
 def _call(part: Part) -> ToolCallPart:
-    provider, signature = _signed(part.get("details"))
+    provider, signature = _provider_and_signature(part.get("details"))
     return ToolCallPart(
         tool_name=tool_name(part.get("name")),
         args=served_arguments(part.get("arguments")),
@@ -157,8 +155,8 @@ def _call(part: Part) -> ToolCallPart:
     )
 
 
-def _signed(details: Any) -> tuple[str | None, str | None]:
-    """(provider, signature), where both can be what they say: a client may have stored anything."""
+def _provider_and_signature(details: Any) -> tuple[str | None, str | None]:
+    # A client may have stored anything here.
     provider, signature = (details.get(PROVIDER), details.get(SIGNATURE)) if isinstance(details, Mapping) else ("", "")
     if not (isinstance(provider, str) and isinstance(signature, str) and provider and signature):
         return None, None
@@ -169,27 +167,28 @@ def _signed(details: Any) -> tuple[str | None, str | None]:
     return provider, signature
 
 
-def _results(messages: Sequence[ContextMessage], names: Mapping[str, object]) -> Iterator[tuple[str, ToolReturnPart]]:
-    """By the id of their call; ``names`` are the tools'. What a message says besides goes with the first of its own."""
+def _results_by_call_id(
+    messages: Sequence[ContextMessage], tool_names: Mapping[str, object]
+) -> Iterator[tuple[str, ToolReturnPart]]:
     for message in messages:
         said = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
         for part in _parts(message, "tool_result"):
             id_ = str(part.get("tool_call_id"))
-            name = tool_name(part.get("name") or names.get(id_))
-            yield id_, ToolReturnPart(tool_name=name, content=_result(part, said), tool_call_id=id_)
-            said = "" if id_ in names else said
+            name = tool_name(part.get("name") or tool_names.get(id_))
+            yield id_, ToolReturnPart(tool_name=name, content=_result_content(part, said), tool_call_id=id_)
+            # What a message says besides goes with the first of its results.
+            said = "" if id_ in tool_names else said
 
 
-def _result(part: Part, said: str) -> Any:
-    """The result's content, beside whatever else its message says."""
+def _result_content(part: Part, said: str) -> Any:
     content = part.get("content")
     if not said.strip():
         return content
     return {"content": content, "text": said} if content else said
 
 
-def _orphans(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
-    """Results whose call is not in this context: a provider would refuse them as results."""
+def _results_without_call(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
+    # A provider would refuse these as results.
     answered = [part for part in _parts(message, "tool_result") if str(part.get("tool_call_id")) in calls]
     said = "" if answered else own_content(message.role, message.content, message.parts)
     if said.strip():

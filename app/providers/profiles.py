@@ -91,5 +91,5 @@ def offline_profile() -> ModelProfile:
 
 
 def _refused_offline(settings: CallSettings, _tools: Sequence[ToolSpec]) -> dict[str, str]:
-    """It quotes, and writes in no other form; settings of chance and of depth have nothing to change."""
+    # Settings of chance and of depth are taken: they change nothing in a quotation.
     return {} if settings.output is None else {"response_format": "the offline model only quotes"}

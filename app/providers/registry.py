@@ -91,7 +91,7 @@ class ModelRegistry:
         for wanted in dict.fromkeys([name] if name else [self._chat, self._compaction]):
             self._refuse_unlisted(wanted)
             if wanted != OFFLINE and not (self._models and self._models.holds(wanted)):
-                await asyncio.shield(self._build_of(wanted))
+                await asyncio.shield(self._build_task(wanted))
         if name is None and (embedding := self._embedding):
             await asyncio.to_thread(lambda: self._open().build_embedder(embedding))
 
@@ -172,8 +172,7 @@ class ModelRegistry:
         wrong = FieldError(field="model", message=detail)
         raise ModelNotAllowedError(detail, errors=[wrong], extra={"allowed": names})
 
-    def _build_of(self, name: str) -> asyncio.Task[None]:
-        """The build that is under way, or a new one; it goes on when those who wait for it leave."""
+    def _build_task(self, name: str) -> asyncio.Task[None]:
         if name not in self._building:
             task = asyncio.create_task(asyncio.to_thread(lambda: self._open().build(name)), name=f"build {name}")
             task.add_done_callback(lambda done: self._built(name, done))

@@ -56,8 +56,8 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
         ToolCall(
             id=part.tool_call_id,
             name=clean(part.tool_name),
-            arguments=_cleaned(arguments_of(part.args)),
-            details=_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
+            arguments=_cleaned_json(arguments_of(part.args)),
+            details=_signature_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
         )
         for part in response.parts
         if isinstance(part, ToolCallPart) and part.tool_name != ANSWER
@@ -106,16 +106,15 @@ def usage_of(response: ModelResponse) -> Usage:
     )
 
 
-def _details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
-    """A provider's signature of the call, which it wants back."""
+def _signature_details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
+    # A provider wants its signature of a call back.
     signature = (part.provider_details or {}).get(SIGNATURE)
     return {PROVIDER: part.provider_name or response.provider_name, SIGNATURE: signature} if signature else {}
 
 
-def _cleaned(value: Any) -> Any:
-    """Arguments as they may be stored."""
+def _cleaned_json(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {clean(str(key)): _cleaned(item) for key, item in value.items()}
-    return [_cleaned(item) for item in value] if isinstance(value, list) else value
+        return {clean(str(key)): _cleaned_json(item) for key, item in value.items()}
+    return [_cleaned_json(item) for item in value] if isinstance(value, list) else value

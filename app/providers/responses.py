@@ -48,7 +48,7 @@ async def forget(provider: Provider[Any], response_id: str, timeout: float) -> N
 
 
 def _unavailable(error: Exception) -> ModelUnavailableError:
-    """The client's own errors, which pydantic-ai translates only in its own calls."""
+    # pydantic-ai translates the client's errors only in its own calls.
     if isinstance(error, APITimeoutError):
         return ModelUnavailableError("timeout", retryable=True)
     if isinstance(error, APIConnectionError):

@@ -98,7 +98,7 @@ def answers_by_call(model: Model, request: ChatRequest) -> bool:
         return False
     if not _is_native(model):
         return _calls_tools(model)
-    return bool(request.tools) and not _is_native_beside_tools(model)
+    return bool(request.tools) and not _takes_schema_beside_tools(model)
 
 
 def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
@@ -107,12 +107,12 @@ def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> 
     if tools and not _calls_tools(model):
         wrong["tools"] = "this model calls no tools"
     for number, tool in enumerate(tools):
-        if not _is_readable(model, ModelRequestParameters(function_tools=[definition_of(tool)])):
+        if not _takes_schemas(model, ModelRequestParameters(function_tools=[definition_of(tool)])):
             wrong[f"tools.{number}.parameters"] = "is no JSON schema that can be sent"
     output = settings.output
     if output is not None and output.schema is not None:
         shown = OutputObjectDefinition(json_schema=dict(output.schema), name=output.name, strict=output.strict)
-        if not _is_readable(model, ModelRequestParameters(output_mode="native", output_object=shown)):
+        if not _takes_schemas(model, ModelRequestParameters(output_mode="native", output_object=shown)):
             wrong["response_format.schema"] = "is no JSON schema that can be sent"
     return wrong
 
@@ -121,7 +121,7 @@ def _refused_settings(model: Model, settings: CallSettings) -> Iterator[tuple[st
     given = [ours for ours in NAMES if getattr(settings, ours) not in (None, ())]
     profile: Mapping[str, Any] = model.profile
     ignored = model.unsupported_settings | set(profile.get("openai_unsupported_model_settings", ()))
-    unused = _unused_while_reasoning(profile, settings)
+    unused = _refused_sampling_settings(profile, settings)
     for name in given:
         if NAMES[name] in ignored and not (name == "parallel_tool_calls" and settings.parallel_tool_calls):
             yield name, "this model does not take it"
@@ -162,8 +162,7 @@ def _refused_output(model: Model, output: StructuredOutput) -> Iterator[tuple[st
         yield "response_format.strict", "this model cannot be held to a schema"
 
 
-def _unused_while_reasoning(profile: Mapping[str, Any], settings: CallSettings) -> frozenset[str]:
-    """Settings of sampling that some models refuse, always or while they reason: pydantic-ai would leave them out."""
+def _refused_sampling_settings(profile: Mapping[str, Any], settings: CallSettings) -> frozenset[str]:
     if profile.get("anthropic_disallows_sampling_settings", False):
         return _ANTHROPIC_SAMPLING
     if not profile.get("openai_supports_reasoning", False):
@@ -190,8 +189,8 @@ def definition_of(tool: ToolSpec) -> ToolDefinition:
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
 
 
-def _is_readable(model: Model, parameters: ModelRequestParameters) -> bool:
-    """Whether a schema can be rewritten for the provider: done here, since it would fail in the middle of a turn."""
+def _takes_schemas(model: Model, parameters: ModelRequestParameters) -> bool:
+    # Tried before the turn begins: later it would fail in the middle of the turn.
     try:
         model.customize_request_parameters(parameters)
     except (UserError, RecursionError, TypeError, ValueError, AttributeError, KeyError):
@@ -203,8 +202,8 @@ def _is_native(model: Model) -> bool:
     return bool(model.profile.get("supports_json_schema_output", False))
 
 
-def _is_native_beside_tools(model: Model) -> bool:
-    """Gemini follows a schema beside tools since version 3; of others nothing else is known."""
+def _takes_schema_beside_tools(model: Model) -> bool:
+    # Gemini does so since version 3; of other providers nothing else is known.
     profile: Mapping[str, Any] = model.profile
     return bool(profile.get("google_supports_tool_combination", True))
 

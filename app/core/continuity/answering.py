@@ -42,12 +42,11 @@ def is_current(probe: Probe, said: Context) -> bool:
     """Whether a probe made from these messages still holds in them: no later one says something else."""
     if probe.value is None:
         return answer(probe, said, said) == "right"
-    later = _after(probe.seq, said, said.shared(probe.cues))
-    return not any(True for _ in _rivals(probe, probe.value, said, later))
+    later = _said_after(probe.seq, said, said.shared(probe.cues))
+    return not any(True for _ in _rival_values(probe, probe.value, said, later))
 
 
-def _after(seq: int, context: Context, shared: Shared) -> Shared:
-    """What messages after that one say."""
+def _said_after(seq: int, context: Context, shared: Shared) -> Shared:
     statements = context.pool.statements
     return {number: found for number, found in shared.items() if (statements[number].seq or 0) > seq}
 
@@ -61,15 +60,14 @@ def _with_value(probe: Probe, value: Value, context: Context, said: Context, sha
         holders = [number for number in about if statements[number].holds(value)]
     if holders:
         last = max(statements[number].seq or 0 for number in holders)
-        later = _after(last, context, shared)
-        return "none" if any(True for _ in _rivals(probe, value, context, later)) else "right"
-    rivals = _rivals(probe, value, context, shared)
+        later = _said_after(last, context, shared)
+        return "none" if any(True for _ in _rival_values(probe, value, context, later)) else "right"
+    rivals = _rival_values(probe, value, context, shared)
     known = said.shared(probe.cues)
-    return "wrong" if any(not _is_said(other, said, known) for other in rivals) else "none"
+    return "wrong" if any(not _is_said_of_subject(other, said, known) for other in rivals) else "none"
 
 
-def _rivals(probe: Probe, value: Value, context: Context, shared: Shared) -> Iterator[Value]:
-    """Values of the same sort where the words lead, in statements without the answer."""
+def _rival_values(probe: Probe, value: Value, context: Context, shared: Shared) -> Iterator[Value]:
     for number, (weight, count) in shared.items():
         statement = context.pool.statements[number]
         if count >= _LEADING_CUES and _is_covered(probe, weight):
@@ -77,8 +75,7 @@ def _rivals(probe: Probe, value: Value, context: Context, shared: Shared) -> Ite
             yield from [] if others and statement.holds(value) else others
 
 
-def _is_said(value: Value, said: Context, known: Shared) -> bool:
-    """Whether the messages say this value of the same subject."""
+def _is_said_of_subject(value: Value, said: Context, known: Shared) -> bool:
     about = (number for number, (_, count) in known.items() if count >= _LEADING_CUES)
     return any(said.pool.statements[number].holds(value) for number in about)
 

@@ -63,22 +63,22 @@ def probes_of(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], p
     found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MOST}
     for probe in _all(statements, anchors, pool):
         found[probe.kind].append(probe)
-    return tuple(probe for kind, probes in found.items() for probe in _spread(probes, MOST[kind]))
+    return tuple(probe for kind, probes in found.items() for probe in _evenly_spread(probes, MOST[kind]))
 
 
 def _all(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> Iterator[Probe]:
     told = [one for one in statements if one.is_spoken and one.seq is not None and not asks(one.text)]
     latest: dict[str, Probe] = {}
-    for statement in _spread([one for one in told if one.may_hold_values], MOST["value"] + MOST["when"]):
+    for statement in _evenly_spread([one for one in told if one.may_hold_values], MOST["value"] + MOST["when"]):
         for probe in _of_values(statement, statement.seq or 0, pool):
             latest.pop(probe.answer, None)
             latest[probe.answer] = probe
     yield from latest.values()
-    for statement in _spread([one for one in told if one.names or one.speaker], _TRIED * MOST["who"]):
-        yield from _of_names(statement, statement.seq or 0, pool)
+    for statement in _evenly_spread([one for one in told if one.names or one.speaker], _TRIED * MOST["who"]):
+        yield from _name_probes(statement, statement.seq or 0, pool)
     for anchor in anchors:
         kind: ProbeKind = "open_point" if anchor.type == "unresolved_question" else "decision"
-        yield from _of_saying(anchor.content, anchor.seq, kind, pool)
+        yield from _saying_probes(anchor.content, anchor.seq, kind, pool)
 
 
 def probes_about(statement: Statement, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
@@ -87,9 +87,9 @@ def probes_about(statement: Statement, kind: ProbeKind, pool: Pool) -> Iterator[
     if kind in {"value", "when"}:
         yield from (probe for probe in _of_values(statement, seq, pool) if probe.kind == kind)
     elif kind == "who":
-        yield from _of_names(statement, seq, pool)
+        yield from _name_probes(statement, seq, pool)
     else:
-        yield from _of_saying(statement.text, seq, kind, pool)
+        yield from _saying_probes(statement.text, seq, kind, pool)
 
 
 def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
@@ -100,16 +100,14 @@ def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
             yield Probe(kind=kind, seq=seq, sentence=statement.text, cues=cues, value=value)
 
 
-def _of_names(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
-    """Whose matter a sentence is: the first name in it, else the speaker's."""
+def _name_probes(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
     name = next(iter(statement.names), statement.speaker.lower())
     cues = _cues(statement.text, f"{name} {statement.speaker}", pool)
     if name and len(cues) > _FEWEST_CUES:
         yield Probe(kind="who", seq=seq, sentence=statement.text, cues=cues, name=name)
 
 
-def _of_saying(text: str, seq: int, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
-    """A probe that is answered by saying the same, if the text has words enough to ask with."""
+def _saying_probes(text: str, seq: int, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
     cues = _cues(text, "", pool)
     if len(cues) >= _FEWEST_CUES:
         yield Probe(kind=kind, seq=seq, sentence=text, cues=cues)
@@ -121,8 +119,7 @@ def _cues(text: str, answer: str, pool: Pool) -> dict[str, float]:
     return {stem: weights[stem] for stem in rarest}
 
 
-def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """At most so many of these, evenly spread."""
+def _evenly_spread(items: Sequence[Item], most: int) -> Sequence[Item]:
     if len(items) <= most:
         return items
     return [items[number * len(items) // most] for number in range(most)]

@@ -167,12 +167,14 @@ def hourly(
         limit: float | None = getattr(limits, name)
         if limit is not None:
             amounts = [(one.minute, getattr(one, unit)) for one in spent]
-            found.append(_hourly(name, amounts, limit / part, whose, now))
+            found.append(_hourly_standing(name, amounts, limit / part, whose, now))
     return found
 
 
-def _hourly(name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: Whose, now: datetime) -> Standing:
-    """A minute counts until all of it is an hour ago."""
+def _hourly_standing(
+    name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: Whose, now: datetime
+) -> Standing:
+    # A minute counts until all of it is an hour ago.
     ends = [((minute + HOUR + timedelta(minutes=1) - now).total_seconds(), amount) for minute, amount in spent]
     return _standing(name, ends, limit, whose, window=HOUR.total_seconds())
 

@@ -240,7 +240,6 @@ def decide(
 def _decision_by_prices(
     caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool
 ) -> Decision:
-    """Whether a cache pays, by its prices; where a price or the hit rate is not known, none is made."""
     hit_rate = demand.known_hit_rate
     if prices is None or hit_rate is None:
         return Decision(verdict="price_unknown" if prices is None else "hit_rate_unknown")

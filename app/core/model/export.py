@@ -79,7 +79,6 @@ def _plain(value: Any) -> str:
 
 
 def _fenced(text: str) -> str:
-    """A code block whose fence is longer than any in the text."""
     longest = max((len(run) for run in _FENCE.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"

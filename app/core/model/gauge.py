@@ -179,7 +179,6 @@ def _status(
 
 
 def _status_of_turns(tokens: int, warning: int, *triggers: int | None) -> GaugeStatus:
-    """Critical from the lowest trigger on, also if that one waits for the end of a turn."""
     if any(first is not None and tokens >= first for first in triggers):
         return "critical"
     return "warning" if tokens >= warning else "ok"

@@ -30,7 +30,6 @@ def _children(node: Node, step: int | str) -> list[Node]:
 
 
 def _alternatives(node: Node, schema: Node) -> Iterator[Node]:
-    """A node itself, or what it refers to or chooses from."""
     if "$ref" in node:
         yield from _alternatives(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
     elif "anyOf" in node:

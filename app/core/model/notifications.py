@@ -54,7 +54,7 @@ def notify(type_: str, data: Mapping[str, Any], policy: CompactionPolicy, say: C
         return None
     reason = _reason(trigger, policy, say)
     if type_ == APPLIED:
-        return _notification("after", say, reason=reason, done=_done(data, say))
+        return _notification("after", say, reason=reason, done=_messages_and_savings(data, say))
     if wanted != "before_and_after":
         return None
     if type_ == STARTED:
@@ -74,17 +74,16 @@ def _notification(moment: str, say: Catalogue, level: NotificationLevel = "info"
 
 
 def _reason(trigger: str, policy: CompactionPolicy, say: Catalogue) -> str:
-    """Why, with the policy's own threshold where that is a share, and no number of tokens beside it comes first."""
     kind = _KINDS.get(trigger, "critical")
     at = next((one.at for one in policy.triggers if one.name == trigger), None)
+    # Where a number of tokens stands beside the share, the number may be what was reached.
     share = (at.share or at.window) if at and at.tokens is None else None
     if share is None:
         return say.text(f"notice.reason.{kind}")
     return say.text(f"notice.reason.{kind}_at", percent=percent(share))
 
 
-def _done(data: Mapping[str, Any], say: Catalogue) -> str:
-    """How many messages, and how many tokens fewer; nothing of what did not get smaller."""
+def _messages_and_savings(data: Mapping[str, Any], say: Catalogue) -> str:
     told = [say.text("summary.messages", count=_number(data, "messages_covered"))]
     saved = _number(data, "tokens_before") - _number(data, "tokens_after")
     if data.get("tokens_after") is not None and saved > 0:

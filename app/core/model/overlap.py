@@ -30,7 +30,7 @@ class Overlap:
 
     def sources(self, text: str) -> tuple[int, ...]:
         """The messages that share most of the text's weight, in order; none when no message shares enough."""
-        weights = {word: self._weight(word) for word in set(stems(text))}
+        weights = {word: self._rarity(word) for word in set(stems(text))}
         total = sum(weights.values())
         shared = self._shared(weights)
         best = max(shared.values(), default=0.0)
@@ -47,8 +47,7 @@ class Overlap:
                 shared[seq] += weight  # type: ignore[assignment]
         return shared
 
-    def _weight(self, word: str) -> float:
-        """Rare words say more."""
+    def _rarity(self, word: str) -> float:
         holding = len(self._messages_with.get(word, ()))
         return math.log(1 + self._count / holding) if holding else _UNSEEN * math.log(1 + self._count)
 

@@ -69,7 +69,7 @@ def redact_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
         is_next = after.seq == before.seq + 1
         value = given_in_answer(before.content, after.content) if is_next else None
         if value is not None:
-            shown[place] = _without(after, *value)
+            shown[place] = _with_secret_replaced(after, *value)
     return tuple(shown)
 
 
@@ -117,11 +117,11 @@ def _value(value: Any, depth: int) -> Any:
 def _mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
     if depth >= _DEEPEST:
         return {}
-    return {key: _under(str(key), item, depth) for key, item in value.items()}
+    return {key: _redacted_under_key(str(key), item, depth) for key, item in value.items()}
 
 
-def _under(key: str, item: Any, depth: int) -> Any:
-    """What stands under a key that names a secret is judged like an assignment."""
+def _redacted_under_key(key: str, item: Any, depth: int) -> Any:
+    # Under a key that names a secret, a text is judged as an assignment is.
     if isinstance(item, str) and names_secret(key):
         named = f'{key}: "'
         redacted = redact(f'{named}{item}"')
@@ -141,12 +141,12 @@ def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         return parts
     changed = {index: dict(parts[index]) for index in texts}
     for find in _FINDERS:
-        _cut_across([changed[index] for index in texts], find)
+        _redact_across_parts([changed[index] for index in texts], find)
     return tuple(changed.get(index, part) for index, part in enumerate(parts))
 
 
-def _cut_across(parts: Sequence[dict[str, Any]], find: Finder) -> None:
-    """The mark goes where a secret begins; its other pieces vanish from the parts after."""
+def _redact_across_parts(parts: Sequence[dict[str, Any]], find: Finder) -> None:
+    # The mark stands where a secret begins; its other pieces vanish from the parts after.
     view = plain_view("".join(part["text"] for part in parts))
     found = [(view.original(start), view.original(end), kind) for start, end, kind in find(view.text)]
     offset = 0
@@ -175,8 +175,7 @@ def _replaced_pieces(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*out, text[done:]])
 
 
-def _without(message: Message, secret: str, kind: str) -> Message:
-    """The message with a value of it replaced, in its content and wherever its texts repeat it."""
+def _with_secret_replaced(message: Message, secret: str, kind: str) -> Message:
     mark = f"[REDACTED:{kind}]"
     parts = tuple(
         {**part, "text": part["text"].replace(secret, mark)} if isinstance(part.get("text"), str) else part

@@ -70,7 +70,6 @@ def _head(line: str) -> _Head | None:
 
 
 def _cells(line: str, end: re.Pattern[str]) -> Sequence[_Cell]:
-    """The cells between two ends, or the ends of the line; without what is written round their words."""
     bounds = [(-1, 0), *(found.span() for found in end.finditer(line)), (len(line), -1)]
     return [_bare(line, before[1], after[0]) for before, after in pairwise(bounds)]
 

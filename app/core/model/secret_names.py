@@ -105,7 +105,7 @@ _QUOTED: Final = "\"'`*\\«“„"
 
 
 def _named_secrets(text: str) -> Iterator[Found]:
-    if not _may_fit(text, _NAMED_NEEDS):
+    if not _has_needed_piece(text, _NAMED_NEEDS):
         return
     place = 0
     while found := _NAMED.search(text, place):
@@ -127,42 +127,37 @@ def _kind(found: re.Match[str]) -> str:
 
 
 def _rest_of_value(text: str, place: int) -> str:
-    """What a value that is longer than the pattern sees has left."""
     found = _GOES_ON.match(text, place)
     return found.group().rstrip(_TRAILING) if found else ""
 
 
-def _may_fit(text: str, needed: frozenset[str] | None) -> bool:
-    """Whether a text has any of the pieces without which a pattern does not match."""
+def _has_needed_piece(text: str, needed: frozenset[str] | None) -> bool:
     if needed is None:
         return True
     folded = normalized(text)
     return any(piece in folded for piece in needed)
 
 
-def _on_next_lines(text: str) -> Iterator[Found]:
-    """Values that stand alone on the line after their name."""
-    if "\n" not in text or not _may_fit(text, _NAMED_NEEDS):
+def _next_line_secrets(text: str) -> Iterator[Found]:
+    if "\n" not in text or not _has_needed_piece(text, _NAMED_NEEDS):
         return
     for found in _ALONE.finditer(text):
         value = found["value"].rstrip(_TRAILING)
-        kinds = _asked_for(text, found.start()) if any(sign.isdigit() for sign in value) else ()
+        kinds = _kinds_named_at_line_end(text, found.start()) if any(sign.isdigit() for sign in value) else ()
         kind = next((kind for kind in kinds if stands_alone(kind, value)), None)
         if kind:
             start = found.start("value")
             yield start, start + len(value), kind
 
 
-def _blocks(text: str) -> Iterator[Found]:
-    """Values that YAML writes below their name."""
+def _yaml_block_secrets(text: str) -> Iterator[Found]:
     for found in _BLOCK.finditer(text):
-        kinds = [] if _PLACEHOLDER.match(found["value"]) else _asked_for(text, found.start())
+        kinds = [] if _PLACEHOLDER.match(found["value"]) else _kinds_named_at_line_end(text, found.start())
         if kinds and kinds[-1] != "pin":
             yield *found.span("value"), kinds[-1]
 
 
-def _asked_for(text: str, end: int) -> list[str]:
-    """The kinds of secrets whose name a line ends with."""
+def _kinds_named_at_line_end(text: str, end: int) -> list[str]:
     line = text[max(0, end - _ASKED) : end].rpartition("\n")[2].rstrip("\r")
     return [_kind(name) for name in _NAME.finditer(line) if _ASKING.match(line, name.end())]
 
@@ -182,7 +177,7 @@ def given_in_answer(before: str, after: str) -> tuple[str, str] | None:
     named = before.rstrip()[-_BEFORE_ANSWER:] + "\n"
     both = named + after[:_ANSWER]
     view = plain_view(both)
-    for start, end, kind in _on_next_lines(view.text):
+    for start, end, kind in _next_line_secrets(view.text):
         begin = view.original(start)
         if begin >= len(named):
             return both[begin : view.original(end)], kind
@@ -190,7 +185,7 @@ def given_in_answer(before: str, after: str) -> tuple[str, str] | None:
 
 
 def _passphrases(text: str) -> Iterator[Found]:
-    if not _may_fit(text, _PASSPHRASE_NEEDS):
+    if not _has_needed_piece(text, _PASSPHRASE_NEEDS):
         return
     for found in _PASSPHRASE.finditer(text):
         if not _GRAMMAR.search(found["value"]):
@@ -198,7 +193,7 @@ def _passphrases(text: str) -> Iterator[Found]:
 
 
 def _phrases(text: str) -> Iterator[Found]:
-    if not _may_fit(text, _PHRASE_NEEDS):
+    if not _has_needed_piece(text, _PHRASE_NEEDS):
         return
     for found in _PHRASE.finditer(text):
         yield *found.span("value"), "seed_phrase"
@@ -235,7 +230,7 @@ _PLACE: Final = compiled(
 
 def _is_password(found: re.Match[str], value: str) -> bool:
     """A value that no prose would put there: assigned, quoted, alone on its line, or with a digit or sign in it."""
-    if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value) or _is_called(found, value):
+    if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value) or _is_call(found, value):
         return False
     sign = found["sign"].strip()
     if sign.strip(_QUOTED) in {"", "to", "|"} or (found["of"] and not sign):  # no word names it as the value
@@ -249,8 +244,8 @@ def _is_password(found: re.Match[str], value: str) -> bool:
     return not "\u3040" <= value[0] <= "\u9fff" and not found["of"] and _is_word_password(found, sign, value)
 
 
-def _is_called(found: re.Match[str], value: str) -> bool:
-    """``password = encoder.encode(…)``: code that makes one."""
+def _is_call(found: re.Match[str], value: str) -> bool:
+    # Code that makes a password: ``password = encoder.encode(...)``.
     return found.string[found.end("value") : found.end("value") + 1] == "(" and value.replace(".", "").isidentifier()
 
 
@@ -270,17 +265,15 @@ def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
 
 
 def _is_bare_password(value: str) -> bool:
-    """Whether it is a password as in ``password hunter2``: letters and digits together, and no name of an algorithm."""
     mixed = any(letter.isalpha() for letter in value) and any(letter.isdigit() for letter in value)
     is_said_of_it = _ALGORITHMS.match(value) or _MEASURE.match(value)
     return mixed and len(value) >= _LEAST_BARE and value[0] not in "-/" and not is_said_of_it
 
 
 def _is_secret(found: re.Match[str], value: str) -> bool:
-    """Long, with digits, and no order of words: keys look like nothing else."""
     if _PLACE.match(value) or (found["of"] and not found["sign"].strip()):
         return False
-    if len(value) < _LEAST_SECRET or _PLACEHOLDER.match(value) or not value.isascii() or _is_called(found, value):
+    if len(value) < _LEAST_SECRET or _PLACEHOLDER.match(value) or not value.isascii() or _is_call(found, value):
         return False
     return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
 
@@ -320,8 +313,8 @@ def kind_named(name: str) -> str | None:
 
 def may_be_named(text: str) -> bool:
     """Whether any secret can be named in a text: told at once of most that name none."""
-    return _may_fit(text, _NAMED_NEEDS)
+    return _has_needed_piece(text, _NAMED_NEEDS)
 
 
-NAMED: Final[tuple[Finder, ...]] = (_named_secrets, _blocks, _on_next_lines, _passphrases, _phrases)
+NAMED: Final[tuple[Finder, ...]] = (_named_secrets, _yaml_block_secrets, _next_line_secrets, _passphrases, _phrases)
 """What is looked for by its name, in this order."""

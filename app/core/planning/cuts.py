@@ -87,11 +87,11 @@ def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) ->
     if tail.complete and (question := _waiting_question(outline, spoken)) is not None:
         limits.append(question - 1)
     if request.keep_messages:
-        limits.append(_before(spoken, request.keep_messages))
+        limits.append(_index_before_last(spoken, request.keep_messages))
     if request.keep_turns:
         starts = turn_starts(outline)
         kept = request.keep_turns + (1 if _last_turn_is_open(outline, spoken) else 0)
-        limits.append(_before(starts, kept))
+        limits.append(_index_before_last(starts, kept))
     if request.keep_tokens:
         limits.append(_before_tokens(outline, estimator, request.keep_tokens))
     if request.up_to_seq is not None:
@@ -100,17 +100,16 @@ def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) ->
 
 
 def _waiting_question(outline: Sequence[Outline], spoken: Sequence[int]) -> int | None:
-    """The index of the user message that is being answered; ``None`` once a step of its answer has all its results."""
     starts = turn_starts(outline)
     if not starts or not _last_turn_is_open(outline, spoken):
         return None
     answered = {call for item in outline for call in item.results}
     is_answered = (item.calls <= answered for item in outline[starts[-1] :] if item.calls)
+    # Once a step of the answer has all its results, the question no longer waits.
     return None if any(is_answered) else starts[-1]
 
 
-def _before(indexes: Sequence[int], count: int) -> int:
-    """The index before the ``count``-th last of these; −1 when there are not as many."""
+def _index_before_last(indexes: Sequence[int], count: int) -> int:
     return indexes[-count] - 1 if len(indexes) >= count else -1
 
 
@@ -124,7 +123,6 @@ def _before_tokens(outline: Sequence[Outline], estimator: Estimator, tokens: int
 
 
 def _last_turn_is_open(outline: Sequence[Outline], spoken: Sequence[int]) -> bool:
-    """A turn is over when its last message is an assistant's without open calls."""
     if not spoken:
         return False
     last = outline[spoken[-1]]

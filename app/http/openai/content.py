@@ -53,8 +53,7 @@ class ChatImage(Given):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain(cls, value: Any) -> Any:
-        """Some clients write the address alone."""
+    def _from_address_alone(cls, value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get("image_url"), str):
             return {**value, "image_url": {"url": value["image_url"]}}
         return value

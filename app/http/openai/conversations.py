@@ -31,8 +31,7 @@ _ITEMS: Final = compiled(r"(?:messages|input)\b.*", re.ASCII | re.DOTALL)
 
 
 @contextlib.contextmanager
-def _telling_items() -> Iterator[None]:
-    """Errors name the field that these requests have."""
+def _errors_naming_items() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
@@ -50,15 +49,15 @@ async def create_openai_conversation(
     body: Annotated[ConversationRequest, Body()] = ConversationRequest(),  # noqa: B008 - a frozen value
 ) -> dict[str, Any]:
     """A new conversation."""
-    with _telling_items():
+    with _errors_naming_items():
         drafts = await drafts_of(services, tenant, body.items or ())
     new = NewConversation(metadata=body.metadata or {})
     conversation = (await services.conversations.create(tenant, new, idem=attempt.own)).conversation
     if drafts:
         # Nobody knows the conversation yet: whatever is appended under this key belongs to this request.
-        idem = replace(attempt, tries=1).key(_items_of(conversation.id), fixes_place=True)
+        idem = replace(attempt, tries=1).key(_idempotency_place(conversation.id), fixes_place=True)
         try:
-            with _telling_items():
+            with _errors_naming_items():
                 own = replace(idem, key=f"{idem.key}:items")
                 await services.messages.append(tenant, conversation.id, drafts, idem=own)
         except DomainError:
@@ -89,7 +88,6 @@ async def update_openai_conversation(
 
 
 def _patch_to(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that leaves what is wanted, and nothing of what is there."""
     patch: dict[str, Any] = dict.fromkeys(present.keys() - wanted.keys())
     for name, value in wanted.items():
         there = present.get(name)
@@ -127,12 +125,12 @@ async def create_conversation_items(
 ) -> dict[str, Any]:
     """Append items without an answer."""
     id_ = conversation_of(conversation_id)
-    with _telling_items():
+    with _errors_naming_items():
         drafts = await drafts_of(services, tenant, body.items)
     if not drafts:
         raise InvalidInputError.of("items", "there is nothing to keep of these items")
-    idem = attempt.key(_items_of(id_), fixes_place=False)
-    with _telling_items():
+    idem = attempt.key(_idempotency_place(id_), fixes_place=False)
+    with _errors_naming_items():
         messages = await services.messages.append(tenant, id_, drafts, idem=idem)
     return listing([item for message in messages for item in items_of(message)], has_more=False)
 
@@ -142,7 +140,7 @@ async def retrieve_conversation_item(
     conversation_id: str, item_id: str, services: Services, tenant: Tenant
 ) -> dict[str, Any]:
     """One item."""
-    _, item = await _found(services, tenant, conversation_id, item_id)
+    _, item = await _place_and_item(services, tenant, conversation_id, item_id)
     return item
 
 
@@ -151,14 +149,13 @@ async def delete_conversation_item(
     conversation_id: str, item_id: str, services: Services, tenant: Tenant
 ) -> dict[str, Any]:
     """Erase the message that an item belongs to, with all that was made of it."""
-    place, _ = await _found(services, tenant, conversation_id, item_id)
+    place, _ = await _place_and_item(services, tenant, conversation_id, item_id)
     id_ = conversation_of(conversation_id)
     await services.erasure.erase(tenant, id_, place.message_id)
     return await _shown_conversation(services, tenant, id_)
 
 
-async def _found(services: Container, tenant: UUID, conversation_id: str, item_id: str) -> tuple[ItemId, Json]:
-    """An item of a conversation, and where it is. Raises ``NotFoundError``."""
+async def _place_and_item(services: Container, tenant: UUID, conversation_id: str, item_id: str) -> tuple[ItemId, Json]:
     place = item_of(item_id)
     if place is None:
         raise NotFoundError("No such item.")
@@ -169,8 +166,7 @@ async def _found(services: Container, tenant: UUID, conversation_id: str, item_i
     return place, item
 
 
-def _items_of(conversation_id: UUID) -> str:
-    """The place of a request that appends items."""
+def _idempotency_place(conversation_id: UUID) -> str:
     return f"{conversation_id.hex}:items"
 
 

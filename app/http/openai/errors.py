@@ -71,30 +71,28 @@ def openai_status(error: DomainError, status: int) -> int:
 
 
 def _param(field: str) -> str:
-    """The place of a field as that API's clients know it."""
     if field.partition(".")[0] in _INPUT:
         return "input"
     steps = [*takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))]
-    told = [step for number, step in enumerate(steps) if not _is_form(steps, number)]
+    told = [step for number, step in enumerate(steps) if not _names_form(steps, number)]
     return redact(".".join(told)) or redact(field)
 
 
-def _is_form(steps: Sequence[str], number: int) -> bool:
-    """Whether a step names a form, and no field: the text of a text is one."""
+def _names_form(steps: Sequence[str], number: int) -> bool:
     if number == 0 or steps[number] not in _FORMS:
         return False
     before, is_last = steps[number - 1], number == len(steps) - 1
+    # The text of a text is a field, though ``text`` names a form too.
     return not before.endswith("text") and not (before.isdigit() and is_last)
 
 
-def _missing(asked: Mapping[str, Any]) -> str:
-    """The innermost thing that the path names: that is what there is not, or what it belongs to."""
+def _not_found_message(asked: Mapping[str, Any]) -> str:
     told = [f"{name.removesuffix('_id')} {str(value)[:_NAMED]!r}" for name, value in asked.items()]
+    # Innermost first: either that is missing, or what it belongs to.
     return f"There is no {' with '.join(reversed(told))}."
 
 
-def _after(text: str, start: str) -> str:
-    """What stands after that beginning; nothing of a text that begins otherwise."""
+def _text_after(text: str, start: str) -> str:
     return text.removeprefix(start) if text.startswith(start) else ""
 
 
@@ -106,8 +104,8 @@ def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | Non
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None
     param = _param(first.field) if first and first.field else None
-    detail = f"{param}: {told}" if first and (told := _after(error.detail, f"{first.field}: ")) else error.detail
-    message = redact(_missing(asked or {}) if error.stable_code == "not_found" and asked else detail)
+    detail = f"{param}: {told}" if first and (told := _text_after(error.detail, f"{first.field}: ")) else error.detail
+    message = redact(_not_found_message(asked or {}) if error.stable_code == "not_found" and asked else detail)
     code = _CODES.get(error.stable_code, error.stable_code)
     by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # else it took too long to read
     return {

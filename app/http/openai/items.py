@@ -75,8 +75,7 @@ class CompactionItem(Given):
     encrypted_content: Annotated[str, Field(min_length=1, max_length=MAX_TOKEN)]
 
 
-def _with_type(value: Any) -> Any:
-    """A message may come without a type."""
+def _with_default_type(value: Any) -> Any:
     return {**value, "type": "message"} if isinstance(value, dict) and value.get("type") is None else value
 
 
@@ -85,7 +84,7 @@ InputItem = Annotated[
         MessageItem | CallItem | ResultItem | ReasoningItem | ReferenceItem | CompactionItem,
         Field(discriminator="type"),
     ],
-    BeforeValidator(_with_type),
+    BeforeValidator(_with_default_type),
 ]
 
 

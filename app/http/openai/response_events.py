@@ -76,7 +76,7 @@ class ResponseEvents:
 
     def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
         """A call that waits for the client."""
-        yield from self._close("completed")
+        yield from self._close_open_items("completed")
         item_id = self.call_id(self._calls)
         self._calls += 1
         begun = call_item(item_id, id_, name, "", "in_progress")
@@ -90,13 +90,13 @@ class ResponseEvents:
 
     def complete(self, status: str) -> Iterator[Json]:
         """The end of a response that has its reply: ``completed``, ``incomplete`` or ``cancelled``."""
-        yield from self._close("completed" if status == "completed" else "incomplete")
+        yield from self._close_open_items("completed" if status == "completed" else "incomplete")
         kind = "response.completed" if status == "completed" else "response.incomplete"
         yield self._event(kind, response=self.resource(status, tuple(self._output)))
 
     def fail(self) -> Iterator[Json]:
         """The end of a response that has none; the resource names the error."""
-        yield from self._close("incomplete")
+        yield from self._close_open_items("incomplete")
         yield self._event("response.failed", response=self.resource("failed", tuple(self._output)))
 
     def own(self, kind: str, data: Json) -> Json:
@@ -128,8 +128,7 @@ class ResponseEvents:
         self._thoughts += 1
         self._thought.clear()
 
-    def _close(self, status: str) -> Iterator[Json]:
-        """The end of a thought, or of the reply's words, where one is open."""
+    def _close_open_items(self, status: str) -> Iterator[Json]:
         yield from self._close_thought(status)
         if not self._is_open:
             return

@@ -74,7 +74,7 @@ async def count_response_input(
     """How many tokens the input of a response would have, as estimated."""
     whole = ResponseRequest.model_validate(body.model_dump(by_alias=True, exclude_unset=True))
     tokens = await services.openai.stateless.count(await prompt_of(services, tenant, whole))
-    conversation_id = await _conversation(services, tenant, body)
+    conversation_id = await _context_conversation(services, tenant, body)
     if conversation_id is not None:
         tokens += (await services.conversations.usage(tenant, conversation_id)).tokens
     return {"object": "response.input_tokens", "input_tokens": tokens}
@@ -197,8 +197,7 @@ async def _compacted(
     return done.compacted, replace(done.usage, input_tokens=read)  # no model counted what was read: estimated
 
 
-async def _conversation(services: Container, tenant: UUID, body: Requested) -> UUID | None:
-    """The conversation whose context counts too."""
+async def _context_conversation(services: Container, tenant: UUID, body: Requested) -> UUID | None:
     if body.conversation_name is not None:
         return conversation_of(body.conversation_name)
     if body.previous_response_id is None:

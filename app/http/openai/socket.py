@@ -83,7 +83,7 @@ class Memory:
 async def respond_over_socket(socket: WebSocket) -> None:
     """Accept a connection of somebody who may, and answer until it ends."""
     services: Container = socket.app.state.container
-    if not _is_expected(socket, services):
+    if not _is_allowed_origin(socket, services):
         await socket.close(REFUSED)
         return
     asking: Asking | None = None
@@ -110,7 +110,7 @@ async def _served(socket: WebSocket, services: Container, principal: Principal) 
     """Answer until the client leaves, the process ends, or the connection or its key is too old."""
     stopping: Stopping = socket.app.state.stopping
     requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
-    reading = asyncio.create_task(_read(socket, requests))
+    reading = asyncio.create_task(_queue_frames(socket, requests))
     answering = asyncio.create_task(_answer(socket, services, principal, requests))
     ending = asyncio.create_task(stopping.wait(0))
     over = asyncio.create_task(services.limits.stream_over(principal))
@@ -128,21 +128,21 @@ async def _served(socket: WebSocket, services: Container, principal: Principal) 
         await socket.close(ENDED)
 
 
-async def _read(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
-    """Take frames until the client leaves, which ``None`` stands for."""
+async def _queue_frames(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
     try:
         while True:
-            await requests.put(await _text(socket))
+            await requests.put(await _next_frame(socket))
     except (WebSocketDisconnect, RuntimeError):  # gone
+        # ``None`` says that the client has left.
         with suppress(asyncio.QueueFull):
             requests.put_nowait(None)
 
 
-async def _text(socket: WebSocket) -> str:
-    """The next frame; one of bytes is as good as an empty one, which is told to be no JSON."""
+async def _next_frame(socket: WebSocket) -> str:
     try:
         return await socket.receive_text() or ""
     except KeyError:
+        # A frame of bytes: as an empty text it is refused as no JSON.
         return ""
 
 
@@ -234,12 +234,11 @@ async def _send(socket: WebSocket, event: Json) -> None:
 
 
 def _error_event(error: DomainError) -> Json:
-    """An error as the API tells it over a socket."""
     status = openai_status(error, status_of(error))
     return {"type": "error", "status": status, "error": openai_error(error, status)}
 
 
-def _is_expected(socket: WebSocket, services: Container) -> bool:
-    """No browser page of another origin may speak here: unlike a request, a socket is opened without asking first."""
+def _is_allowed_origin(socket: WebSocket, services: Container) -> bool:
+    # A browser asks before a request to another origin (CORS), and not before it opens a socket.
     origin: Any = socket.headers.get("origin")
     return origin is None or origin in services.settings.cors_origins

@@ -71,7 +71,7 @@ def chunks_before(parts: Sequence[Json]) -> Iterator[Json]:
                 yield piece_of(kind, id_, part["text"])
                 yield {"type": f"{kind}-end", "id": id_}
             case "dynamic-tool":
-                yield from _tool(part)
+                yield from _tool_chunks(part)
             case "file":
                 yield {"type": "file", "url": part["url"], "mediaType": part["mediaType"]}
             case _:
@@ -90,12 +90,12 @@ def tool_returned(part: Json) -> Json:
     return {"type": "tool-output-available", "output": part["output"], **told}
 
 
-def _tool(part: Json) -> Iterator[Json]:
-    """A call and its result. The frontend runs what comes whole as an input: what it ran before comes as a delta."""
+def _tool_chunks(part: Json) -> Iterator[Json]:
     call_id, name, is_ours = part["toolCallId"], part["toolName"], bool(part.get("providerExecuted"))
     if is_ours or part["state"] == "input-available":
         yield tool_called(call_id, name, part["input"], is_ours=is_ours)
     else:
+        # A frontend runs the calls that come whole: one that has run comes as a delta.
         yield {"type": "tool-input-start", "toolCallId": call_id, "toolName": name, "dynamic": True}
         arguments = to_json(part["input"]).decode()
         yield {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": arguments}

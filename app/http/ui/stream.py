@@ -88,15 +88,15 @@ class TurnStream:
                         yield chunk
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
-            for chunk in self._failed(writing, error if isinstance(error, DomainError) else unexpected()):
+            for chunk in self._problem_chunks(writing, error if isinstance(error, DomainError) else unexpected()):
                 yield chunk
 
     async def _beginning(self, event: ChatEvent) -> Beginning:
-        """Where the answer begins; without the database, with the turn."""
         turn_id, reply_id = event.data.get("turn_id"), event.data.get("reply_id")
         if turn_id is not None:
             with suppress(*AWAY):
                 return await self.services.ui.threads.beginning(self.tenant, self.conversation, UUID(turn_id))
+        # Without the database, the answer begins with the turn.
         return Beginning(id=UUID(reply_id) if reply_id else self.conversation, before=())
 
     async def _begun(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
@@ -105,7 +105,7 @@ class TurnStream:
     async def _event_chunks(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
         """The chunks of one event."""
         if event.error is not None:
-            return self._failed(writing, event.error)
+            return self._problem_chunks(writing, event.error)
         if event.result is not None:
             return await self._completed(writing, event.result, interrupted=event.type == INTERRUPTED)
         made: Iterable[Json] = ()
@@ -113,7 +113,7 @@ class TurnStream:
             case kind if kind in COMPACTIONS:
                 made = await self._compacted(writing, event.data, kind)
             case "message.created":
-                made = await self._stored(writing, event.data)
+                made = await self._stored_chunks(writing, event.data)
             case "reply.delta":
                 made = writing.say(event.data["text"])
             case "reasoning.delta":
@@ -125,8 +125,8 @@ class TurnStream:
                 made = writing.left_open(event.data)
         return made
 
-    async def _stored(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
-        """A message that the turn has stored: calls, or the result of one; those that it began with are known."""
+    async def _stored_chunks(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
+        # The messages that the turn began with are known.
         if "turn_id" in data or data["role"] not in MADE_FOR_AN_ANSWER:
             return []
         found = await self._passages([data["seq"]])
@@ -159,8 +159,7 @@ class TurnStream:
             return [writing.gauge(await self.services.conversations.usage(self.tenant, self.conversation))]
         return []
 
-    def _failed(self, writing: Writing | None, error: DomainError) -> Iterable[Json]:
-        """The problem, as it would be the body of an answer that had not begun."""
+    def _problem_chunks(self, writing: Writing | None, error: DomainError) -> Iterable[Json]:
         problem = to_json(problem_of(error, request_id_of(self.request), wish_of(self.request))).decode()
         return (writing or Writing(id="", own_tools=())).fail(problem)
 

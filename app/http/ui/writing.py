@@ -150,7 +150,7 @@ class Writing:
         yield tool_called(str(part["id"]), str(part["name"]), part.get("arguments"), is_ours=is_ours)
 
     def _next_step(self) -> Iterator[Json]:
-        """What follows calls is another step of the model."""
+        # What follows calls is another step of the model.
         if self._has_called:
             yield from self._end_step()
         if not self._is_in_step:

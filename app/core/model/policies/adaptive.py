@@ -76,8 +76,8 @@ def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floo
         pace = None
     if pace is not None:
         bounds = bounds_of(policy, budgets, trigger)
-        background = _background(own, bounds, _sync(policy, budgets), budgets, pace)
-        target = max(_target(own, bounds, budgets, pace), min(_floor(floor, budgets), own_target))
+        background = _background_share(own, bounds, _sync_share(policy, budgets), budgets, pace)
+        target = max(_target_share(own, bounds, budgets, pace), min(_floor(floor, budgets), own_target))
     return Adapted(
         background=float(background),
         target=float(target),
@@ -109,7 +109,7 @@ def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> B
     inside a turn; and it folds down to the policy's target, or up to 0.20 of the budget deeper.
     """
     given, own, target = policy.adaptive_bounds, _share_of(trigger), exact(policy.target)
-    latest = max(own, _sync(policy, budgets) - BELOW_SYNC)
+    latest = max(own, _sync_share(policy, budgets) - BELOW_SYNC)
     return Bounds(
         background_min=_bound_or_default(given.background_min, (own + target) / 2),
         background_max=_bound_or_default(given.background_max, latest),
@@ -143,14 +143,17 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
         yield _out_of_bounds("background_max", f"is below background_at ({float(own):g})")
     if bounds.target_max < target:
         yield _out_of_bounds("target_max", f"is below the target ({policy.target:g})")
-    if bounds.background_max > (sync := _sync(policy, budgets)) and policy.adaptive_bounds.background_max is not None:
+    if (
+        bounds.background_max > (sync := _sync_share(policy, budgets))
+        and policy.adaptive_bounds.background_max is not None
+    ):
         yield _out_of_bounds("background_max", f"is above the trigger inside a turn ({float(sync):.2g})")
     if bounds.target_max >= bounds.background_min and target < own:
         yield _out_of_bounds("target_max", f"is not below background_min ({float(bounds.background_min):g})")
 
 
-def _background(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
-    """The background threshold: as late as the cache is worth it, and as early as nobody has to wait."""
+def _background_share(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
+    # As late as the provider's cache is worth it, and so early that nobody has to wait.
     known = pace.compaction_seconds is not None and pace.turn_seconds is not None
     wish = own + exact(pace.cached_share) * (bounds.background_max - own) if known else own
     grows = Fraction(pace.largest_turn)
@@ -161,15 +164,13 @@ def _background(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets,
     )
 
 
-def _target(own: Fraction, bounds: Bounds, budgets: Budgets, pace: Pace) -> Fraction:
-    """So deep that as many turns lie between two compactions as they are worth."""
+def _target_share(own: Fraction, bounds: Bounds, budgets: Budgets, pace: Pace) -> Fraction:
     apart = TURNS_APART + (TURNS_APART_CACHED - TURNS_APART) * exact(pace.cached_share)
     wish = own - apart * pace.turn_tokens / budgets.budget
     return _between(bounds.target_min, _rounded_down(wish), bounds.target_max)
 
 
-def _sync(policy: CompactionPolicy, budgets: Budgets) -> Fraction:
-    """Where a turn has to wait for a compaction, as a share of the budget."""
+def _sync_share(policy: CompactionPolicy, budgets: Budgets) -> Fraction:
     shares = (_inline_share(one.at, budgets) for one in policy.triggers if one.run == "inline")
     return min((share for share in shares if share is not None), default=Fraction(1))
 

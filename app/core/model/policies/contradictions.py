@@ -96,13 +96,13 @@ def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed
 def _floors_above_triggers(
     policy: CompactionPolicy, budgets: Budgets, fixed: Fixed, sent: Collection[str]
 ) -> Iterator[FieldError]:
-    """A trigger that folds all would fire again right after it; one that folds to the target is above the target."""
     floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         first = trigger.at.first_tokens(budgets)
+        # It would fire again right after its own compaction.
         if trigger.fold == "all" and first is not None and first <= floor:
             yield FieldError(
-                field=_field(policy, sent, "triggers", index, "at"),
+                field=_field_as_written(policy, sent, "triggers", index, "at"),
                 message=f"the trigger {trigger.name} fires from {first} tokens on, but"
                 f" {_floor(budgets, fixed)} = {floor} tokens are always there: raise it",
             )
@@ -114,7 +114,7 @@ def _keeps_above_triggers(
     """What a trigger keeps must leave it something to do."""
     floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
-        room, where = _room_of(trigger, policy, budgets)
+        room, where = _most_after_compaction(trigger, policy, budgets)
         if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
             yield FieldError(
                 field=f"policy.triggers.{index}.keep_tokens",
@@ -123,14 +123,13 @@ def _keeps_above_triggers(
             )
         if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
             yield FieldError(
-                field=_field(policy, sent, "triggers", index, "keep_messages"),
+                field=_field_as_written(policy, sent, "triggers", index, "keep_messages"),
                 message=f"the trigger {trigger.name} fires above {trigger.at.messages} messages and keeps"
                 f" {trigger.keep_messages}: it would never end; keep at most {trigger.at.messages}",
             )
 
 
-def _room_of(trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> tuple[int, str]:
-    """The most that may be there once this trigger's compaction is over, and what that is."""
+def _most_after_compaction(trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> tuple[int, str]:
     first = trigger.at.first_tokens(budgets)
     if trigger.fold == "to_target":
         return budgets.target, _target(policy, budgets)
@@ -154,8 +153,7 @@ def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, fixed: Fixe
     )
 
 
-def _field(policy: CompactionPolicy, sent: Collection[str], *path: str | int) -> str:
-    """The field as the client wrote it."""
+def _field_as_written(policy: CompactionPolicy, sent: Collection[str], *path: str | int) -> str:
     return f"policy.{_short_form(policy, sent, *path) or '.'.join(map(str, path))}"
 
 

@@ -44,13 +44,12 @@ MODEL_FIELDS = ("fallback_model",)
 FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
 
 
-def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation allows, one by one."""
+def _allowed_types(annotation: Any) -> Iterator[Any]:
     if get_origin(annotation) is Annotated:
-        yield from _kinds(get_args(annotation)[0])
+        yield from _allowed_types(get_args(annotation)[0])
     elif get_origin(annotation) in {Union, UnionType}:
         for choice in get_args(annotation):
-            yield from _kinds(choice)
+            yield from _allowed_types(choice)
     else:
         yield annotation
 
@@ -60,10 +59,10 @@ class _Frozen(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _a_number_is_written_as_one(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse ``true`` for 1 and ``"0.7"`` for 0.7: whoever wrote that meant another field."""
+    def _refuse_other_types_for_numbers(cls, value: Any, info: ValidationInfo) -> Any:
+        # Whoever wrote ``true`` for 1, or ``"0.7"`` for 0.7, meant another field.
         if isinstance(value, bool | str):
-            kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
+            kinds = set(_allowed_types(cls.model_fields[info.field_name or ""].annotation))
             if kinds & {int, float} and not kinds & {bool, str}:
                 raise ValueError("must be a number")
         return value
@@ -135,8 +134,8 @@ class Trigger(_Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _a_count_folds_all(cls, values: Any) -> Any:
-        """The target is in tokens: a trigger that counts messages folds all but what it keeps."""
+    def _fold_all_for_message_count(cls, values: Any) -> Any:
+        # The target is in tokens: a trigger that counts messages cannot fold to it.
         if isinstance(values, dict) and "fold" not in values and _counts_messages(values.get("at")):
             return {**values, "fold": "all"}
         return values

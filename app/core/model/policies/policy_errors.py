@@ -62,7 +62,7 @@ def field_error(field: str, message: str) -> PolicyInvalidError:
 
 def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
     if item["type"] in OUT_OF_RANGE:
-        return f"must be {_range(item['loc'])}, not {item['input']}"
+        return f"must be {_range_in_words(item['loc'])}, not {item['input']}"
     if item["type"] == "extra_forbidden":
         there_are = names_at(_schema(), item["loc"][:-1])
         forms = short_forms if len(item["loc"]) == 1 else ()
@@ -73,8 +73,7 @@ def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
     return told.replace("Input should be", "must be")
 
 
-def _range(loc: Sequence[int | str]) -> str:
-    """The smallest and the largest number that a field takes."""
+def _range_in_words(loc: Sequence[int | str]) -> str:
     bounds = {name: node[name] for node in nodes_at(_schema(), loc) for name in BOUNDS if name in node}
     return " and ".join(words.format(bounds[name]) for name, words in BOUNDS.items() if name in bounds)
 

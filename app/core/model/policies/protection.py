@@ -65,12 +65,12 @@ def decided(
     budget = Budget(room - used)
     units = units_of([message for message in messages if message.is_told])
     for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
-        wanted = _wanted(policy, unit)
+        wanted = _wanted_reasons(policy, unit)
         size = sum(size_of(one, policy.estimator) for one in unit if takes_room(wanted[one.seq]))
         if budget.takes(size):
             reasons |= wanted
         else:
-            reasons |= {one.seq: _left_out(policy, one, wanted[one.seq]) for one in unit}
+            reasons |= {one.seq: _reason_without_room(policy, one, wanted[one.seq]) for one in unit}
     return {message.seq: reasons.get(message.seq, "compressible") for message in messages}
 
 
@@ -117,9 +117,9 @@ def size_of(message: Message, estimator: Estimator) -> int:
     return tokens_of(message.token_count, message.byte_length, estimator)
 
 
-def _wanted(policy: CompactionPolicy, unit: Sequence[Message]) -> dict[int, ProtectedReason]:
-    """What holds the messages of a unit, as long as there is room: a half that is not held is, by the other."""
+def _wanted_reasons(policy: CompactionPolicy, unit: Sequence[Message]) -> dict[int, ProtectedReason]:
     own = {one.seq: _by_itself(policy, one) for one in unit}
+    # A message that is not held by itself is held with the other half of its unit.
     shared: ProtectedReason = next((reason for reason in own.values() if takes_room(reason)), "compressible")
     return {seq: shared if reason == "compressible" else reason for seq, reason in own.items()}
 
@@ -136,8 +136,7 @@ def _by_itself(policy: CompactionPolicy, message: Message) -> ProtectedReason:
     )
 
 
-def _left_out(policy: CompactionPolicy, message: Message, wanted: ProtectedReason) -> ProtectedReason:
-    """The reason of a message whose unit has no room."""
+def _reason_without_room(policy: CompactionPolicy, message: Message, wanted: ProtectedReason) -> ProtectedReason:
     if message.role in policy.held_roles:
         return "system"
     return "over_allotment" if takes_room(wanted) and takes_room(_by_itself(policy, message)) else "compressible"

@@ -26,7 +26,7 @@ def expanded(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]
         return values  # the model's own validation says what is wrong
     triggers = [dict(trigger) for trigger in values["triggers"]]
     for name, moment in _MOMENTS.items():
-        triggers = _with_share(triggers, name, moment, short)
+        triggers = _with_short_form(triggers, name, moment, short)
     triggers = _with_max_tokens(triggers, short)
     for kept, form in _KEEPS.items():
         if form in short:
@@ -62,10 +62,9 @@ def short_form_of(path: Sequence[str | int], triggers: Sequence[str], sent: Coll
     return form if form in sent else None
 
 
-def _with_share(
+def _with_short_form(
     triggers: list[dict[str, Any]], name: str, moment: str, short: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """A share sets the trigger's threshold, or adds the trigger; ``None`` takes the trigger away."""
     form = _TRIGGERS[name]
     if form not in short:
         return triggers
