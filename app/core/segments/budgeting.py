@@ -95,7 +95,7 @@ def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
     Args:
         segments: In the order of the conversation; of each first the form in which it stands already.
     """
-    steps = [step for place, forms in enumerate(segments) for step in _hull(place, forms)]
+    steps = [step for place, forms in enumerate(segments) for step in _hull_steps(place, forms)]
     return sorted(steps, key=lambda step: (-step.slope, -step.segment))  # stable: a segment's own stay in order
 
 
@@ -104,8 +104,8 @@ def within(steps: Iterable[Step], room: int) -> list[Step]:
     return first_fitting(steps, room, lambda step: step.tokens)
 
 
-def _hull(place: int, forms: Sequence[Form]) -> Iterator[Step]:
-    """The steps from the first form along the upper convex hull, each flatter than the one before."""
+def _hull_steps(place: int, forms: Sequence[Form]) -> Iterator[Step]:
+    # The upper convex hull: each step is flatter than the one before.
     at = 0
     while better := [
         Step(place, number, form.tokens - forms[at].tokens, form.value - forms[at].value)

@@ -53,21 +53,20 @@ def describe(messages: Sequence[Message]) -> CutSegment:
 
 
 def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The segment's exact values in order of appearance, each once; of too many the first ones."""
     found: dict[str, None] = {}
     for message in messages:
         if message.role != "system" and len(found) < MOST_IDENTIFIERS:
             text = REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
             is_data = message.role == "tool" or any(part.get("type") in _OF_TOOLS for part in message.parts)
-            found.update(dict.fromkeys(_values(text, is_data=is_data)))
+            found.update(dict.fromkeys(_exact_values(text, is_data=is_data)))
     return tuple(found)[:MOST_IDENTIFIERS]
 
 
-def _values(text: str, *, is_data: bool) -> Iterator[str]:
-    """The exact values of a text; of data without the marks around them, and without what only names a field."""
-    spaced = _spaced(text)
+def _exact_values(text: str, *, is_data: bool) -> Iterator[str]:
+    spaced = _with_spaced_latin(text)
     for one in find_identifiers(spaced):
         value = one.text
+        # In data, marks are no part of a value, and what only names a field is none.
         if is_data and one.kind == "quoted" and value[:1] == '"':
             value = value.strip('"')
             if _FIELD.match(spaced, one.start + len(one.text)) or _WORD.fullmatch(value):
@@ -76,6 +75,6 @@ def _values(text: str, *, is_data: bool) -> Iterator[str]:
             yield value
 
 
-def _spaced(text: str) -> str:
-    """Spaces around Latin letters that stand right beside Chinese, Japanese or Korean: there no code would be seen."""
+def _with_spaced_latin(text: str) -> str:
+    # Right beside Chinese, Japanese or Korean, Latin letters would not be seen as a code.
     return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _SIGN.search(text) else text

@@ -120,7 +120,7 @@ def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
     found: list[_Step] = []
     spent = 0
     for rank, segment in enumerate(newest):
-        for name, line, weight in _forms(segment, how, _LAID_OUT):
+        for name, line, weight in _forms_shortest_first(segment, how, _LAID_OUT):
             step = _Step(
                 order=((rank + 1) * _SHARES[name], _SHARES[name]),
                 rank=rank,
@@ -149,7 +149,7 @@ def lines_of(
     if not levels:
         return {}
     how = _How(best=_best(levels), levels=levels, estimator=estimator, say=say)
-    return {name: (line, weight) for name, line, weight in _forms(segment, how, _ALL)}
+    return {name: (line, weight) for name, line, weight in _forms_shortest_first(segment, how, _ALL)}
 
 
 def element_of(lines: Sequence[str], behind: int, locale: str = FALLBACK) -> str:
@@ -161,22 +161,21 @@ def _best(levels: Collection[Level]) -> Level:
     return next(level for level in LEVELS if level in levels)
 
 
-def _forms(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tuple[str, str, int]]:
-    """The segment's line in each of its forms, the shortest first, with what it weighs."""
+def _forms_shortest_first(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tuple[str, str, int]]:
     marker = render(_marker(segment, how.best))
-    yield "marker", marker, _weight(marker, how.estimator)
+    yield "marker", marker, _line_weight(marker, how.estimator)
     before = f"{marker} {place_of(segment, how.say)}: "
     for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
-        text = (_telling(stored.text) if level == "L3" else stored.text) if stored else ""
+        text = (_telling_tags(stored.text) if level == "L3" else stored.text) if stored else ""
         line, weight = _told_line(before, text, _MOST_TOKENS[level], how.estimator)
         if line:
             yield level, line, weight
 
 
 @memoized(FIGURE)
-def _telling(tags: str) -> str:
-    """Stored tags but for bare numbers, of which nobody can tell what they count, and rests of markup (``4$``)."""
+def _telling_tags(tags: str) -> str:
+    # Nobody can tell what a bare number counts; ``4$`` is a rest of markup.
     return _SEPARATOR.join(filter(_says_what, tags[:_SAMPLE].split(_SEPARATOR)))
 
 
@@ -201,18 +200,15 @@ def _marker(segment: Segment, best: Level) -> Marker:
 
 @memoized(FIGURE)
 def _told_line(before: str, text: str, most: int, estimator: Estimator) -> tuple[str, int]:
-    """A level's text behind its marker, and what the line weighs; empty where the text says nothing.
-
-    On one line, unable to close the element or to pass for a marker, and no longer than its level should be.
-    """
+    # On one line, and unable to close the element or to pass for a marker.
     served = escape_served(fitted(" ".join(clean(text[:_SAMPLE]).split()), most))
     line = f"{before}{served}" if served else ""
-    return line, _weight(line, estimator)
+    return line, _line_weight(line, estimator)
 
 
 def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
     """The last step of each segment, newest first, once as many are taken as fit; ``None``: no element fits."""
-    frame = _weight(f"<{DIGESTS_TAG}>", how.estimator) + _weight(f"</{DIGESTS_TAG}>", how.estimator)
+    frame = _line_weight(f"<{DIGESTS_TAG}>", how.estimator) + _line_weight(f"</{DIGESTS_TAG}>", how.estimator)
     earlier = _earlier_weight(total, how)
     weights: dict[int, int] = {}
     spent, taken = frame, -1
@@ -238,11 +234,11 @@ def _earlier_line(count: int, say: Catalogue) -> str:
 
 
 def _earlier_weight(total: int, how: _How) -> int:
-    """The most that the line may weigh: fewer segments may take a longer plural form."""
+    # Fewer segments may take a longer plural form.
     lines = {_earlier_line(count, how.say) for count in range(max(total - _FORMS, 0), total + 1)}
-    return max(_weight(line, how.estimator) for line in lines)
+    return max(_line_weight(line, how.estimator) for line in lines)
 
 
-def _weight(line: str, estimator: Estimator) -> int:
-    """What one line weighs with its break: whole lines weigh no more together than apart."""
+def _line_weight(line: str, estimator: Estimator) -> int:
+    # With its break: whole lines weigh no more together than apart.
     return estimate_text(f"{line}\n", estimator)

@@ -63,22 +63,20 @@ def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, lo
     if level == "L3":
         text = _tags(stretch, cut)
     else:
-        detailed, brief = _rooms(said)
+        detailed, brief = _room_for_l1_and_l2(said)
         about = frozenset(base for term in (cut.topic, *stretch.terms.keywords) for base in stems(term))
         tell, room = (_narrative, detailed) if level == "L1" else (_brief, brief)
         text = tell(stretch.passages, stretch.worths, about, room)
-    return clean(text) or _fallback(said, cut)
+    return clean(text) or _first_words_or_topic(said, cut)
 
 
-def _rooms(said: Sequence[Message]) -> tuple[int, int]:
-    """Tokens of L1 and of L2."""
+def _room_for_l1_and_l2(said: Sequence[Message]) -> tuple[int, int]:
     tokens = sum(estimate_text(message_text(message)) for message in said)
     brief = min(L2_MOST, max(L2_LEAST, int(L2_SHARE * tokens)))
     return min(L1_MOST, max(int(L1_OVER_L2 * brief), int(L1_SHARE * tokens))), brief
 
 
 def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
-    """The most telling sentences in order, each after its speaker; a terse answer with its question."""
     worths = [
         worth.plus(_CENTRAL * _centrality(one, about) + _SETTLED / 2 * bool(one.cues & _SETTLES))
         for one, worth in zip(passages, scores, strict=True)
@@ -87,7 +85,7 @@ def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Coll
     picker.take_best()
     picker.take_questions()
     picker.fill()
-    return _told(picker.passages or _best(passages, worths), room)
+    return _told(picker.passages or _best_sentence(passages, worths), room)
 
 
 def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
@@ -102,17 +100,16 @@ def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collecti
         for one, worth in zip(passages, scores, strict=True)
     ]
     picker = _Picker(passages, worths, room)
-    goal = _goal(passages, worths, room // 2)
+    goal = _goal_index(passages, worths, room // 2)
     picker.take(goal)
-    picker.take(_settled(passages, worths, goal))
+    picker.take(_decision_index(passages, worths, goal))
     picker.take_best()
     if not picker.passages:
         picker.fill()
-    return _told(picker.passages or _best(passages, worths), room, " ")
+    return _told(picker.passages or _best_sentence(passages, worths), room, " ")
 
 
-def _best(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
-    """The one sentence that tells most, where none is short enough."""
+def _best_sentence(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
     return [max(passages, key=lambda one: (worths[one.index].total, -one.index))] if passages else []
 
 
@@ -121,20 +118,17 @@ def _content(passage: Passage) -> int:
 
 
 def _centrality(passage: Passage, about: Collection[str]) -> float:
-    """The share of the segment's terms that a sentence holds, 0–1."""
     return min(len(passage.stems.intersection(about)), _MOST_CENTRAL) / _MOST_CENTRAL
 
 
-def _goal(passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> int | None:
-    """The most telling sentence of the first message in which a user says something."""
+def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> int | None:
     asked = [one for one in passages if one.role == "user" and _stands_alone(one) and _content(one) >= _ELLIPTIC]
     first = [one for one in asked if one.turn == asked[0].turn and _cost(one) <= room]
     best = max(first, key=lambda one: (worths[one.index].total + one.is_question, -one.index), default=None)
     return best.index if best else None
 
 
-def _settled(passages: Sequence[Passage], worths: Sequence[Worth], goal: int | None) -> int | None:
-    """What was decided or put right, the latest of equals."""
+def _decision_index(passages: Sequence[Passage], worths: Sequence[Worth], goal: int | None) -> int | None:
     found = [one for one in passages if one.cues & _SETTLES and not one.is_question and _stands_alone(one)]
     others = (one for one in found if one.index != goal)
     best = max(others, key=lambda one: (worths[one.index].total, one.index), default=None)
@@ -177,7 +171,7 @@ class _Picker:
     def take_questions(self) -> None:
         """The questions that picked answers need to be understood."""
         for index in sorted(self._picked):
-            self.take(_question_of(self._all, index))
+            self.take(_question_of_terse_answer(self._all, index))
 
     def fill(self) -> None:
         """What says less, best first, while there is room."""
@@ -187,12 +181,10 @@ class _Picker:
 
 
 def _stands_alone(passage: Passage) -> bool:
-    """Whether a sentence says something by itself: no greeting, no mere name or exclamation."""
     return bool(passage.values) or (_content(passage) > 1 and not PLEASANTRY.match(passage.text))
 
 
-def _question_of(passages: Sequence[Passage], index: int) -> int | None:
-    """The question that a terse answer, which opens its message, answers."""
+def _question_of_terse_answer(passages: Sequence[Passage], index: int) -> int | None:
     here = passages[index]
     before = passages[index - 1] if index else None
     if before is None or not before.is_question or before.seq == here.seq or before.role == here.role:
@@ -221,11 +213,10 @@ def _cost(passage: Passage) -> int:
 
 
 def _tags(stretch: Stretch, cut: CutSegment) -> str:
-    """Keywords and names first, then exact values: none that is hard to guess is left out while there is room."""
-    hard = [value for value in cut.identifiers if _is_hard(value)]
+    hard = [value for value in cut.identifiers if _is_hard_to_guess(value)]
     speakers = {one.speaker.casefold() for one in stretch.passages}
     words = [value for value in cut.identifiers if not any(map(str.isdigit, value))]
-    names = [value for value in words if not (_is_hard(value) or _is_speaker(value, speakers))]
+    names = [value for value in words if not (_is_hard_to_guess(value) or _is_speaker(value, speakers))]
     kept = _List()
     kept.add([*cut.topic.split(_SEPARATOR), *stretch.terms.keywords], L3_MOST * 2 // 3)
     kept.add(names, L3_MOST)
@@ -242,12 +233,10 @@ def with_values(tags: str, cut: CutSegment) -> str:
 
 
 def _is_speaker(value: str, speakers: Collection[str]) -> bool:
-    """Whether a name, or its short form, is one of those who talk."""
     return any(name.startswith(value.casefold()) for name in speakers)
 
 
-def _is_hard(value: str) -> bool:
-    """Whether a value can only be copied, not guessed: anything but words, and more than a small number."""
+def _is_hard_to_guess(value: str) -> bool:
     return _HARD.search(value) is not None and not _SMALL.fullmatch(value)
 
 
@@ -263,19 +252,17 @@ class _List:
         for term in terms:
             plain = " ".join(term.split())
             cost = estimate_text(f"{_SEPARATOR}{plain}")
-            if plain and self.tokens + cost <= most and not _stands_in(plain, self.text):
+            if plain and self.tokens + cost <= most and not _contains_term(plain, self.text):
                 self.text += f"{_SEPARATOR}{plain}" if self.text else plain
                 self.tokens += cost
 
 
-def _stands_in(term: str, text: str) -> bool:
-    """Whether a term is in a text, at the bounds of words."""
+def _contains_term(term: str, text: str) -> bool:
     if normalized(term) not in normalized(text):
         return False  # of most, without a pattern
     return any_literal([term], before=r"(?<!\w)", flags=re.IGNORECASE).search(text) is not None
 
 
-def _fallback(said: Sequence[Message], cut: CutSegment) -> str:
-    """Where no sentence can be told: the first words that there are, or the topic."""
+def _first_words_or_topic(said: Sequence[Message], cut: CutSegment) -> str:
     texts = (" ".join(clean(message_text(message)).split()) for message in said)
     return fitted(clip(next(filter(None, texts), cut.topic)), L2_LEAST)

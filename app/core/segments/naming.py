@@ -37,7 +37,7 @@ def stem_of(topic: str) -> str:
     joined = _BETWEEN.sub("_", "".join(_sign(plain, place) for place in range(len(plain)))).strip("_")
     if not any(unicodedata.category(sign) in _LETTERS for sign in joined):
         return FALLBACK
-    return _cut(joined)
+    return _cut_at_word_end(joined)
 
 
 def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
@@ -92,8 +92,7 @@ def _is_unseen(sign: str) -> bool:
     return sign in _UNSEEN or any(first <= sign <= last for first, last in _VARIATIONS)
 
 
-def _cut(name: str) -> str:
-    """A name cut at the end of a word, where one ends in the second half."""
+def _cut_at_word_end(name: str) -> str:
     if len(name) <= LONGEST_STEM:
         return name
     head = name[: LONGEST_STEM + 1]

@@ -86,7 +86,7 @@ def _by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
         return end - start <= LONGEST and weights[end] - weights[start] <= MOST_TOKENS
 
     return cheapest(
-        [_bag(message) for message in messages],
+        [_content_stems(message) for message in messages],
         places=[0, *sorted(free), len(messages)],
         gains=_gains(messages),
         penalty=lambda length: _MISSING * max(SHORTEST - length, 0) + _BEYOND * max(length - USUAL, 0),
@@ -106,8 +106,8 @@ def _gains(messages: Sequence[Message]) -> list[float]:
     return gains
 
 
-def _bag(message: Message) -> list[str]:
-    """The content words of a message, each once, in a fixed order: sums of fractions depend on it."""
+def _content_stems(message: Message) -> list[str]:
+    # In a fixed order: sums of fractions depend on it.
     return sorted(frozenset(stems(message_text(message)[:_SAMPLE])) - GENERIC_STEMS)
 
 

@@ -183,7 +183,6 @@ class Terms:
                     self._join(run[place : place + length], passage.turn)
 
     def _is_barred(self, word: str) -> bool:
-        """Grammar; the speakers' names, their short forms too; and what only says that something was said."""
         return (
             word in self._grammar or stem(word) in self._barred or any(name.startswith(word) for name in self._speakers)
         )

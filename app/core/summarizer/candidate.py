@@ -263,7 +263,6 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
 
 
 def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
-    """What is said of passages that were shown as kept verbatim: worth keeping, or dropped."""
     for raw in islice(_listed(data.get("anchors")), _MOST_ITEMS):
         named = raw.get("quote") if isinstance(raw, dict) else raw
         if name := _kept_id(named):
@@ -282,8 +281,8 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
         if isinstance(raw, dict) and (number := _seq(raw.get("segment"))) is not None and number not in found:
             found[number] = SegmentDigest(
                 number=number,
-                topic=_short(raw.get("topic"), _LONGEST_TOPIC),
-                brief=_short(raw.get("brief"), _LONGEST_BRIEF),
+                topic=_short_line(raw.get("topic"), _LONGEST_TOPIC),
+                brief=_short_line(raw.get("brief"), _LONGEST_BRIEF),
                 tags=_tags(raw.get("tags")),
             )
     return tuple(found.values())
@@ -291,12 +290,11 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
 
 def _tags(value: Any) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else _listed(value)
-    tags = (_short(tag, _LONGEST_TAG) for tag in islice(given, _MOST_TAGS))
+    tags = (_short_line(tag, _LONGEST_TAG) for tag in islice(given, _MOST_TAGS))
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def _short(value: Any, longest: int) -> str:
-    """A text on one line; nothing for what is no text, or no short one."""
+def _short_line(value: Any, longest: int) -> str:
     try:
         line = " ".join(_line(part) for part in _listed(value))
     except CandidateError:
@@ -317,7 +315,6 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _line(value: Any) -> str:
-    """A text on one line; ``CandidateError`` for what is no text."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -356,7 +353,7 @@ def _at_blanks(sentence: str) -> Iterator[str]:
 
 
 def _seq(value: Any) -> int | None:
-    """A message number, also as ``"12"``, ``12.0`` or ``"#12"``."""
+    # Models also write ``"12"``, ``12.0`` or ``"#12"``.
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
@@ -368,13 +365,11 @@ def _seq(value: Any) -> int | None:
 
 
 def _entry_id(value: Any) -> str:
-    """An entry id, also as ``"[f12]"``; empty when there is none."""
     found = _ENTRY_ID.search(value) if isinstance(value, str) else None
     return found.group().upper() if found else ""
 
 
 def _kept_id(value: Any) -> str:
-    """The id of a passage that is kept verbatim, alone; empty for everything else."""
     found = _KEPT_ID.fullmatch(value) if isinstance(value, str) else None
     return found[1].upper() if found else ""
 

@@ -53,7 +53,7 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
         kept[anchor.seq].append((name, anchor))
     return "\n".join(
         _element(message, content, parts, kept[message.seq])
-        for message, (content, parts) in zip(messages, _bodies(messages, max_tokens), strict=True)
+        for message, (content, parts) in zip(messages, _bodies_within(messages, max_tokens), strict=True)
     )
 
 
@@ -64,7 +64,7 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
     """
     lines: list[str] = []
     before: str | None = None
-    for message, (content, parts) in zip(messages, _bodies(messages, max_tokens), strict=True):
+    for message, (content, parts) in zip(messages, _bodies_within(messages, max_tokens), strict=True):
         day, time = _day_and_time(message.created_at)
         when = time if day == before else f"{day} {time}"
         more = _attributes(_told_beside(message, content))
@@ -76,7 +76,7 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
 
 def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) -> list[tuple[str, ...]]:
     """The texts of each message that a frame shows: its content and those of its parts."""
-    return [(content, *(part.text for part in parts)) for content, parts in _bodies(messages, max_tokens)]
+    return [(content, *(part.text for part in parts)) for content, parts in _bodies_within(messages, max_tokens)]
 
 
 def frame_entries(entries: Sequence[StateEntry]) -> str:
@@ -99,9 +99,9 @@ def kept_passage(name: str, text: str) -> str:
 
 
 def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]) -> str:
-    attributes = {"seq": str(message.seq), "role": message.role, "at": _time(message.created_at)}
+    attributes = {"seq": str(message.seq), "role": message.role, "at": _time_with_weekday(message.created_at)}
     attributes |= _told_beside(message, content)
-    lines = [_marked(content, kept), *map(_written, parts)]
+    lines = [_with_kept_marked(content, kept), *map(_written, parts)]
     return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
 
 
@@ -123,10 +123,10 @@ def _written(part: _Element) -> str:
     return f"<{_opening(part)}>{escape(part.text)}</{part.kind}>"
 
 
-def _marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
-    """The content, escaped as a whole, with marks around what is kept: none reaches into another."""
+def _with_kept_marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
+    # Escaped as a whole; spans that meet are joined, so that no mark reaches into another.
     escaped = escape(content)
-    spans = _joined((*span, name) for name, anchor in kept if (span := _span(content, anchor)))
+    spans = _joined((*span, name) for name, anchor in kept if (span := _anchor_span(content, anchor)))
     places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
     for end, start, (_, _, names) in zip(places[::-2], places[-2::-2], reversed(spans), strict=True):
         inside = f'<{KEPT_TAG} id="{names}">{escaped[start:end]}</{KEPT_TAG}>'
@@ -134,8 +134,8 @@ def _marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
     return escaped
 
 
-def _span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
-    """Where an anchor stands: at its offset, or where it is now in a message that is shown redacted or in part."""
+def _anchor_span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
+    # A message that is shown redacted or in part has the anchor at another offset.
     here = content.startswith(anchor.content, anchor.offset)
     start = anchor.offset if here else content.find(anchor.content)
     return (start, start + len(anchor.content)) if start >= 0 and anchor.content else None
@@ -157,29 +157,26 @@ def _opening(part: _Element) -> str:
 
 
 def _attributes(values: Mapping[str, str]) -> str:
-    return " ".join(f'{name}="{_attribute(value)}"' for name, value in values.items())
+    return " ".join(f'{name}="{_attribute_value(value)}"' for name, value in values.items())
 
 
-def _attribute(value: str) -> str:
-    """One line without anything that could end the attribute or its tag."""
+def _attribute_value(value: str) -> str:
     plain = " ".join(clean(value).split())[:100]
     return plain.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _time(moment: datetime) -> str:
-    """UTC to the minute, with the day of the week: what "next Friday" is counted from."""
+def _time_with_weekday(moment: datetime) -> str:
+    # "Next Friday" is counted from the day of the week.
     utc = moment.astimezone(UTC)
     return f"{utc:%Y-%m-%dT%H:%MZ} {_DAYS[utc.weekday()]}"
 
 
 def _day_and_time(moment: datetime) -> tuple[str, str]:
-    """Day and time of day, both in UTC."""
     utc = moment.astimezone(UTC)
     return f"{_DAYS[utc.weekday()]} {utc:%Y-%m-%d}", f"{utc:%H:%M}"
 
 
-def _bodies(messages: Sequence[Message], max_tokens: int | None) -> list[tuple[str, list[_Element]]]:
-    """Content and parts of each, the largest elided until all together weigh no more than that."""
+def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[tuple[str, list[_Element]]]:
     bodies = [_body(message) for message in messages]
     if max_tokens is None:
         return bodies
@@ -204,7 +201,7 @@ def _part(part: Part) -> _Element:
         )
     if kind == "media":
         media_type = str(part.get("media_type") or "unknown")
-        return _Element(kind="media_part", attributes={"type": media_type}, text=_address(part))
+        return _Element(kind="media_part", attributes={"type": media_type}, text=_media_name_or_address(part))
     return _Element(kind="text_part", attributes={}, text=as_short_text(part.get("text", part)))
 
 
@@ -212,8 +209,7 @@ def _name_attribute(name: str) -> dict[str, str]:
     return {"name": name} if name else {}
 
 
-def _address(part: Part) -> str:
-    """A placeholder: where the media is, or what it is called; never its data."""
+def _media_name_or_address(part: Part) -> str:
     known = (part.get(key) for key in ("name", "filename", "title", "alt", "url"))
     texts = (value for value in known if isinstance(value, str) and value and not value.startswith("data:"))
     return next((value for value in texts if len(value) <= _LONGEST_ADDRESS), "not shown")

@@ -150,7 +150,7 @@ def _news_rule(request: SummaryRequest) -> str:
 
 def _data(request: SummaryRequest) -> Iterator[str]:
     yield _previous(request.previous)
-    if earlier := _earlier(request):
+    if earlier := _earlier_kept_passages(request):
         yield earlier
     framed = frame(request.messages, max_tokens=request.chunk_tokens, anchors=request.anchors)
     yield f"<messages>\n{framed}\n</messages>"
@@ -210,8 +210,7 @@ def _doubt(doubt: Doubt) -> str:
     return f"[{doubt.field}] {doubt.statement} ({why})"
 
 
-def _earlier(request: SummaryRequest) -> str:
-    """Anchors of earlier messages, the newest: what they settle needs no words in the record."""
+def _earlier_kept_passages(request: SummaryRequest) -> str:
     first = request.messages[0].seq if request.messages else 0
     earlier = [(name, anchor.content) for name, anchor in names_of(request.anchors) if anchor.seq < first]
     fenced = [kept_passage(name, content) for name, content in earlier[-_MOST_EARLIER:]]

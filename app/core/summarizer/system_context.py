@@ -35,15 +35,14 @@ def system_context(system_prompt: str, *, room: int) -> str:
 
     ``room`` is the most tokens they may weigh; terms come first where there is too little.
     """
-    lines = _lines(system_prompt)
+    lines = _lines_and_sentences(system_prompt)
     kinds: tuple[Kind, ...] = ("terminology", "workflow")
     wanted = dict.fromkeys(number for kind in kinds for number, line in enumerate(lines) if _is(kind, line))
     chosen = each_fitting(wanted, room, lambda number: estimate_text(lines[number]) + 1)
     return "\n".join(lines[number] for number in sorted(chosen))
 
 
-def _lines(text: str) -> list[str]:
-    """Lines, and long ones by their sentences; headings left out."""
+def _lines_and_sentences(text: str) -> list[str]:
     found: list[str] = []
     for line in text.splitlines():
         if not line.strip() or _HEADING.match(line):

@@ -31,8 +31,8 @@ def language_rule(language: str | None) -> str:
 def size_of(tokens: float, language: str | None) -> str:
     """So many tokens in what a writer can count: ``600 words``."""
     if language and language in _CHARACTERS_PER_TOKEN:
-        return f"{_rounded(tokens * _CHARACTERS_PER_TOKEN[language])} characters"
-    return f"{_rounded(tokens * _WORDS_PER_TOKEN.get(language or 'en', _DEFAULT_WORDS_PER_TOKEN))} words"
+        return f"{_rounded_to_two_figures(tokens * _CHARACTERS_PER_TOKEN[language])} characters"
+    return f"{_rounded_to_two_figures(tokens * _WORDS_PER_TOKEN.get(language or 'en', _DEFAULT_WORDS_PER_TOKEN))} words"
 
 
 def size_of_record(tokens: int, language: str | None) -> str:
@@ -40,7 +40,7 @@ def size_of_record(tokens: int, language: str | None) -> str:
     return size_of(tokens * _DENSITY, language)
 
 
-def _rounded(number: float) -> int:
-    """A number rounded to two figures: a writer cannot aim better."""
+def _rounded_to_two_figures(number: float) -> int:
+    # A writer cannot aim better.
     step = int("1".ljust(len(str(int(number))) - 1, "0"))
     return max(1, int(number) // step * step)

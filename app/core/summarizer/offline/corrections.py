@@ -60,7 +60,7 @@ def _says_nothing_new(new: Content, old: Content) -> bool:
 
 
 def _is_taken_back(new: Passage, content: Content, old: Passage, said: Content) -> bool:
-    """Whether an earlier passage no longer holds. One shared word suffices only beside values, or what is given up."""
+    # One shared word suffices only beside values, or beside what is given up.
     is_about = len(content.stems & said.stems) > 1 or bool(given_up(new.text) or (content.values and said.values))
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True

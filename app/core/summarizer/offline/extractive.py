@@ -107,7 +107,6 @@ def _line_cost(passage: Passage) -> int:
 
 
 def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
-    """The anchors that are served beside the state: what they say need not be told."""
     through = max((anchor.seq for anchor in request.anchors), default=0)
     return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
 
@@ -120,7 +119,6 @@ def _told_beside(texts: Sequence[str]) -> Told:
 
 
 def _is_brief(request: SummaryRequest) -> bool:
-    """Whether the state is so small that it has neither a story nor a tone, and facts stand together."""
     return request.target_tokens < _BRIEF
 
 
@@ -164,13 +162,13 @@ class _Collected:
         manner = style_items(request.messages, passages, previous, language)
         if _is_brief(request):
             manner = [item for item in manner if item.passages]
-        self.style = self._within(manner, _style_room(room), "style")
+        self.style = self._items_of_role(manner, _style_room(room), "style")
         known = understood_items(passages, ratings.likely, previous)
-        self.known = self._within(known, int(_KNOWN_SHARE * room), "known")
-        self.open = self._within(open_items(passages, previous, language), int(room * 0.2), "open")
+        self.known = self._items_of_role(known, int(_KNOWN_SHARE * room), "known")
+        self.open = self._items_of_role(open_items(passages, previous, language), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
         phrasing = Phrasing(passages, ratings, corrections, is_brief=_is_brief(request))
-        self.files = self._files(passages, phrasing, corrections, int(_FILES_SHARE * room))
+        self.files = self._file_items(passages, phrasing, corrections, int(_FILES_SHARE * room))
         beside_facts = [*self.style, *self.known, *self.open, *self.files]
         aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]
         gone = {entry for ids in corrections.replaced.values() for entry in ids}
@@ -201,14 +199,14 @@ class _Collected:
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
 
-    def _files(
+    def _file_items(
         self, passages: Sequence[Passage], phrasing: Phrasing, corrections: Corrections, room: int
     ) -> list[Item]:
-        """What was done in which file, where a field asks for it; what corrects something is told by the facts."""
         field = _field_of_files(self._schema)
         if field is None:
             return []
         elsewhere = {passage.index for item in self.open for passage in item.passages}
+        # What corrects something is told by the facts.
         spared = elsewhere | corrections.outdated | corrections.replaced.keys()
         known = [entry.text for entry in self._previous if entry.field == field.name]
         if self._aim is not None:
@@ -216,15 +214,15 @@ class _Collected:
         return file_items(passages, known, phrasing, room=room, spared=spared)
 
     def _story(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
-        """The narrative; none in a state so small that each token is needed for facts."""
         target = request.target_tokens
+        # In so small a state each token is needed for facts.
         if _is_brief(request):
             return ""
         most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
         return narrative(passages, self._ratings, request.previous, language, room=most)
 
     def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
-        """The facts, what the conversation is for among them, however little it says beside exact values."""
+        # The aim is told however little it says beside exact values.
         aim = self._aim
         told = [*facts, *self.open, *self.files]
         if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):
@@ -260,18 +258,17 @@ class _Collected:
             return facts
         # A record of nothing would be none, also where anchors tell it all.
         one = find(told=_told_beside(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
-        return Facts(items=one.items[:1] or self._beginning(passages), given_up=())
+        return Facts(items=one.items[:1] or self._beginning_of_long_passage(passages), given_up=())
 
-    def _beginning(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
-        """The beginning of the likeliest passage that is too long to be told whole, such as a list in one line."""
+    def _beginning_of_long_passage(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
         if is_told(self._schema):  # its story says so
             return ()
         long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
         best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
         return (Item(text=fitted(best.told, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
 
-    def _within(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
-        """The first items that fit; none for a role which has neither a field nor a place among the facts."""
+    def _items_of_role(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
+        # Open points without a field of their own stand among the facts.
         if role not in self._roles and role != "open":
             return []
         return first_fitting(items, room, lambda item: item.cost)
@@ -307,12 +304,11 @@ class _Collected:
                     lists[target.name].append(entry)
                 else:
                     told.append(item.text)
-        story = retold(self.story, [*self._staying(), *told]) if is_told(self._schema) else self.story
+        story = retold(self.story, [*self._staying_texts(), *told]) if is_told(self._schema) else self.story
         stories = {field.name: story for field in self._schema.fields if not field.is_list}
         return {field.name: stories.get(field.name, lists.get(field.name)) for field in self._schema.fields}
 
-    def _staying(self) -> list[str]:
-        """The texts of earlier entries that the new state still holds."""
+    def _staying_texts(self) -> list[str]:
         gone = self.replaced | set(self.given_up)
         return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
 
@@ -326,7 +322,6 @@ def _wants_objective(schema: StateSchema) -> bool:
 
 
 def _aims(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry]:
-    """What the conversation is for, as it was told first: it stays, however full the state is."""
     names = {field.name for field in schema.fields if OBJECTIVE in field.takes}
     return [entry for entry in entries if entry.role == "fact" and (is_told(schema) or entry.field in names)][:_AIMS]
 

@@ -87,7 +87,7 @@ def facts_of(
     ]
     keeping = Keeping(earlier)
     chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)
-    picked = _without_repeated([passages[option.key] for option in chosen], phrasing)
+    picked = _without_quoted_elsewhere([passages[option.key] for option in chosen], phrasing)
     runs = _runs(picked, phrasing, corrections)
     return Facts(items=tuple(item for run in runs for item in _items(run, phrasing, corrections)), given_up=given_up)
 
@@ -98,17 +98,17 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
         worth=worth,
         stems=passage.line.stems if passage.line else passage.stems,
         size=len(passage.core),
-        cost=lambda: _cost(passage, phrasing),
+        cost=lambda: _added_cost(passage, phrasing),
     )
 
 
-def _cost(passage: Passage, phrasing: Phrasing) -> int:
-    """What a passage adds to a state; records of one list stand after one speaker and one name."""
+def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     text = phrasing.text(passage)
     is_simple = text == passage.told and not passage.traits[_RELATIVE]
     whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
     if passage.line is None or is_call(passage.text):
         return whole
+    # Records of one list stand after one speaker and one name.
     record = passage.core[len(name_of(passage.core)) :]
     own = cost(record)
     return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
@@ -120,8 +120,7 @@ def _corrects(passage: Passage, corrections: Corrections) -> float:
     return _RESTATES if passage.index in corrections.restated else 0.0
 
 
-def _without_repeated(chosen: Sequence[Passage], phrasing: Phrasing) -> list[Passage]:
-    """Leave out what another item already quotes."""
+def _without_quoted_elsewhere(chosen: Sequence[Passage], phrasing: Phrasing) -> list[Passage]:
     replies = (phrasing.accepted_by(passage) for passage in chosen)
     before = (phrasing.sentence_before(passage) for passage in chosen)
     quoted = {
@@ -156,7 +155,7 @@ def _items(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections)
     replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))
     text = phrasing.text(run[0])
     if len(run) > 1:
-        text = together(f"{run[0].speaker}: ", _cores(run))
+        text = together(f"{run[0].speaker}: ", _cores_as_records(run))
     for entry in replaces:
         label, clauses = corrections.rest(entry)
         if clauses:
@@ -164,8 +163,7 @@ def _items(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections)
     yield Item(text=text, seqs=seqs, replaces=replaces, passages=tuple(run))
 
 
-def _cores(run: Sequence[Passage]) -> Iterator[str]:
-    """Records of one list after one name, all else as it is."""
+def _cores_as_records(run: Sequence[Passage]) -> Iterator[str]:
     for is_data, group in groupby(run, lambda passage: passage.line is not None):
         cores = (passage.core for passage in group)
         yield from as_records(cores) if is_data else cores

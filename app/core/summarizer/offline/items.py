@@ -55,11 +55,11 @@ def parted(text: str) -> tuple[str, tuple[str, ...]]:
     if ANSWERED in body or is_quoted(text):
         return label, (body,)
     clauses = filter(str.strip, body.split(_BETWEEN))
-    return label, tuple(clauses if role_of(label) == "tool" else _beginnings(clauses))
+    return label, tuple(clauses if role_of(label) == "tool" else _joined_at_small_letters(clauses))
 
 
-def _beginnings(clauses: Iterable[str]) -> Iterator[str]:
-    """The clauses regrouped: one that begins with a small letter belongs to the clause before it."""
+def _joined_at_small_letters(clauses: Iterable[str]) -> Iterator[str]:
+    # A clause that begins with a small letter belongs to the clause before it.
     begun: list[str] = []
     for clause in clauses:
         if begun and not clause[0].islower():

@@ -69,7 +69,7 @@ class Keeping:
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The best of both, the first chosen ones and the exact values of the first messages among them."""
         spent = sum(map(_tokens_of, first))
-        reserved = self._opening(total)
+        reserved = self._opening_with_values(total)
         left = total - spent - sum(map(_tokens_of, reserved))
         told = told.with_all([*reserved, *first])
         taken = {option.key for option in [*reserved, *first]}
@@ -86,8 +86,8 @@ class Keeping:
         )
         return sorted([*first, *fresh], key=lambda option: option.key), gone
 
-    def _opening(self, total: int) -> list[Option]:
-        """Entries with exact values from the messages with which the talk set out: what it is all about."""
+    def _opening_with_values(self, total: int) -> list[Option]:
+        # The exact values of the first messages say what the talk is about.
         opening = (
             option
             for entry, option in zip(self._earlier, self._options, strict=True)

@@ -35,11 +35,11 @@ def narrative(
     earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:
         return earlier
-    sound = list(_sound(passages, ratings.standing))
-    told = list(_latest(passages, sound, ratings.likely))
+    sound = list(_readable_statements(passages, ratings.standing))
+    told = list(_latest_sentences(passages, sound, ratings.likely))
     words = phrases(language)
     parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in told]
-    first = _first(earlier) if previous else _beginning(sound, told, ratings.likely, room // 2)
+    first = _first_sentence(earlier) if previous else _best_opening_sentence(sound, told, ratings.likely, room // 2)
     first = "" if first in parts else first
     if words and (first or len(parts) > 1):
         last = told[-1]
@@ -48,30 +48,30 @@ def narrative(
         text = " ".join(filter(None, kept))
         if estimate_text(text) <= room:
             return text
-    return _shrunk(parts[-1], room) or clip(parts[-1], _SHORTEST)
+    return _cut_to_fit(parts[-1], room) or clip(parts[-1], _SHORTEST)
 
 
-def _shrunk(text: str, room: int) -> str:
-    """The text cut until it fits; empty when next to nothing would be left."""
+def _cut_to_fit(text: str, room: int) -> str:
     cut = fitted(text, room, shortest=_SHORTEST)
     return cut if estimate_text(cut) <= room else ""
 
 
-def _first(earlier: str) -> str:
-    """The sentence that the story began with."""
+def _first_sentence(earlier: str) -> str:
     return clip(next(iter(sentences(earlier)), ""), _LONGEST_PART)
 
 
-def _beginning(sound: Sequence[Passage], told: Sequence[Passage], likely: Sequence[float], room: int) -> str:
-    """The sentence of the first messages that is most worth remembering, of those that fit."""
+def _best_opening_sentence(
+    sound: Sequence[Passage], told: Sequence[Passage], likely: Sequence[float], room: int
+) -> str:
     opening = [one for one in sound if one.turn < _BEGINNING and one not in told]
     fitting = [one for one in opening if estimate_text(one.spoken) <= room]
     best = max(fitting, key=lambda one: (likely[one.index], -one.index), default=None)
     return closed(clip(best.spoken, _LONGEST_PART)) if best else ""
 
 
-def _latest(passages: Sequence[Passage], sound: Sequence[Passage], likely: Sequence[float]) -> Iterator[Passage]:
-    """The sentences of the span's last part that are most worth remembering, in order; else the last words."""
+def _latest_sentences(
+    passages: Sequence[Passage], sound: Sequence[Passage], likely: Sequence[float]
+) -> Iterator[Passage]:
     if not sound:
         spoken = [one for one in passages if one.role in {"user", "assistant"} and not one.is_pasted]
         yield (spoken or list(passages))[-1]
@@ -81,8 +81,7 @@ def _latest(passages: Sequence[Passage], sound: Sequence[Passage], likely: Seque
     yield from sorted(ranked[:_LATEST], key=lambda one: one.index)
 
 
-def _sound(passages: Sequence[Passage], standing: Sequence[float]) -> Iterator[Passage]:
-    """Statements that can be read alone; an assistant's own only where nobody else says any."""
+def _readable_statements(passages: Sequence[Passage], standing: Sequence[float]) -> Iterator[Passage]:
     found = [
         one
         for one in passages
@@ -90,4 +89,5 @@ def _sound(passages: Sequence[Passage], standing: Sequence[float]) -> Iterator[P
         and not (one.is_question or one.is_pasted or one.is_listed or is_fragment(one.text))
         and standing[one.index] >= _STANDS
     ]
+    # An assistant's own are taken only where nobody else says any.
     yield from [one for one in found if one.role == "user" or one.is_named] or found

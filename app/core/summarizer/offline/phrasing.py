@@ -60,18 +60,18 @@ class Phrasing:
         return self._written[passage.index]
 
     def _text(self, passage: Passage) -> str:
-        before = self.question_before(passage) or self._lead(passage)
+        before = self.question_before(passage) or self._lead_to_pronoun(passage)
         if before is not None:
             return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
         reply = self.accepted_by(passage)
         if reply is not None:
             return f"{passage.told}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
         lead = self.sentence_before(passage)
-        return f"{passage.speaker}: {_ended(lead.text)} {passage.core}" if lead else passage.told
+        return f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.told
 
     def seqs(self, passage: Passage) -> set[int]:
         """Every message the text draws on."""
-        leads = (self.question_before(passage), self._lead(passage), self.sentence_before(passage))
+        leads = (self.question_before(passage), self._lead_to_pronoun(passage), self.sentence_before(passage))
         others = (*leads, self.accepted_by(passage))
         seqs = (passage.result_seq, *(other.seq for other in others if other is not None))
         return {passage.seq, *(seq for seq in seqs if seq is not None)}
@@ -82,7 +82,7 @@ class Phrasing:
             return True
         if passage.values and not begins_unresolved(passage.text):
             return True
-        return any(lead(passage) for lead in (self.question_before, self._lead, self.sentence_before))
+        return any(lead(passage) for lead in (self.question_before, self._lead_to_pronoun, self.sentence_before))
 
     def _needs_more(self, passage: Passage) -> bool:
         if self._standing[passage.index] < _STANDS:
@@ -115,8 +115,8 @@ class Phrasing:
             or (passage.role != "user" and not passage.is_named)
         ):
             return None
-        before = self._said_before(passage)
-        if before is None or not before.is_question or not _answers(passage, before):
+        before = self._passage_before_thanks(passage)
+        if before is None or not before.is_question or not _is_reply_to(passage, before):
             return None
         if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
             return None
@@ -124,8 +124,7 @@ class Phrasing:
         needed = (passage.verdict or self._needs_more(passage)) and len(passage.text) < 2 * SHORT
         return before if short or needed else None
 
-    def _said_before(self, passage: Passage) -> Passage | None:
-        """The passage before, a mere "thank you" at the beginning of the same message left out."""
+    def _passage_before_thanks(self, passage: Passage) -> Passage | None:
         index = passage.index - 1
         while index >= 0 and self._passages[index].seq == passage.seq and is_thanks(self._passages[index]):
             index -= 1
@@ -144,21 +143,19 @@ class Phrasing:
         agreed = reply.role == "user" and reply.verdict > 0 and reply.turn - passage.turn == 1
         return reply if agreed and proposal_before(self._passages, reply) is passage else None
 
-    def _lead(self, passage: Passage) -> Passage | None:
-        """What the other side said last, where a message begins with a pronoun and a value is told of it."""
+    def _lead_to_pronoun(self, passage: Passage) -> Passage | None:
         if passage.index == 0 or passage.line or not passage.values or not begins_unresolved(passage.text):
             return None
         before = self._passages[passage.index - 1]
-        usable = _answers(passage, before) and not before.is_pasted
+        usable = _is_reply_to(passage, before) and not before.is_pasted
         usable = usable and len(before.core) <= SHORT and not begins_unresolved(before.core)
         return before if usable and not is_fragment(before.core) else None
 
 
-def _answers(passage: Passage, before: Passage) -> bool:
-    """Whether somebody else said the message right before: among people, also one in the same role."""
+def _is_reply_to(passage: Passage, before: Passage) -> bool:
     return passage.turn - before.turn == 1 and before.speaker != passage.speaker
 
 
-def _ended(text: str) -> str:
-    """The text with an end, where a message stops without one: the next sentence would read as a part of it."""
+def _with_sentence_end(text: str) -> str:
+    # Without an end the next sentence would read as a part of this one.
     return closed(text) if text[-1:].isalnum() else text

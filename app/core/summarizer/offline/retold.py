@@ -112,17 +112,15 @@ def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text:
 
 
 def _topic_and_statements(text: str, language: str) -> tuple[str, list[str]]:
-    """What the text is about, and its statements; what was said last without its frame, as the last.
-
-    In a language without such frames the first sentence is what it is about.
-    """
     told = statements(text)
+    # In a language without such frames the first sentence is what the text is about.
     if told and (told[0].startswith(_ABOUT) or phrases(language) is None):
         first = sentences(told[0])[0]
         told = [told[0][len(first) :].strip(), *told[1:]]
     else:
         first = ""
     said = [(one, unframed(one)) for one in told]
+    # What has a frame was said last: it comes last.
     ordered = sorted(said, key=lambda pair: pair[0] != pair[1])
     return first, [unframed for _, unframed in ordered if unframed]
 

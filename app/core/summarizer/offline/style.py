@@ -105,15 +105,14 @@ def _mood(seq: int, text: str) -> _Mood:
     plain = text.replace("\u2019", "'")
     possible = _INDEX.may_match_text(text)
     anger, distress, delight, relief = (
-        _count(pattern, plain) if _BITS[pattern] & possible else 0
+        _count_unnegated(pattern, plain) if _BITS[pattern] & possible else 0
         for pattern in (FRUSTRATION, DISTRESS, DELIGHT, RELIEF)
     )
     trouble, delight = anger + distress, delight + 2 * relief
     return _Mood(seq=seq, value=(trouble < delight) - (trouble > delight), is_distress=distress > anger)
 
 
-def _count(pattern: re.Pattern[str], plain: str) -> int:
-    """Matches that no negation goes before, each word once."""
+def _count_unnegated(pattern: re.Pattern[str], plain: str) -> int:
     found = pattern.finditer(plain)
     return len({one[0].lower() for one in found if not NEGATED.search(plain, max(0, one.start() - 16), one.start())})
 
