@@ -163,7 +163,7 @@ pieces = st.text("ab1 -€я١", max_size=6)
 @given(st.sets(pieces.filter(bool), max_size=6), st.lists(pieces, max_size=8))
 def test_values_are_found_as_by_looking_for_each(values: set[str], text: list[str]) -> None:
     told = " ".join([*text, *(value + piece for value, piece in zip(sorted(values), text, strict=False))])
-    assert erasing._Values(values).in_(told) == {value for value in values if erasing._holds(told, value)}
+    assert erasing._Values(values).in_(told) == {value for value in values if erasing._holds_whole(told, value)}
 
 
 def test_a_text_that_ends_within_a_longer_value_is_looked_through() -> None:
@@ -185,7 +185,7 @@ def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> N
 def test_control_looking_for_each_value_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     class Each(erasing._Values):
         def in_(self, text: str) -> frozenset[str]:
-            return frozenset(value for value in self._values if erasing._holds(text, value))
+            return frozenset(value for value in self._values if erasing._holds_whole(text, value))
 
     monkeypatch.setattr(erasing, "_Values", Each)
     with pytest.raises(pytest.fail.Exception):

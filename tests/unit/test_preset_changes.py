@@ -137,7 +137,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
 )
 def test_control_as_a_compaction_like_any_other_it_loses(monkeypatch: pytest.MonkeyPatch, one: str, other: str) -> None:
-    monkeypatch.setattr(applying, "_most", lambda to: most_tokens(to.schema, to.budgets))
+    monkeypatch.setattr(applying, "_most_state_tokens", lambda to: most_tokens(to.schema, to.budgets))
     monkeypatch.setattr(applying, "without_giving_up", lambda candidate: candidate)
     monkeypatch.setattr("bench.replay.requested_state_tokens", lambda budgets, entries, carried: budgets.state_tokens)
     talk = begun("en", one)

@@ -83,7 +83,7 @@ def test_the_state_is_within_its_size_after_many_rounds(
 def test_control_with_twice_the_room_it_grows_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [(1, 20)] * 3
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 0.9, "and it is full"
-    monkeypatch.setattr(applying, "_most", lambda to: 2 * to.budgets.state_cap)
+    monkeypatch.setattr(applying, "_most_state_tokens", lambda to: 2 * to.budgets.state_cap)
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 1.2
 
 

@@ -129,7 +129,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     """
     if report.candidate is None:
         return report.reason or "not_smaller"
-    ranking = _ranking(report, context)
+    ranking = _model_ranking(report, context)
     context = replace(context, anchors=ranked(context.anchors, ranking))
     merged = merge(
         context.schema,
@@ -156,15 +156,15 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     applied = _smallest_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
-    if _anchors_exceed(applied, context):
+    if _anchors_exceed_budget(applied, context):
         return FinalReason("anchors_over_budget")
     aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
-    repairs = (*report.repairs, *aside, *applied.repairs, *_shortened(merged, applied, context.schema))
+    repairs = (*report.repairs, *aside, *applied.repairs, *_shortened_narratives(merged, applied, context.schema))
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
 
 
-def _shortened(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
-    """A model's narratives that lost sentences to the cap; of a state of one text these are on record as entries."""
+def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+    # A state of one text has its lost sentences on record as entries.
     told = {entry.id: entry.text for entry in served(applied.entries)}
     for entry in merged.entries if merged.by_model and not is_told(schema) else ():
         if entry.role == "narrative" and not entry.pruned and told.get(entry.id) != entry.text:
@@ -173,8 +173,7 @@ def _shortened(merged: MergeResult, applied: Applied, schema: StateSchema) -> It
             )
 
 
-def _ranking(report: GateReport, context: ApplyContext) -> Ranking:
-    """What a language model said of anchors, where they are served at all."""
+def _model_ranking(report: GateReport, context: ApplyContext) -> Ranking:
     if report.candidate is None or not report.by_model or report.shown is None or context.budgets.anchor_tokens == 0:
         return Ranking()
     return ranking_of(report.candidate, context.anchors, context.span, report.shown.messages)
@@ -191,7 +190,7 @@ def _smallest_loss(
     if candidate is None:
         quotes = _quotes(merged, context, proposed)
     else:
-        quotes, lost = _lost_of_model(merged, context, proposed, candidate)
+        quotes, lost = _restored_and_lost_of_model(merged, context, proposed, candidate)
     smaller: Applied | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
         applied = _applied(merged, context, given_quotes, found)
@@ -212,13 +211,10 @@ def _smallest_loss(
 
 
 def _refusal_with_all_anchors(applied: Applied, context: ApplyContext) -> str:
-    """Why a state that is not smaller is refused where no anchor may go.
-
-    Where it would be smaller without them, no shorter record helps. They are over the budget where the context is.
-    """
     if applied.tokens_after - applied.layout.anchor_tokens >= context.tokens_before:
         return "not_smaller"
-    return FinalReason("anchors_over_budget" if applied.tokens_after > _budget(context) else "not_smaller")
+    # The state itself would be smaller: no shorter record helps.
+    return FinalReason("anchors_over_budget" if applied.tokens_after > _estimated_budget(context) else "not_smaller")
 
 
 def _serves_any(applied: Applied, found: Sequence[FoundAnchor]) -> bool:
@@ -232,7 +228,6 @@ def _with_fewer_anchors(
     quotes: Sequence[tuple[int, str]] = (),
     found: tuple[FoundAnchor, ...] = (),
 ) -> Applied:
-    """With as many anchors behind their marker as it takes, or as there are; those that a user set stay."""
     room = applied.layout.anchor_tokens
     while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
         room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
@@ -240,24 +235,19 @@ def _with_fewer_anchors(
     return applied
 
 
-def _lost_of_model(
+def _restored_and_lost_of_model(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
-    """(message, text) of the sentences that code brings back, as many as have room, and of all that would be lost."""
     lost = list(_lost(merged, context, found, digests=candidate.digests))
     room = context.budgets.state_cap // QUOTES_SHARE
-    older = _told_before(merged, context, room)
+    older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
     kept = _as_many_as_fit(lost, Budget(room), context.policy.estimator)
     return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
-def _told_before(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
-    """Earlier statements that the new state lacks.
-
-    Of a state that was carried over from another schema these are all its statements, else those of its one text that
-    hold exact values, as far as they fit into ``room`` tokens.
-    """
+def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
+    # What was carried over from another schema gives all its statements, else those with exact values.
     if context.carried:
         return untold(
             context.schema, context.previous, merged.entries, outdated=Outdated(context.outdated, context.anchors)
@@ -272,10 +262,13 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
     cap = most_tokens(context.schema, context.budgets)
     least = max(cap // QUOTES_SHARE, QUOTES_LEAST)
     if context.carried:
-        return (*_told_before(merged, context, least), *_lost_of_span(merged, context, found, room=least))
-    left = cap - _own_tokens(state_of(context.schema, merged.entries), context)
+        return (
+            *_missing_earlier_statements(merged, context, least),
+            *_lost_of_span(merged, context, found, room=least),
+        )
+    left = cap - _tokens_without_anchors(state_of(context.schema, merged.entries), context)
     room = min(most, max(least, left))
-    older = _told_before(merged, context, room)
+    older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
     return (*older, *_lost_of_span(merged, context, found, room=room))
 
@@ -283,8 +276,8 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
 def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
-    """The lost sentences of the span that fit; what is surely longer than the room that is left is not read."""
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
+    # What is surely longer than the room that is left is not read.
     lost = _lost(merged, context, found, stale=stale, room=budget)
     return _as_many_as_fit(lost, budget, context.policy.estimator)
 
@@ -298,7 +291,7 @@ def _lost(
     stale: Stale | None = None,
     room: Budget | None = None,
 ) -> Iterator[LostSentence]:
-    shown = _served(context, found).shown
+    shown = _served_anchors(context, found).shown
     span = {message.seq for message in context.span}
     told = [
         *marked([entry for entry in merged.entries if not entry.pruned]),
@@ -309,7 +302,6 @@ def _lost(
 
 
 def _as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
-    """(message, text), those that matter most first to be taken, in order."""
     return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
 
 
@@ -333,7 +325,7 @@ def _applied(
         before=context.previous,
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
-    applied = _pruned(whole, context, found, cap=_most(context), anchor_room=room)
+    applied = _pruned(whole, context, found, cap=_most_state_tokens(context), anchor_room=room)
     cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, context.budgets.state_tokens - SEAM
     while context.plan.is_last and (excess := applied.tokens_after - context.target) > 0 and cap > floor:
         cap = max(cap - max(excess, SEAM), floor)
@@ -341,21 +333,21 @@ def _applied(
     told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     back = [text for _, text in quotes if text.casefold() in told]
     counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(back))
-    repairs = tuple(_brought_back(back, applied, context.schema)) if merged.by_model else ()
+    repairs = tuple(_restored_sentences(back, applied, context.schema)) if merged.by_model else ()
     return _with_what_went(replace(applied, counts=counts, repairs=repairs), whole, context)
 
 
-def _brought_back(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
-    """What code added to a model's one text; in lists it stands as entries of its own."""
+def _restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+    # In a state of lists, what code adds stands as entries of its own.
     told = served(applied.entries) if is_told(schema) else ()
     for text in map(as_sentence, texts):
         for entry in [one for one in told if text in one.text][-1:]:
             yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
 
 
-def _most(context: ApplyContext) -> int:
-    """What the state may weigh; what was carried over stands beside what is new, until the next compaction."""
-    carried = _own_tokens(state_of(context.schema, context.previous), context) if context.carried else 0
+def _most_state_tokens(context: ApplyContext) -> int:
+    # What was carried over stands beside what is new, until the next compaction.
+    carried = _tokens_without_anchors(state_of(context.schema, context.previous), context) if context.carried else 0
     return carried + most_tokens(context.schema, context.budgets)
 
 
@@ -392,23 +384,18 @@ def _with_what_went(applied: Applied, whole: MergeResult, context: ApplyContext)
     return replace(applied, entries=(*applied.entries, *pruned), next_entry=applied.next_entry + len(pruned))
 
 
-def _anchors_exceed(applied: Applied, context: ApplyContext) -> bool:
-    """Whether anchors without an allotment of their own exceed the budget.
-
-    After any chunk what is always served has to stay within it, else no later chunk would help; after the last one the
-    whole context has to.
-    """
+def _anchors_exceed_budget(applied: Applied, context: ApplyContext) -> bool:
     anchors = applied.layout.anchor_tokens
     if context.policy.anchor_share is not None or not anchors:
         return False
-    budget = _budget(context)
+    budget = _estimated_budget(context)
     always = context.lasting_tokens + context.coming_tokens + applied.layout.tokens
+    # After any chunk, what is always served has to fit: else no later chunk would help.
     sizes = (always, applied.tokens_after) if context.plan.is_last else (always,)
     return any(size > budget >= size - anchors for size in sizes)
 
 
-def _budget(context: ApplyContext) -> int:
-    """The budget in estimated tokens."""
+def _estimated_budget(context: ApplyContext) -> int:
     return context.budgets.budget * context.target // max(context.budgets.target, 1)
 
 
@@ -462,7 +449,7 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 
 
 def _said_tokens(context: ApplyContext) -> int:
-    """What the folded messages say, without the marks around each: echoing them all would already save those."""
+    # Without the marks around each message: a mere echo of all messages would already save those.
     marks = MESSAGE_OVERHEAD if context.policy.estimator == "script" else 0
     return max(context.plan.folded_tokens - marks * context.plan.messages, 0)
 
@@ -470,12 +457,12 @@ def _said_tokens(context: ApplyContext) -> int:
 def _pruned(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
 ) -> Applied:
-    anchors = _served(context, found, anchor_room)
+    anchors = _served_anchors(context, found, anchor_room)
     room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
 
     def fits(state: dict[str, Any]) -> bool:
         """The block with its frame, anchors apart: so the planner and the policy's floor weigh it."""
-        return _own_tokens(state, context) <= room
+        return _tokens_without_anchors(state, context) <= room
 
     standing = {entry.id for entry in context.previous} if context.carried else ()
     since = context.version if merged.by_model else None
@@ -504,8 +491,7 @@ def _pruned(
     )
 
 
-def _served(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
-    """The anchors that the block will show."""
+def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
     return serve(
         (*context.anchors, *found),
         through_seq=context.plan.to_seq,
@@ -516,12 +502,12 @@ def _served(context: ApplyContext, found: Sequence[FoundAnchor], room: int | Non
 
 
 def _tokens_without_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
-    """What a state weighs without the days that code put beside its times."""
-    return _own_tokens(state_of(context.schema, [replace(one, text=undated(one.text)) for one in entries]), context)
+    return _tokens_without_anchors(
+        state_of(context.schema, [replace(one, text=undated(one.text)) for one in entries]), context
+    )
 
 
-def _own_tokens(state: dict[str, Any], context: ApplyContext) -> int:
-    """What the block weighs without anchors."""
+def _tokens_without_anchors(state: dict[str, Any], context: ApplyContext) -> int:
     return layout_of(
         context.schema, state, served_as=context.policy.served_as, estimator=context.policy.estimator
     ).tokens

@@ -193,7 +193,7 @@ class Remaining:
         """Whether all that was found could come from elsewhere: exact values from the text's own other sources."""
         own = [self._messages.get(seq, "") for seq in sources]
         return (
-            all(any(_holds(text, value) for text in own) for value in found.values)
+            all(any(_holds_whole(text, value) for text in own) for value in found.values)
             and found.words <= self._words
             and all(self._says(run) for run in found.runs)
         )
@@ -212,7 +212,7 @@ class Remaining:
 def without(entries: Sequence[StateEntry], erased: Erased, remaining: Remaining) -> tuple[StateEntry, ...]:
     """The entries that did not draw on what was erased; narratives, which draw on everything, are left out."""
     kept = (entry for entry in entries if entry.role != "narrative" and not _drew_on(entry, erased, remaining))
-    return tuple(_without_older(entry, erased, remaining) for entry in kept)
+    return tuple(_without_erased_superseded(entry, erased, remaining) for entry in kept)
 
 
 def suspicious(entries: Sequence[StateEntry], erased: Erased) -> list[StateEntry]:
@@ -245,8 +245,7 @@ def _drew_on(entry: StateEntry, erased: Erased, remaining: Remaining) -> bool:
     return not remaining.holds(erased.in_(entry.text), entry.from_seqs)
 
 
-def _without_older(entry: StateEntry, erased: Erased, remaining: Remaining) -> StateEntry:
-    """The texts that an entry replaced are checked one by one."""
+def _without_erased_superseded(entry: StateEntry, erased: Erased, remaining: Remaining) -> StateEntry:
     older = tuple(text for text in entry.superseded if remaining.holds(erased.in_(text), entry.from_seqs))
     return entry if older == entry.superseded else replace(entry, superseded=older)
 
@@ -267,8 +266,7 @@ def _runs(told: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(told[start:] for start in range(_RUN)), strict=False)
 
 
-def _holds(text: str, value: str) -> bool:
-    """Whether a text holds the value as a whole, not inside a longer one."""
+def _holds_whole(text: str, value: str) -> bool:
     start = text.find(value)
     while start >= 0:
         if _is_alone(text, start, start + len(value)):

@@ -139,9 +139,9 @@ def merge(
         _new_entry(place, roles[place.field], number, version, origins)
         for number, place in enumerate(made, start=next_entry)
     ]
-    successors = _successors(places, made, fresh)
+    successors = _successors_by_id(places, made, fresh)
     staying = [
-        _given_up(one, fate, successors.get(one.id, ()))
+        _with_doubt_and_successors(one, fate, successors.get(one.id, ()))
         for place in places
         if place.earlier is not None
         for one in [_earlier_entry(place, place.earlier, version, origins)]
@@ -181,8 +181,6 @@ def merge(
 
 
 def _without_outdated_sentences(candidate: Candidate, outdated: Outdated) -> Candidate:
-    """A narrative of quotes without those that say hardly more than something that was superseded."""
-
     def holds(sentence: str) -> bool:
         _, _, words = sentence.partition(": ")
         return not outdated.says(words or sentence)
@@ -253,12 +251,11 @@ def _in_doubt(
 
 
 def _says_something(content: str) -> bool:
-    """Whether an anchor has a word or an exact value: the bare number of a day stands in many an entry by chance."""
+    # The bare number of a day stands in many an entry by chance.
     return bool(critical_values(content)) or any(len(word) > 1 and word.isalpha() for word in stems(content))
 
 
-def _given_up(entry: StateEntry, fate: _Fate, successors: tuple[str, ...]) -> StateEntry:
-    """An entry that stays although the model gave it up, with what was to take its place; any other as it is."""
+def _with_doubt_and_successors(entry: StateEntry, fate: _Fate, successors: tuple[str, ...]) -> StateEntry:
     if entry.id not in fate.aside | fate.kept:
         return entry
     return replace(entry, in_doubt=entry.in_doubt or entry.id in fate.aside, replaced_by=successors)
@@ -416,10 +413,9 @@ def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Ori
     )
 
 
-def _successors(
+def _successors_by_id(
     places: Sequence[_Place], made: Sequence[_Place], fresh: Sequence[StateEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Which entries were written to take an earlier one's place, by its id."""
     found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     standing = [(place, place.earlier) for place in places if place.earlier is not None]
     for place, entry in [*standing, *zip(made, fresh, strict=True)]:

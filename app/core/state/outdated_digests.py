@@ -33,7 +33,11 @@ def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
 
 
 def _without(segment: Segment, gone: _Gone) -> Segment:
-    left = {name: kept for name, level in segment.levels.items() if (kept := _text_left(level.text, gone)) is not None}
+    left = {
+        name: kept
+        for name, level in segment.levels.items()
+        if (kept := _text_without_outdated(level.text, gone)) is not None
+    }
     if not left:
         return segment
     changed = {name: replace(segment.levels[name], text=kept) for name, kept in left.items()}
@@ -41,10 +45,10 @@ def _without(segment: Segment, gone: _Gone) -> Segment:
 
 
 @memoized(FIGURE)
-def _text_left(text: str, gone: _Gone) -> str | None:
-    """What is left of a level's text; ``None``: all of it, as it stands."""
+def _text_without_outdated(text: str, gone: _Gone) -> str | None:
     told = [_sentence(one) for one in sentences_read_once(text)]
     kept = [one.text for one in told if not gone.repeated_by(one)]
+    # ``None``: nothing is outdated.
     return " ".join(kept) if len(kept) < len(told) else None
 
 

@@ -112,14 +112,13 @@ def prune(
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _after(served, steps[:count])))
 
-    count = _fewest(len(steps), fits_after)
+    count = _fewest_enough(len(steps), fits_after)
     kept = _after(served, steps[:count])
     staying = {entry.id for entry in kept}
     return kept, tuple(replace(entry, pruned=True) for entry in served if entry.id not in staying)
 
 
-def _fewest(most: int, enough: Callable[[int], bool]) -> int:
-    """The smallest number of steps that is enough where none is not, ``most`` when no number is; by bisection."""
+def _fewest_enough(most: int, enough: Callable[[int], bool]) -> int:
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
@@ -143,7 +142,7 @@ def _steps(
     listed = _of(served, "fact", "open", "style", "known")
     yield from _removed(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
     told = _of(served, "narrative")
-    earlier = [step for entry in told if entry.in_doubt for step in _of_earlier(entry)]
+    earlier = [step for entry in told if entry.in_doubt for step in _steps_of_earlier(entry)]
     most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
     first = 0 if standing else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
@@ -154,7 +153,7 @@ def _steps(
     if not written:
         yield from shorter
     spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served) | {*written}
-    doubles = _doubles(_of(served, "style", "known"))
+    doubles = _older_doubles(_of(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
         is_turn_of_narrative = last_round and stands == bool(standing)
@@ -179,11 +178,11 @@ def _parted(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list
 
 
 def _lasting_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
-    return sorted(facts, key=lambda entry: (bool(entry.superseded), _is_firm(entry.text)))
+    return sorted(facts, key=lambda entry: (bool(entry.superseded), _has_value_or_rule(entry.text)))
 
 
 def _ends_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
-    """Spared facts (oldest first) as they go: those between the ends, the later before the earlier, then the ends."""
+    # Between the ends the later go before the earlier; the first and the last fact go at the end.
     early, newest = facts[:-_SPARED], facts[-_SPARED:]
     return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]
 
@@ -197,20 +196,17 @@ def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
 
 
 def _of_narrative(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
-    return _thinned(entry, older_first=older_first) if is_told(schema) else _shortened(entry)
+    return _steps_of_one_text(entry, older_first=older_first) if is_told(schema) else _steps_of_narrative(entry)
 
 
-def _of_earlier(entry: StateEntry) -> Iterator[_Step]:
-    """What was told earlier with fewer and fewer of its statements, at last without any; each is on record itself."""
+def _steps_of_earlier(entry: StateEntry) -> Iterator[_Step]:
+    # Each statement is on record as an entry of its own.
     yield from (_Step(entry=entry, shorter=replace(entry, text=text)) for text in fewer_statements(entry))
     yield _Step(entry=entry)
 
 
-def _shortened(entry: StateEntry) -> Iterator[_Step]:
-    """A narrative without its second sentence, its third and so on, at last without all but the first one.
-
-    The whole of it is on record. Its last sentences stay longest, since they say where things stand.
-    """
+def _steps_of_narrative(entry: StateEntry) -> Iterator[_Step]:
+    # The last sentences stay longest: they say where things stand.
     spans = sentence_spans(entry.text)
     if len(spans) < 2:  # noqa: PLR2004 - there is nothing to cut
         return
@@ -222,8 +218,7 @@ def _shortened(entry: StateEntry) -> Iterator[_Step]:
     yield _Step(entry=entry, shorter=_with_text(entry, beginning.strip()))
 
 
-def _thinned(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
-    """A narrative with fewer and fewer of its statements, the whole of it on record."""
+def _steps_of_one_text(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
     return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry, older_first=older_first))
 
 
@@ -245,19 +240,16 @@ def _first_exact(served: Sequence[StateEntry]) -> set[str]:
 
 
 def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
-    """The first entry of each field that is asked what the conversation is for."""
     names = [field.name for field in schema.fields if OBJECTIVE in field.takes]
     found = (next((entry for entry in _of(served, "fact") if entry.field == name), None) for name in names)
     return {entry.id for entry in found if entry is not None}
 
 
-def _is_firm(text: str) -> bool:
-    """Whether a fact has an exact value, or binds until it is taken back."""
+def _has_value_or_rule(text: str) -> bool:
     return bool(values(text)) or "rule" in cues_of(text)
 
 
-def _doubles(entries: Sequence[StateEntry]) -> set[str]:
-    """Entries (oldest first) most of whose words a newer one of the same field has too."""
+def _older_doubles(entries: Sequence[StateEntry]) -> set[str]:
     bags = [frozenset(stems(entry.text)) for entry in entries]
     return {
         older.id

@@ -129,7 +129,7 @@ def telling_most(
     """
     excess = over(entries)
     if excess > 0 and any(entry.in_doubt for entry in entries):
-        entries = _surer(entries, over, asked)
+        entries = _without_most_doubtful(entries, over, asked)
         excess = over(entries)
     if excess <= 0:
         return tuple(entries)
@@ -148,18 +148,14 @@ def telling_most(
             high = room
         else:
             low, best = room, kept
-    return _joined(_widened(entries, best, lambda kept: over(_joined(kept)) <= 0))
+    return _joined(_unshortened_newest_first(entries, best, lambda kept: over(_joined(kept)) <= 0))
 
 
-def _surer(
+def _without_most_doubtful(
     entries: Sequence[StateEntry],
     over: Callable[[Sequence[StateEntry]], int],
     asked: Callable[[str], float] | None,
 ) -> Sequence[StateEntry]:
-    """The entries without as many of those in doubt as have to go.
-
-    Where nothing is enough, those that tell of what is asked for stay, to be chosen from after all others.
-    """
     told = {entry.id: asked(entry.text) if asked else 0.0 for entry in entries if entry.in_doubt}
     least_first = sorted(told, key=told.__getitem__)
 
@@ -168,6 +164,7 @@ def _surer(
         return [entry for entry in entries if entry.id not in gone]
 
     enough = bisect_left(range(len(told) + 1), True, key=lambda count: over(without(count)) <= 0)  # noqa: FBT003
+    # Where nothing is enough, those that tell of what is asked for stay: they are chosen from last.
     return without(enough if enough <= len(told) else sum(not share for share in told.values()))
 
 
@@ -185,10 +182,9 @@ def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     return tuple(joined)
 
 
-def _widened(
+def _unshortened_newest_first(
     entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
-    """The chosen entries, as many of them unshortened, newest first, as there is room for."""
     whole = {entry.id: entry for entry in entries}
     for entry in sorted(kept, key=age, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
@@ -236,7 +232,6 @@ def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
 
 
 def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
-    """Parts of one clause with commas between them, records of one list after their name."""
     for lead, group in groupby(kept, lambda one: one.lead):
         records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
         yield from [lead + RECORDS_APART.join(records)] if lead else records
@@ -252,14 +247,14 @@ def _clauses(
         for entry in entries
         for label, clauses in [parted(entry.text)]
         for clause in clauses
-        for text in (records_in(clause) if _lists(label, clause) else [clause])
+        for text in (records_in(clause) if _lists_values(label, clause) else [clause])
     ]
-    data = [(entry, text) for entry, label, text in apart if _lists(label, text)]
+    data = [(entry, text) for entry, label, text in apart if _lists_values(label, text)]
     # Only data and calls are weighed by what was talked of.
     is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
     talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
     mentioned = talk | said_twice(parse_line(text) for _, text in data)
-    meant = _meant(data, talk)
+    meant = _talked_of_factors(data, talk)
     worths = {
         (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
         for entry, text in data
@@ -270,18 +265,18 @@ def _clauses(
         (entry.id, text): terse(text, told, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
-    raised = _raised(entries, asked)
+    raised = _factors_by_age_and_question(entries, asked)
     found: list[_Clause] = []
     for number, (entry, label, text) in enumerate(apart):
         first = _MOST_CLAUSES * newest_first[entry.id]
-        lists = _lists(label, text)
+        lists = _lists_values(label, text)
         lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
         if lists:
-            told_of = list(_of_data(parts, mentioned, talk, meant[entry.id, text]))
+            told_of = list(_worths_of_parts(parts, mentioned, talk, meant[entry.id, text]))
         elif is_call(text):
             told_of = [(worth_of_action(text, mentioned), parse_line(text).stems)]
         else:
-            told_of = [_of_talk(entry.role, f"{label}{text}", text)]
+            told_of = [_worth_and_stems(entry.role, f"{label}{text}", text)]
         head = None
         for part, (worth, stems_of_it) in zip(parts, told_of, strict=False):
             option = _option(
@@ -305,10 +300,10 @@ def _whole(
 ) -> Iterator[_Clause]:
     """Of each entry that stays word for word one clause; of equals it goes before a clause of the others."""
     whole = [entry for entry in entries if entry.id in lines]
-    newest_first, raised = _newest_first(whole), _raised(whole, asked)
+    newest_first, raised = _newest_first(whole), _factors_by_age_and_question(whole, asked)
     for entry in whole:
         label, _ = parted(entry.text)
-        worth, stems_of_it = _of_talk(entry.role, entry.text, entry.text[len(label) :])
+        worth, stems_of_it = _worth_and_stems(entry.role, entry.text, entry.text[len(label) :])
         tokens = lines[entry.id]
         option = Option(
             key=_MOST_CLAUSES * len(entries) + newest_first[entry.id],
@@ -324,8 +319,9 @@ def _newest_first(entries: Sequence[StateEntry]) -> dict[str, int]:
     return {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
 
 
-def _raised(entries: Sequence[StateEntry], asked: Callable[[str], float] | None) -> dict[str, float]:
-    """By how much each is worth more for its age, and for what it tells of what is asked for."""
+def _factors_by_age_and_question(
+    entries: Sequence[StateEntry], asked: Callable[[str], float] | None
+) -> dict[str, float]:
     newest_first = _newest_first(entries)
     return {
         entry.id: (1 + _RECENT * (1 - newest_first[entry.id] / len(entries)))
@@ -334,8 +330,7 @@ def _raised(entries: Sequence[StateEntry], asked: Callable[[str], float] | None)
     }
 
 
-def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
-    """How much more each record was talked of than the others of its list."""
+def _talked_of_factors(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], float] = {}
     for name, group in groupby(data, lambda one: group_key(one[1])):
         records = list(group)
@@ -344,14 +339,14 @@ def _meant(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dic
     return found
 
 
-def _of_data(
+def _worths_of_parts(
     parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
 ) -> Iterator[tuple[Worth, frozenset[str]]]:
-    """What each part of a line is worth beside the others: an id after a name that was talked of is about it."""
     lines = [parse_line(part) for part in parts]
-    said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _names(line))]
+    said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _spoken_names(line))]
     head = next((place for place, line in enumerate(lines) if line.codes), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
+        # An id after a name that was talked of is about that name.
         near = min((abs(place - other) for other in said if other != place), default=0)
         yield (
             worth.times(meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)),
@@ -359,22 +354,20 @@ def _of_data(
         )
 
 
-def _names(line: Line) -> Iterator[str]:
-    """What people call things by, whatever its id: words, with a number or without."""
+def _spoken_names(line: Line) -> Iterator[str]:
     yield from line.words
     yield from (value for value in line.codes if " " in value)
 
 
-def _lists(label: str, text: str) -> bool:
-    """Whether a clause lists values: a tool's data, or a call that only looked something up."""
+def _lists_values(label: str, text: str) -> bool:
     if _is_data(label):
         return not is_prose(text)
     return is_call(text) and READING_TOOL.match(text) is not None
 
 
 @memoized()
-def _of_talk(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
-    """What a clause is worth, and its words: the same state is rendered for one question after the other."""
+def _worth_and_stems(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
+    # Memoized: the same state is rendered for one question after the other.
     entry = StateEntry(id=f"{ID_LETTERS[role]}0", field="", role=role, text=written, since_version=0)
     return worth_of(entry), frozenset(stems(clause))
 

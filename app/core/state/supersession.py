@@ -75,7 +75,7 @@ def supersede(
         found: list[str] = []
         if roles[item.field] in _STATES:
             untrue = (open_entries[place] for place in index.outdated_by(item, messages))
-            found = [entry.id for entry in untrue if not _says_again(entry.text, items)]
+            found = [entry.id for entry in untrue if not _is_said_again(entry.text, items)]
         completed.append(_replacing(item, found))
     corrected = _Corrected(_among_themselves(completed, roles, messages, speakers), held, roles)
     if outdated is not None:
@@ -112,7 +112,7 @@ class _Corrected:
         staying = [item for place, item in enumerate(self._items) if place not in {*self._gone, *untrue}]
         settled = {entry for item in self._items for entry in item.replaces}
         stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
-        stale = [one for one in stale if not _says_again(one.text, staying)]
+        stale = [one for one in stale if not _is_said_again(one.text, staying)]
         if orders_in(anchor.content) or not (stale or untrue):
             return  # words that give orders are never told as a fact
         place = next((place for place in range(len(self._items)) if self._is_of(place, anchor.seq)), len(self._items))
@@ -202,7 +202,6 @@ def _outdates(text: str, earlier: str, gone: frozenset[str], *, changing: bool) 
 
 
 def _corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> list[str]:
-    """The sentences among an item's sources that correct something."""
     return [
         sentence
         for seq in item.from_seqs
@@ -224,20 +223,18 @@ def _among_themselves(
     for place, item in enumerate(items):
         if roles[item.field] not in _STATES or not item.from_seqs or not _corrections_of(item, messages):
             continue
-        for other in index.outdated_by(item, messages, partial(_is_older, items, place, gone)):
+        for other in index.outdated_by(item, messages, partial(_is_older_and_stands, items, place, gone)):
             gone.add(other)
             older[place].append(items[other])
     return _without(items, gone, older)
 
 
-def _is_older(items: Sequence[CandidateItem], place: int, gone: Collection[int], other: int) -> bool:
-    """Whether another item of the same field was said before, and still stands."""
+def _is_older_and_stands(items: Sequence[CandidateItem], place: int, gone: Collection[int], other: int) -> bool:
     item, early = items[place], items[other]
     if other == place or other in gone or early.field != item.field or not early.from_seqs:
         return False
     return max(early.from_seqs) < max(item.from_seqs)
 
 
-def _says_again(text: str, items: Sequence[CandidateItem]) -> bool:
-    """Whether the candidate itself still says what the text says."""
+def _is_said_again(text: str, items: Sequence[CandidateItem]) -> bool:
     return any(covers(item.text, text) or covers(text, item.text) for item in items)

@@ -96,7 +96,7 @@ def forgotten(
         text
         for entry in sorted(before, key=lambda one: not one.in_doubt)  # that is the older part
         if entry.role == "narrative"
-        for text in _said_in(entry.text)
+        for text in _sentences_with_speaker(entry.text)
         if not (entry.in_doubt and any(text in older for older in entry.superseded))
     ]
     if not told or not is_told(schema):
@@ -143,7 +143,6 @@ def untold(
 
 
 def _is_retold(text: str, fresh: Sequence[tuple[frozenset[str], bool]]) -> bool:
-    """Whether a new statement says nearly all of these words and values, or changes what they say."""
     said = set(stems(text))
     words = {word for word in said if not any(character.isdigit() for character in word)}
     return any(
@@ -153,13 +152,12 @@ def _is_retold(text: str, fresh: Sequence[tuple[frozenset[str], bool]]) -> bool:
 
 
 def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
-    """Whether one of these has most of the words: it tells of the same, and what it gives instead holds now."""
     said = {word for word in stems(text) if not any(character.isdigit() for character in word)}
     return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
 
 
-def _said_in(text: str) -> list[str]:
-    """The sentences of a text, but what a speaker says in a row together: only its beginning says who speaks."""
+def _sentences_with_speaker(text: str) -> list[str]:
+    # What a speaker says in a row stays together: only its beginning says who speaks.
     found = statements(text)
     told = ([one] if role_of(parted(one)[0]) else sentences(one) for one in found)
     return list(dict.fromkeys(chain.from_iterable(told)))

@@ -60,7 +60,6 @@ def left_out(whole: str, shorter: str) -> list[str]:
 
 
 def _statements_of(text: str) -> list[str]:
-    """The statements of a text, each sentence by itself where no speaker is named before them."""
     found = [(parted(one)[0], one) for one in statements(text)]
     labels = Counter(label for label, _ in found)
     told = ([one] if role_of(label) or labels[label] > 1 else sentences(one) for label, one in found)
@@ -70,7 +69,7 @@ def _statements_of(text: str) -> list[str]:
 def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
     """Places of the statements: those to be kept longest first."""
     options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
-    first = list(dict.fromkeys([0, len(told) - 1, *_opening(told)]))
+    first = list(dict.fromkeys([0, len(told) - 1, *_first_with_values(told)]))
     known = Told()
     for place in first:
         known.take(options[place])
@@ -78,12 +77,12 @@ def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool)
     news = [one for one in options if one.key not in first and told[one.key] not in before]
     older = [one for one in options if one.key not in first and told[one.key] in before]
     if older_first:
-        return [*first, *(one.key for group in (older, news) for one in _by_what_they_add(group, known))]
-    return [*first, *_in_turn(_by_what_they_add(news, known), _by_what_they_add(older, known))]
+        return [*first, *(one.key for group in (older, news) for one in _by_added_worth(group, known))]
+    return [*first, *_by_turns(_by_added_worth(news, known), _by_added_worth(older, known))]
 
 
-def _in_turn(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
-    """Both by turns, so that each has half of the room: what was told long ago never keeps out what is new."""
+def _by_turns(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
+    # Each has half of the room: what was told long ago never keeps out what is new.
     fresh, known = list(news)[::-1], list(older)[::-1]
     ahead = 0
     while fresh or known:
@@ -93,14 +92,12 @@ def _in_turn(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
         yield option.key
 
 
-def _opening(told: Sequence[str]) -> Iterator[int]:
-    """The first statements with exact values."""
+def _first_with_values(told: Sequence[str]) -> Iterator[int]:
     opening = first_fitting(told, int(_OPENING * sum(map(len, told))), len)
     return (place for place, text in enumerate(opening) if critical_values(text))
 
 
-def _by_what_they_add(options: Sequence[Option], known: Told) -> Iterator[Option]:
-    """Each time the one that tells most per token beside those before it."""
+def _by_added_worth(options: Sequence[Option], known: Told) -> Iterator[Option]:
     for option in best_first(options, lambda one: per_token(known.worth(one), one), lambda one: one.key):
         known.take(option)
         yield option
