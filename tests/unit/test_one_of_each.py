@@ -149,7 +149,10 @@ LANGUAGE: Final = {
         "language_of",
     ): "by whose stems question and texts are compared: by function words alone",
     ("text/language.py", "language_of_locale"): "no text: the language in the name of a locale",
-    ("retrieval/answers.py", "_language"): "the words of a reply: a question of a few words, told by its letters alone",
+    (
+        "retrieval/answers.py",
+        "_language_of_answer",
+    ): "the words of a reply: a question of a few words, told by its letters alone",
 }
 
 
@@ -307,7 +310,7 @@ SPENDING: Final = {
     },
     "segments/extractive.py": {"add": "a term that an earlier one says already takes no room"},
     "state/shrinking.py": {"_chosen_entries": "what repeats comes last; words of a record never without its id"},
-    "state/thinning.py": {"_in_turn": "two lists by turns, whatever the room"},
+    "state/thinning.py": {"_by_turns": "two lists by turns, whatever the room"},
     "summarizer/offline/files.py": {"_fitting": "what is not told in full is named: it takes room all the same"},
     "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
 }

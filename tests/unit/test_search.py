@@ -149,7 +149,7 @@ class TestSnippet:
         assert word in snippet(text, query_of(word))
 
     def test_control_the_beginning_alone_would_not_show_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(search, "_place", lambda *_: 0)
+        monkeypatch.setattr(search, "_first_hit", lambda *_: 0)
         assert "kettles" not in snippet(f"{LONG}There: kettles. {LONG}", query_of("kettles"))
 
     @given(st.text(max_size=2_000), st.text(max_size=40))

@@ -143,17 +143,17 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         return fit(material, draft, smaller, digest, told=told) if _whole_size(material, draft) > tokens else draft
 
     base = material.conversation.estimated_within(material.budgets.budget if budget is None else budget)
-    most = _below_triggers(material) - _fixed_tokens(material) if budget is None else None
+    most = _most_below_triggers(material) - _tokens_before_block(material) if budget is None else None
     draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
     if budget is not None or material.detail.room is not None:
         draft = with_detail(material, draft, room.tokens)
-    if budget is None and _lack_room_for_anchors(material, draft):
+    if budget is None and _anchors_have_no_room(material, draft):
         draft = draft.warned("anchors_over_budget")
     return _assembled(material, draft)
 
 
-def _lack_room_for_anchors(material: Material, draft: Draft) -> bool:
-    """Whether something is left out since the policy lets no anchor go: until that is changed nothing is compacted."""
+def _anchors_have_no_room(material: Material, draft: Draft) -> bool:
+    # The policy lets no anchor go: until it is changed, nothing is compacted.
     was_refused = bool(draft.warnings) and material.conversation.quiet.reason == "anchors_over_budget"
     return was_refused or (material.policy.anchor_share is None and draft.behind_marker > 0)
 
@@ -179,18 +179,16 @@ def room_for_anchors(material: Material, budget: int | None) -> int | None:
     return room + weigh_all(material, block_of(material, alone))
 
 
-def _below_triggers(material: Material) -> int:
-    """The most that the context may weigh, as estimated, without reaching any of the policy's triggers."""
+def _most_below_triggers(material: Material) -> int:
     firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
     lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
     return material.conversation.estimated_within(lowest - 1)
 
 
 def _room(material: Material, budget: int | None) -> Room:
-    """The policy's budget less what stands before, or what was asked; shares are of the one that counts."""
     share = material.policy.anchor_share
     if budget is None:
-        tokens = material.conversation.estimated_within(material.budgets.budget) - _fixed_tokens(material)
+        tokens = material.conversation.estimated_within(material.budgets.budget) - _tokens_before_block(material)
         first_to_go: FirstToGo = "facts" if share is None else "anchors"
         return Room(tokens=tokens, anchors=material.budgets.anchor_tokens, first_to_go=first_to_go)
     tokens = material.conversation.estimated_within(budget)
@@ -209,7 +207,7 @@ def _refuse_without_room(material: Material, room: Room, asked: int | None) -> N
         f"the attached files of {weight} tokens leave no room in a budget of {budget} beside the system prompt: remove"
         " files, or ask a model with a larger window",
         extra={
-            "tokens": material.conversation.counted(_fixed_tokens(material)),
+            "tokens": material.conversation.counted(_tokens_before_block(material)),
             "files": weight,
             "window": material.budgets.window,
         },
@@ -226,7 +224,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     Where the policy says so, a message that can never fit is sent without its middle; if that is not enough, so are
     large ones, the largest first.
     """
-    system = _fixed_tokens(material)
+    system = _tokens_before_block(material)
     window = material.conversation.estimated_within(material.budgets.window)
     elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
     total = system + _whole_size(material, draft)
@@ -251,7 +249,6 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
 
 
 def _whole_breakdown(material: Material, draft: Draft) -> Breakdown:
-    """Where the tokens of a draft are, messages that were not loaded among them."""
     loaded = _assembled(material, draft).gauge.breakdown
     return replace(loaded, tail=loaded.tail + material.conversation.counted(material.unloaded_tokens))
 
@@ -297,7 +294,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
             _system(material),
             *_with_block(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
         ),
-        sections=tuple(one for one in _counted(sections, tokens) if one.tokens or one.segment_id),
+        sections=tuple(one for one in _with_gauge_tokens(sections, tokens) if one.tokens or one.segment_id),
         gauge=gauge_of(
             material.policy,
             material.budgets,
@@ -317,8 +314,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     )
 
 
-def _counted(sections: Sequence[Section], tokens: int) -> list[Section]:
-    """The sections with their tokens as the gauge counts them: they add up to its total, in its order."""
+def _with_gauge_tokens(sections: Sequence[Section], tokens: int) -> list[Section]:
     shares = in_proportion((section.tokens for section in sections), tokens)
     return [replace(section, tokens=share) for section, share in zip(sections, shares, strict=True)]
 
@@ -326,7 +322,7 @@ def _counted(sections: Sequence[Section], tokens: int) -> list[Section]:
 def _with_block(
     block: Sequence[ContextMessage], told: Sequence[ContextMessage], draft: Draft
 ) -> tuple[ContextMessage, ...]:
-    """System messages that the block covers stand before it, other held ones and the tail after it."""
+    # System messages that the block covers stand before it.
     covered = {message.seq for message in draft.held if message.role == "system"}
     before = (message for message in told if message.seq in covered)
     return (*before, *block, *(message for message in told if message.seq not in covered))
@@ -385,6 +381,5 @@ def _system_tokens(material: Material) -> int:
     return weigh_all(material, (_system(material),)) + beside
 
 
-def _fixed_tokens(material: Material) -> int:
-    """What stands before the state block."""
+def _tokens_before_block(material: Material) -> int:
     return _system_tokens(material) + material.conversation.file_tokens

@@ -118,7 +118,7 @@ def _wrong_schema(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]
     size = json_bytes(schema)
     if size > SCHEMA_BYTES:
         yield FieldError(field=field, message=f"is {size} bytes as JSON, at most {SCHEMA_BYTES} are taken")
-    elif _is_deep(schema):
+    elif _is_too_deep(schema):
         yield FieldError(field=field, message=f"is nested deeper than {SCHEMA_DEPTH} levels")
     elif schema.get("type", "object") != "object":
         yield FieldError(field=field, message="must be the JSON schema of an object")
@@ -149,8 +149,8 @@ def _wrong_output(output: StructuredOutput) -> Iterator[FieldError]:
         yield FieldError(field="response_format.strict", message="needs a schema")
 
 
-def _is_deep(schema: Any) -> bool:
-    """Whether a value has more levels than are taken; without recursion, since it may have any number."""
+def _is_too_deep(schema: Any) -> bool:
+    # Without recursion: a value may have any number of levels.
     level = [schema]
     for _ in range(SCHEMA_DEPTH):
         level = [item for value in level for item in _items(value)]

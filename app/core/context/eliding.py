@@ -92,7 +92,7 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
 
     def cut(room: int) -> Message:
         rooms, locale = shares(sizes, room), material.conversation.locale
-        shown = iter([_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
+        shown = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
         content = next(shown)
         parts = tuple({**part, key: next(shown)} if (key := _text_key(part)) else part for part in own)
         weight = weigh(message.role, named_by(message.role, content, message.metadata), parts)
@@ -102,13 +102,11 @@ def _elided(material: Material, message: Message, tokens: int) -> Message:
     return shorter if weight_of(material, shorter) < weight_of(material, message) else message
 
 
-def _shorter(text: str, tokens: int, locale: str) -> str:
-    """The text in so many tokens, or itself where saying that it was cut would take more."""
+def _elided_if_shorter(text: str, tokens: int, locale: str) -> str:
     shown = elide(text, tokens, locale)
     return shown if estimate_text(shown) < estimate_text(text) else text
 
 
 def _text_key(part: Mapping[str, Any]) -> str | None:
-    """Where a part keeps a text that may be shortened."""
     key = {"text": "text", "tool_result": "content"}.get(str(part.get("type")))
     return key if key and isinstance(part.get(key), str) else None

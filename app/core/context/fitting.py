@@ -95,7 +95,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     elides = material.policy.oversized == "elide"
     draft = with_giants_elided(material, draft, room.tokens) if elides else draft
     for shrink in _steps(digest, room.first_to_go, told=told):
-        if size_of(material, draft) + _unloaded(material, draft) <= room.tokens:
+        if size_of(material, draft) + _unloaded_tokens(material, draft) <= room.tokens:
             return draft
         draft = shrink(material, draft, room)
     if elides and size_of(material, draft) > room.tokens:
@@ -124,12 +124,12 @@ def _steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[Shrink]:
         yield _with_what_tells_most
     yield from (_with_fewer_anchors, facts) if first == "anchors" else (facts, _with_fewer_anchors)
     yield _without_tail
-    yield _without_held
+    yield _without_oldest_held
     yield _without_block
 
 
-def _unloaded(material: Material, draft: Draft) -> int:
-    """What was never loaded counts until truncation has said that it is left out."""
+def _unloaded_tokens(material: Material, draft: Draft) -> int:
+    # They count until truncation has said that they are left out.
     return 0 if draft.left_out else material.unloaded_tokens
 
 
@@ -138,7 +138,7 @@ def _with_fewer_digests(material: Material, draft: Draft, room: Room) -> Draft:
     *_, present = block_sizes(material, draft)
     bare = replace(draft, digests=NO_DIGESTS)
     without = size_of(material, bare)
-    free = room.tokens - without - _unloaded(material, bare)
+    free = room.tokens - without - _unloaded_tokens(material, bare)
     left = present
     while left > max(free, 0):
         left //= 2
@@ -153,7 +153,7 @@ def _without_old_tail(digest: Digest) -> Shrink:
     """Cut the tail before the last turn, oldest first, in steps, and put a digest and the anchors in its place."""
 
     def shrink(material: Material, draft: Draft, room: Room) -> Draft:
-        tokens = _coarse(room.tokens)
+        tokens = _coarse_room(room.tokens)
         allowance = int(tokens * DIGEST_SHARE)
         step = max(int(tokens * TRUNCATION_STEP), 1)
         needed = size_of(material, draft) + material.unloaded_tokens + allowance - tokens
@@ -161,13 +161,13 @@ def _without_old_tail(digest: Digest) -> Shrink:
         if not cuts:
             return draft
         steps = -(-max(needed, 1) // step)
-        count, cut = _first(cuts, steps * step), draft
+        count, cut = _fewest_removing(cuts, steps * step), draft
         while True:
-            cut = _cut_off(material, draft, count, room)
+            cut = _without_first_of_tail(material, draft, count, room)
             if count == cuts[-1][0] or size_of(material, cut) + allowance <= tokens:
                 break
             steps += 1
-            count = _first(cuts, steps * step)
+            count = _fewest_removing(cuts, steps * step)
         told = _newest_within(material, draft.tail[:count], material.budgets.budget)
         text = digest(told, allowance - DIGEST_FRAME) if told and allowance > DIGEST_FRAME else ""
         left_out = replace(cut.left_out, digest=text) if cut.left_out else None
@@ -176,8 +176,8 @@ def _without_old_tail(digest: Digest) -> Shrink:
     return shrink
 
 
-def _coarse(tokens: int) -> int:
-    """The room in steps of at most a sixteenth, rounded down: another question alone moves neither cut nor digest."""
+def _coarse_room(tokens: int) -> int:
+    # In steps of at most a sixteenth: another question alone moves neither cut nor digest.
     step = 1 << max(tokens.bit_length() - COARSE_BITS, 0)
     return tokens // step * step
 
@@ -200,25 +200,23 @@ def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> li
     leaving = (0 if index in held else weight_of(material, one) for index, one in enumerate(tail))
     unloaded = material.unloaded_tokens if last_turn else 0
     gone = [unloaded + size for size in accumulate(leaving)]
-    first = _orphans(tail) if unloaded else 0
+    first = _orphaned_start(tail) if unloaded else 0
     found = [(index + 1, gone[index]) for index in legal if first <= index + 1 <= most]
     return [(0, unloaded), *found] if unloaded and not (first and found) else found
 
 
-def _orphans(tail: Sequence[Message]) -> int:
-    """How many messages at the start would go so that no result stands there without its call."""
+def _orphaned_start(tail: Sequence[Message]) -> int:
     outline = [outline_of(message) for message in tail]
     calls = frozenset[str]().union(*(item.calls for item in outline))
+    # So many messages go that no result is left without its call.
     return max((index + 1 for index, item in enumerate(outline) if item.results - calls), default=0)
 
 
-def _first(cuts: Sequence[tuple[int, int]], removed: int) -> int:
-    """The fewest messages with which at least so many tokens go, or as many as may."""
+def _fewest_removing(cuts: Sequence[tuple[int, int]], removed: int) -> int:
     return next((count for count, gone in cuts if gone >= removed), cuts[-1][0])
 
 
-def _cut_off(material: Material, draft: Draft, count: int, room: Room) -> Draft:
-    """The draft without the first messages of the tail: held ones stay as held, and anchors come in for the others."""
+def _without_first_of_tail(material: Material, draft: Draft, count: int, room: Room) -> Draft:
     gone = draft.tail[:count]
     held = held_indexes([outline_of(message) for message in gone])
     kept_back = tuple(message for index, message in enumerate(gone) if index in held)
@@ -230,7 +228,7 @@ def _cut_off(material: Material, draft: Draft, count: int, room: Room) -> Draft:
 
 
 def _newest_within(material: Material, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
-    """What a digest tells of: bounded, and the same for the same cut, however much of the tail was loaded."""
+    # The same for the same cut, however much of the tail was loaded.
     return tuple(first_fitting(reversed(messages), tokens, partial(weight_of, material)))[::-1]
 
 
@@ -262,7 +260,7 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
             kept, _ = prune(material.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
         else:
             beside = (message_text(message) for message in (*draft.held, *draft.tail))
-            heard, asked = _covered_talk(material, entries), _asked(material)
+            heard, asked = _covered_talk(material, entries), _query_relevance(material)
             kept = shrunk(material.schema, chosen, over=over, said=beside, heard=heard, asked=asked)
         if kept == tuple(chosen):
             return draft
@@ -287,7 +285,7 @@ def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft
     beside = [message_text(message) for message in (*draft.held, *(() if is_turn else draft.tail))]
     beside += [anchor.content for anchor in servable.without(servable.movable).shown]
     others = size_of(material, replace(draft, state=None, anchors=""))
-    most = others + _coarse(room.tokens - others) if is_turn else room.tokens
+    most = others + _coarse_room(room.tokens - others) if is_turn else room.tokens
 
     def served(kept: Sequence[StateEntry]) -> Draft:
         told = state_of(material.schema, [entry for entry in kept if entry.id not in places])
@@ -297,19 +295,18 @@ def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft
         return with_served(material, shorter, servable.without(hidden))
 
     kept = telling_most(
-        [*facts, *(_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
+        [*facts, *(_anchor_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
         over=lambda kept: size_of(material, served(kept)) - most,
         said=beside,
         heard=_covered_talk(material, entries),
-        asked=_asked(material),
+        asked=_query_relevance(material),
         lines={f"#{place}": tokens for place, (_, tokens) in servable.movable.items()},
     )
     is_whole = [entry for entry in kept if entry.id not in places] == facts
     return served(kept) if is_whole else served(kept).warned("state_shortened")
 
 
-def _as_entry(place: int, anchor: FoundAnchor) -> StateEntry:
-    """An anchor as an entry, to be weighed beside those of the state; one that a model gave up goes first."""
+def _anchor_as_entry(place: int, anchor: FoundAnchor) -> StateEntry:
     return StateEntry(
         id=f"#{place}",
         field=f"#{place}",
@@ -321,18 +318,14 @@ def _as_entry(place: int, anchor: FoundAnchor) -> StateEntry:
 
 
 def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
-    """The part of the covered messages that entries, anchors and digests told before they gave way."""
     layout = material.conversation.layout
     yield from (entry.text for entry in entries if entry.role in _SOFT)
     if layout is not None:
         yield from (layout.anchors, layout.digests)
 
 
-def _asked(material: Material) -> Callable[[str], float] | None:
-    """How much a text tells of the words of a query, rare ones more than common ones.
-
-    A turn asks for nothing: its state stays the same from question to question, for the provider's cache.
-    """
+def _query_relevance(material: Material) -> Callable[[str], float] | None:
+    # A turn asks for nothing: its state stays the same from question to question, for the provider's cache.
     recall = material.recall
     if recall is None or not (recall.is_explicit and recall.question):
         return None
@@ -350,7 +343,7 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
     texts = [
         (field, text, in_doubt)
         for field in schema.fields
-        for text, in_doubt in _texts(field, state[field.name])
+        for text, in_doubt in _texts_with_doubt(field, state[field.name])
         if text
     ]
     by_age = sorted(range(len(texts)), key=lambda place: not texts[place][-1])
@@ -368,8 +361,7 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
     )
 
 
-def _texts(field: StateField, served: Any) -> Iterator[tuple[str, bool]]:
-    """The texts of a field, each with whether it is in doubt."""
+def _texts_with_doubt(field: StateField, served: Any) -> Iterator[tuple[str, bool]]:
     if field.is_list:
         yield from map(unmarked, served)
     else:
@@ -377,7 +369,6 @@ def _texts(field: StateField, served: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
-    """The draft with as many anchors behind their marker as it takes; those that a user set stay."""
     if not draft.anchors:
         return draft
 
@@ -396,7 +387,9 @@ def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
     for count, gone in cuts:
         if gone < excess and count != cuts[-1][0]:
             continue
-        shorter = _cut_off(material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_ROOM))
+        shorter = _without_first_of_tail(
+            material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_ROOM)
+        )
         shorter = replace(shorter, state=draft.state).warned("context_truncated")
         if size_of(material, shorter) <= room.tokens:
             break
@@ -407,8 +400,7 @@ def _without_held_days(_material: Material, draft: Draft, _room: Room) -> Draft:
     return replace(draft, held_days="", tells_days=False)
 
 
-def _without_held(material: Material, draft: Draft, room: Room) -> Draft:
-    """Held messages, oldest first, a call with its result, each with a warning."""
+def _without_oldest_held(material: Material, draft: Draft, room: Room) -> Draft:
     while draft.held and size_of(material, draft) > room.tokens:
         first, *others = draft.held
         pair = held_indexes([replace(outline_of(one), is_protected=one is first) for one in draft.held])
@@ -419,8 +411,8 @@ def _without_held(material: Material, draft: Draft, room: Room) -> Draft:
 
 
 def _without_block(material: Material, draft: Draft, room: Room) -> Draft:  # noqa: ARG001 - one shape for all steps
-    """What is left of the block: anchors that a user set, and the marker."""
     if not block_of(material, draft):
         return draft
     warnings = ("anchors_left_out",) if draft.anchors else ()
+    # What stays is the marker, and anchors that a user set.
     return replace(draft, state=None, anchors="").warned(*warnings)

@@ -100,7 +100,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     """
     if material.recall is None:
         return fit(room)
-    recall = _decided(material, material.recall)
+    recall = _recall_if_needed(material, material.recall)
     allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
     total = allotted.passages + allotted.recalled
     if not total:
@@ -201,19 +201,21 @@ def as_sent(message: Message) -> ContextMessage:
     )
 
 
-def _decided(material: Material, recall: Recall) -> Recall:
-    """The recall without its question, where what would be served suffices for it."""
+def _recall_if_needed(material: Material, recall: Recall) -> Recall:
     if recall.is_explicit or not recall.question:
         return recall
     whole = first_draft(material)
     decision = decide_recall(
-        recall.question, recall.asked, recall.corpus, served=_served_before(material, whole), seqs=served_seqs(whole)
+        recall.question,
+        recall.asked,
+        recall.corpus,
+        served=_served_before_question(material, whole),
+        seqs=served_seqs(whole),
     )
     return recall if decision == "needed" else replace(recall, question="")
 
 
-def _served_before(material: Material, whole: Draft) -> list[str]:
-    """What is served before the question: the state's entries, then messages."""
+def _served_before_question(material: Material, whole: Draft) -> list[str]:
     state = material.conversation.compressed_state or {}
     entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
     tail = list(whole.tail)
@@ -229,8 +231,8 @@ def _allotment(
 ) -> Allotment:
     whole = first_draft(material)
     free = room - size_of(material, whole) - material.unloaded_tokens
-    left = max(room - _fixed(material, whole), 0)
-    lasting = _lasting_anchors(material, whole)
+    left = max(room - _tokens_that_stay(material, whole), 0)
+    lasting = _lasting_anchor_tokens(material, whole)
     kept = min(lasting, math.floor(ANCHORS_SHARE * left))
     nearly_all = math.floor(MOST * (left - kept))
     nearly_all = nearly_all if may_cut else min(nearly_all, max(free, 0))
@@ -239,7 +241,7 @@ def _allotment(
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit and most is None:
-        data = 0 if lasting > kept else _data(material, nearly_all)  # it shares what is kept for anchors
+        data = 0 if lasting > kept else _room_for_tool_data(material, nearly_all)  # it shares what is kept for anchors
         return Allotment(passages=passages, recalled=max(nearly_all - passages - data, 0))
     share = math.floor(exact(material.policy.recall_share) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
@@ -250,28 +252,24 @@ def _allotment(
     return Allotment(passages=passages, recalled=min(share, nearly_all - passages))
 
 
-def _data(material: Material, most: int) -> int:
-    """What is left to what the state knows of tools' data: the next call needs it, whatever is asked."""
+def _room_for_tool_data(material: Material, most: int) -> int:
+    # The next call needs it, whatever is asked.
     state = material.conversation.compressed_state or {}
     texts = [text for value in state.values() if isinstance(value, list) for text in value]
     told = sum(cost(text) for text in texts if role_of(parted(text)[0]) == "tool")
     return min(told + FRAME, math.floor(DATA_SHARE * most)) if told else 0
 
 
-def _fixed(material: Material, whole: Draft) -> int:
-    """What pins, the last user message and what follows it weigh."""
+def _tokens_that_stay(material: Material, whole: Draft) -> int:
     users = [index for index, message in enumerate(whole.tail) if message.role == "user"]
     last = whole.tail[users[-1] if users else -1 :]
     return sum(weight_of(material, message) for message in (*whole.held, *last))
 
 
-def _lasting_anchors(material: Material, whole: Draft) -> int:
-    """What anchors weigh where the policy lets none go.
-
-    Those of the tail count as well: what is recalled may take its place.
-    """
+def _lasting_anchor_tokens(material: Material, whole: Draft) -> int:
     if material.policy.anchor_share is not None or not whole.tail:
         return 0
+    # Those of the tail count as well: what is recalled may take its place.
     bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
     _, anchors, _ = block_sizes(material, with_anchors(material, bare, room=None))
     return anchors
@@ -286,9 +284,9 @@ def asked_in(material: Material) -> Mapping[int, float]:
 
 
 def _margin(material: Material, recall: Recall) -> float:
-    """Who asks gets whatever matches; where there are segments to serve instead, only what may be an answer."""
     if not recall.is_explicit:
         return MARGIN
+    # Who asks gets whatever matches, unless there are segments to serve instead.
     return EXPLICIT_MARGIN if material.detail.segments else math.inf
 
 
@@ -308,7 +306,7 @@ def _joined(material: Material, draft: Draft, recall: Recall, room: int, margin:
     unused = room - recall_tokens(material, packed)  # packing only estimates, and with one frame
     if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
         packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served, margin=margin))
-    return _within(material, packed, room)
+    return _fitted_recall(material, packed, room)
 
 
 def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ...], room: int) -> Draft:
@@ -322,8 +320,8 @@ def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ..
     return draft.warned(f"passages_left_out:{left_out}") if left_out else draft
 
 
-def _within(material: Material, draft: Draft, room: int) -> Draft:
-    """Without the worst, until what is recalled weighs no more than this: packing only estimates."""
+def _fitted_recall(material: Material, draft: Draft, room: int) -> Draft:
+    # Packing only estimates.
     while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
         kept = without_last(draft.recalled, excess, lambda one: one.source.tokens)
         draft = replace(draft, recalled=tuple(kept))
@@ -331,7 +329,6 @@ def _within(material: Material, draft: Draft, room: int) -> Draft:
 
 
 def _with_recalled_of(joined: Draft, draft: Draft, recalled: tuple[Recalled, ...]) -> Draft:
-    """The draft with what another one brings back, and with what that one says of passages."""
     warnings = [warning for warning in joined.warnings if warning.startswith("passages_left_out")]
     return replace(draft, recalled=recalled, passages=joined.passages, named=joined.named).warned(*warnings)
 

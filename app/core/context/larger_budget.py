@@ -141,8 +141,7 @@ def _shown_segment(segment: Segment, name: str) -> ShownSegment:
     return ShownSegment(id=segment.id, level=level, from_seq=segment.from_seq, to_seq=segment.to_seq)
 
 
-def _relations(material: Material, segments: Sequence[Segment]) -> dict[str, float]:
-    """How much each segment has to do with the question: as much as the message in it that has most."""
+def _closeness_to_question(material: Material, segments: Sequence[Segment]) -> dict[str, float]:
     closeness = asked_in(material)
     found: dict[str, float] = {}
     seqs = sorted(closeness)
@@ -153,15 +152,15 @@ def _relations(material: Material, segments: Sequence[Segment]) -> dict[str, flo
 
 
 def _choice(material: Material, digests: Digests) -> Choice:
-    """No steps where the block shows a segment that was not read."""
     segments = material.detail.segments
     shown = {one.id: one.level or "marker" for one in digests.segments}
     say = catalogue_of(material.conversation.locale)
     options = [
         list(_options_of(material, segment, shown.get(segment.id, _NONE), worth, say))
-        for segment, worth in zip(segments, _worths(material, _relations(material, segments)), strict=True)
+        for segment, worth in zip(segments, _worths(material, _closeness_to_question(material, segments)), strict=True)
     ]
     forms = [[option.form for option in each] for each in options]
+    # No steps where the block shows a segment that was not read.
     return Choice(options, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
 
 
@@ -184,7 +183,7 @@ def _options_of(material: Material, segment: Segment, present: str, worth: float
 
 
 def _full_tokens(material: Material, segment: Segment) -> int:
-    """What a segment's originals weigh: as its row says, so that it is the same before and after they are read."""
+    # As its row says: the same before and after the originals are read.
     covered, estimator = material.conversation.covered, material.policy.estimator
     whole = tokens_of(covered.tokens, covered.bytes, estimator)
     return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND

@@ -41,5 +41,4 @@ def calls_in(message: Message) -> tuple[Part, ...]:
 
 
 def _no_digest(messages: Sequence[Message], max_tokens: int) -> str:
-    """Nothing is left out that a digest could stand for."""
     raise AssertionError(f"{len(messages)} messages were to be left out, for {max_tokens} tokens")

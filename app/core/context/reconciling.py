@@ -86,7 +86,7 @@ def _words(role: str, content: str, parts: Sequence[Part]) -> str:
     said = own_content(role, content, parts)
     texts = [said, *(str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text")]
     found = normalised(" ".join(texts))
-    return found or " ".join(_mark(part) for part in parts if part.get("type") == "media")
+    return found or " ".join(_media_mark(part) for part in parts if part.get("type") == "media")
 
 
 def normalised(text: str) -> str:
@@ -94,8 +94,7 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _mark(part: Part) -> str:
-    """Stands for media where nothing else is said."""
+def _media_mark(part: Part) -> str:
     url = part.get("url")
     return f"media:{hashlib.sha256(str(url).encode()).hexdigest() if url else data_mark(part)}"
 

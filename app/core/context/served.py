@@ -65,14 +65,14 @@ def _served(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ah
     parts: list[Part] = []
     for part in reversed(message.parts):
         parts.append(_served_part(part, ahead))
-        words = _words(part)
+        words = _own_words(part)
         if words not in message.content:  # what the content says as well is told once
-            ahead = _on(words, ahead)
-    content = _shown(message.content, ahead)
-    ahead = _on(message.content, ahead)
-    name = _shown(message.name, (f":{ahead[0]}", f":{ahead[1]}"))
+            ahead = _ahead_with(words, ahead)
+    content = _as_data_before_both(message.content, ahead)
+    ahead = _ahead_with(message.content, ahead)
+    name = _as_data_before_both(message.name, (f":{ahead[0]}", f":{ahead[1]}"))
     if name:
-        ahead = _on(f"{message.name}:", ahead)
+        ahead = _ahead_with(f"{message.name}:", ahead)
     if (name, content) == (message.name, message.content) and all(
         new is old for new, old in zip(parts[::-1], message.parts, strict=True)
     ):
@@ -80,18 +80,17 @@ def _served(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ah
     return replace(message, name=name, content=content, parts=tuple(parts[::-1])), ahead
 
 
-def _shown(text: str, ahead: _Ahead) -> str:
-    """The text without what reads like ours, whichever of both follows it."""
+def _as_data_before_both(text: str, ahead: _Ahead) -> str:
     shown = as_data(text, ahead[0])
     return shown if ahead[0] == ahead[1] else as_data(shown, ahead[1])
 
 
-def _on(text: str, ahead: _Ahead) -> _Ahead:
-    return _before(text, ahead[0]), _before(text, ahead[1])
+def _ahead_with(text: str, ahead: _Ahead) -> _Ahead:
+    return _beginning_with(text, ahead[0]), _beginning_with(text, ahead[1])
 
 
-def _before(text: str, following: str) -> str:
-    """How both are read on: a line break is read over within a name, and ends one."""
+def _beginning_with(text: str, following: str) -> str:
+    # A name is read on over a line break, and may end at one.
     return f"\n{text[:_AHEAD]}{following}"[:_AHEAD] if text else following
 
 
@@ -100,7 +99,7 @@ def _served_part(part: Part, ahead: _Ahead) -> Part:
         return part
     served: Part = value_as_data(part)
     key = _KEYS.get(str(part.get("type")))
-    if key and (words := _words(part)) and (shown := _shown(words, ahead)) != served[key]:
+    if key and (words := _own_words(part)) and (shown := _as_data_before_both(words, ahead)) != served[key]:
         served = {**served, key: shown}
     return _with_marker(served, part) if _calls_for_marker(part) else served
 
@@ -109,14 +108,12 @@ _KEYS: Final = {"text": "text", "tool_result": "content"}
 """Where a part has its words, by its type."""
 
 
-def _words(part: Part) -> str:
-    """What a part says in words of its own; empty for what stands in a frame."""
+def _own_words(part: Part) -> str:
     words = part.get(_KEYS.get(str(part.get("type")), ""))
     return words if isinstance(words, str) else ""
 
 
 def _is_own_result(part: Part) -> bool:
-    """Whether a tool of ours wrote it: it says what it quotes, and nothing in it stands outside its element."""
     content = part.get("content")
     is_ours = part.get("type") == "tool_result" and part.get("name") in OWN and bool(part.get("quotes"))
     return is_ours and isinstance(content, str) and _is_element(content)

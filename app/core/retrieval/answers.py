@@ -47,11 +47,11 @@ def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str
     last = next((index for index in range(len(spoken) - 1, -1, -1) if spoken[index].role == "user"), None)
     recalled, asked = split_off(_text(spoken[last]) if last is not None else "")
     context = [*spoken[:last], ContextMessage(role="user", content=recalled)] if last is not None else spoken
-    say = catalogue_of(_language(asked, context) or locale)
+    say = catalogue_of(_language_of_answer(asked, context) or locale)
     asks = _ASKS.search(asked) or (_ASKS_FOR_ALL.search(asked) and asked.count(" ") < _SHORT_REQUEST)
     body = (_answer if asks else _receipt)(asked, context, say)
     notice = say.text("offline.notice")
-    return f"{_limit(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
+    return f"{_cut_to_words(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
 
 
 def _text(message: ContextMessage) -> str:
@@ -60,8 +60,7 @@ def _text(message: ContextMessage) -> str:
     return "\n".join(text for text in [message.content, *texts] if text)
 
 
-def _language(asked: str, context: Sequence[ContextMessage]) -> str | None:
-    """The language of the message, by its script where it is short; that of the context where it has no word at all."""
+def _language_of_answer(asked: str, context: Sequence[ContextMessage]) -> str | None:
     if found := likeliest(asked):
         return found
     return None if _WORD.search(asked) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
@@ -91,7 +90,7 @@ def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> st
             answered |= news
     if not kept:
         return say.text("offline.nothing")
-    return "\n".join([_vary(say.wordings("offline.found"), asked), *(_quote(one, say) for one in kept)])
+    return "\n".join([_wording_for(say.wordings("offline.found"), asked), *(_quote(one, say) for one in kept)])
 
 
 def _quote(found: Found, say: Catalogue) -> str:
@@ -110,7 +109,7 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
         return (
             say.text("offline.greeting")
             if _GREETS.match(said) or not pieces
-            else _vary(say.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
+            else _wording_for(say.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
         )
     best = max(telling, key=lambda piece: (len(cues_of(piece)), -telling.index(piece)))
     cues = cues_of(best)
@@ -119,19 +118,18 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
         notes = notes_of(context)
         ranked = rank(best, notes, stem_language([note.text for note in notes]))
         before = next((one for one in ranked if one.text != best), None)
-        receipt = _vary(say.wordings("offline.correction"), said).format(text=echo)
+        receipt = _wording_for(say.wordings("offline.correction"), said).format(text=echo)
         return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"
     kind = "decision" if "decision" in cues else "noted"
-    return _vary(say.wordings(f"offline.{kind}"), said).format(text=echo)
+    return _wording_for(say.wordings(f"offline.{kind}"), said).format(text=echo)
 
 
-def _vary(choices: Sequence[str], text: str) -> str:
-    """One of several wordings, always the same for the same text."""
+def _wording_for(choices: Sequence[str], text: str) -> str:
+    # Always the same for the same text.
     return choices[sum(map(ord, text)) % len(choices)]
 
 
-def _limit(body: str, most: int) -> str:
-    """A text cut to so many words; whole lines go first."""
+def _cut_to_words(body: str, most: int) -> str:
     lines = body.split("\n")
     while len(lines) > 2 and len(" ".join(lines).split()) > most:  # noqa: PLR2004 - a heading and one quote
         lines.pop()

@@ -73,7 +73,7 @@ class Ranking:
         self._told: dict[int, Mapping[str, float]] = {}
         self._limits: dict[tuple[frozenset[int], float], tuple[float, int]] = {}
         self._ordered: list[int] = []
-        self._following = _by_dearness(corpus.costs, self._best, self._scores)
+        self._following = _by_score_less_price(corpus.costs, self._best_pieces, self._scores)
 
     def best(self, count: int) -> list[int]:
         """The ``seq`` of so many messages, those for which most speaks, best first."""
@@ -105,12 +105,12 @@ class Ranking:
             served: Positions that are not to be recalled.
             margin: How far below the best score a message may be.
         """
-        if not self._leads_beside(served):
+        if not self._leads_elsewhere(served):
             return ()
         least, shortest = self._limits_beside(frozenset(served), margin)
         packing = _Packing(self._corpus, self._scores.of, self._reasons, room)
-        sources, best, rank = self._corpus.sources, self._best, 0
-        for message in self._in_order():
+        sources, best, rank = self._corpus.sources, self._best_pieces, 0
+        for message in self._messages_in_order():
             if sources[message].seq in served or self._scores.of(best[message]) < least:
                 continue
             if packing.room < shortest and rank >= _EXCERPTED:
@@ -123,7 +123,7 @@ class Ranking:
         """The least score of what may be packed, and the fewest tokens: with less room than that nothing fits."""
         found = self._limits.get((served, margin))
         if found is None:
-            costs, best, least = self._corpus.costs, self._best, -math.inf
+            costs, best, least = self._corpus.costs, self._best_pieces, -math.inf
             left = [index for index, source in enumerate(self._corpus.sources) if source.seq not in served]
             if margin < math.inf:
                 least = self._scores.best_of([best[message] for message in left]) - margin
@@ -132,8 +132,7 @@ class Ranking:
             self._limits[served, margin] = found
         return found
 
-    def _leads_beside(self, served: Collection[int]) -> bool:
-        """Whether the question leads to any message but these."""
+    def _leads_elsewhere(self, served: Collection[int]) -> bool:
         corpus, found = self._corpus, self._found
         places = range(len(corpus.pieces))
         led = chain.from_iterable(compress(places, found[name]) for name in _LEADING if found)
@@ -141,8 +140,7 @@ class Ranking:
         return any(corpus.source(index).seq not in served for index in chain(led, alike))
 
     @cached_property
-    def _best(self) -> list[int]:
-        """The index of the best piece of each message: of several, which have no echo."""
+    def _best_pieces(self) -> list[int]:
         owners = self._corpus.owners
         if len(owners) == len(self._corpus.sources):  # each message is one piece
             return owners
@@ -153,22 +151,20 @@ class Ranking:
                 best[message] = index
         return list(best.values())
 
-    def _in_order(self) -> Iterator[int]:
-        """The index of every message, in the order in which they are packed."""
-        for place in range(len(self._best)):
+    def _messages_in_order(self) -> Iterator[int]:
+        for place in range(len(self._best_pieces)):
             if place == len(self._ordered):
                 self._ordered.append(next(self._following))
             yield self._ordered[place]
 
     def _reasons(self, index: int) -> Mapping[str, float]:
-        """What spoke most for a piece; told once, for what is packed again is mostly the same."""
+        # What is packed again is mostly the same.
         if index not in self._told:
-            self._told[index] = _reasons(self._speaking, index)
+            self._told[index] = _reasons(self._positive_features, index)
         return self._told[index]
 
     @cached_property
-    def _speaking(self) -> list[tuple[str, float, Sequence[float]]]:
-        """The features that speak for any piece, with their weights; none is ever negative."""
+    def _positive_features(self) -> list[tuple[str, float, Sequence[float]]]:
         columns = ((name, WEIGHTS[name], column) for name, column in self._found.items())
         return [(name, weight, column) for name, weight, column in columns if weight > 0 and any(column)]
 
@@ -199,8 +195,8 @@ class _Scores:
         return best
 
 
-def _by_dearness(costs: Sequence[int], best: Sequence[int], scores: _Scores) -> Iterator[int]:
-    """Messages by the score of their best piece less the price of length, as far as somebody asks for the next one."""
+def _by_score_less_price(costs: Sequence[int], best: Sequence[int], scores: _Scores) -> Iterator[int]:
+    # Ordered only as far as somebody asks for the next one: an echo takes long to find.
     prices = list(map(mul, repeat(PRICE), map(math.log, costs)))
     least = list(map(sub, prices, map(scores.most.__getitem__, best)))
     waiting: list[tuple[float, int]] = []  # a few, those with an echo, the cheapest last
@@ -233,7 +229,7 @@ class _Packing:
         dated = 0 if source.at.date() in self._days else DAY
         cost, excerpt = self._corpus.costs[message] + dated, ""
         if cost > self.room:
-            cost, excerpt = self._part(index, self.room - EXCERPT - dated)
+            cost, excerpt = self._piece_with_neighbour(index, self.room - EXCERPT - dated)
             cost += EXCERPT + dated
             if not may_cut or cost > self.room or len(excerpt) >= len(source.text) or not excerpt:
                 return
@@ -248,8 +244,7 @@ class _Packing:
             )
         )
 
-    def _part(self, index: int, room: int) -> tuple[int, str]:
-        """Tokens and text of a piece, and of the better one next to it in its message where both fit."""
+    def _piece_with_neighbour(self, index: int, room: int) -> tuple[int, str]:
         pieces, piece = self._corpus.pieces, self._corpus.pieces[index]
         beside = [place for place in (index + 1, index - 1) if 0 <= place < len(pieces)]
         beside = [place for place in beside if pieces[place].owner == piece.owner]

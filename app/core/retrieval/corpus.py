@@ -181,7 +181,7 @@ class Postings:
             self.holding.update(before.holding)
             self._has_all = before._has_all  # noqa: SLF001
             found = {stem: places.copy() for stem, places in before._found.copy().items()}  # noqa: SLF001
-            self._found = self._with(found, kept, of_all=self._has_all)
+            self._found = self._with_pieces_from(found, kept, of_all=self._has_all)
         self.holding.update(chain.from_iterable(counts[kept:]))
 
     def __contains__(self, stem: object) -> bool:
@@ -200,11 +200,10 @@ class Postings:
         if len(self._found) < _SINGLY:
             self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
             return
-        self._found = self._with({}, 0, of_all=True)
+        self._found = self._with_pieces_from({}, 0, of_all=True)
         self._has_all = True  # not before: others may look
 
-    def _with(self, found: dict[str, list[int]], first: int, *, of_all: bool) -> dict[str, list[int]]:
-        """With the pieces from that one on; ``of_all`` stems, or of those that are there."""
+    def _with_pieces_from(self, found: dict[str, list[int]], first: int, *, of_all: bool) -> dict[str, list[int]]:
         for index, counts in enumerate(self._counts[first:], first):
             for stem in counts:
                 if stem in found:
@@ -297,7 +296,7 @@ class Corpus:
         self.owners = [piece.owner for piece in self.pieces]
         """The index of each piece's message."""
         self.total = max(total or 0, len(self.pieces))
-        self.texts = list(_texts(self.sources, labels, self.pieces))
+        self.texts = list(_piece_texts(self.sources, labels, self.pieces))
         self.language = stem_language([source.text for source in self.sources], language)
         """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
         self.words = [words_in(text, self.language) for text in self.texts]
@@ -446,29 +445,26 @@ def _pieces(sources: Iterable[Source]) -> Iterator[Piece]:
         if source.tokens <= LONG or not source.text:
             yield Piece(index, 0, len(source.text), source.tokens)
         else:
-            yield from _parts(index, source)
+            yield from _parts_of_source(index, source)
 
 
-def _texts(sources: Sequence[Source], labels: Sequence[Label | None], pieces: Iterable[Piece]) -> Iterator[str]:
-    """What each piece says, without who says it."""
+def _piece_texts(sources: Sequence[Source], labels: Sequence[Label | None], pieces: Iterable[Piece]) -> Iterator[str]:
     for owner, start, end, _ in pieces:
         label = labels[owner]
         yield sources[owner].text[label.end if label and start == 0 else start : end]
 
 
-def _parts(index: int, source: Source) -> Iterator[Piece]:
-    """Parts of about ``PIECE`` tokens, cut where a line or a sentence ends."""
+def _parts_of_source(index: int, source: Source) -> Iterator[Piece]:
     text = source.text
     step = max(len(text) * PIECE // source.tokens, 1)
     start = 0
     while start < len(text):
-        end = _cut(text, start, start + step)
+        end = _best_cut(text, start, start + step)
         yield Piece(index, start, end, math.ceil(source.tokens * (end - start) / len(text)))
         start = end
 
 
-def _cut(text: str, start: int, about: int) -> int:
-    """The best place to cut near ``about``: after a line, a sentence, a comma, a word."""
+def _best_cut(text: str, start: int, about: int) -> int:
     if len(text) - about < (about - start) // 2:
         return len(text)  # a small rest stays with it
     low = start + (about - start) * 2 // 3

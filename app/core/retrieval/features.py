@@ -61,8 +61,8 @@ class _Features:
         own = self._own
         return {
             "own": own,
-            "two_before": self._from(-2, own),
-            "two_after": self._from(2, own),
+            "two_before": self._values_at(-2, own),
+            "two_after": self._values_at(2, own),
             "covered": covered,
             "hits": hits,
         }
@@ -76,35 +76,31 @@ class _Features:
             "sitting": match,
             "sitting_covered": covered,
             "second_hop": self._second_hop(),
-            "far": self._far(),
+            "far": self._best_from_afar(),
             "asks": asks,
             "asks_own": _times(asks, self._own),
-            "follows_match": self._from(-1, _times(has_question, self._own)),
+            "follows_match": self._values_at(-1, _times(has_question, self._own)),
         }
 
     def _speaking(self, near: Values) -> dict[str, Values]:
         fixed = self._fixed
         return {
             "named": self._named,
-            "named_near": self._of_named(near),
+            "named_near": self._of_people_named(near),
             "information": fixed["information"],
             "mean_information": fixed["mean_information"],
-            "named_information": self._of_named(fixed["information"]),
+            "named_information": self._of_people_named(fixed["information"]),
             "second_person": fixed["second_person"],
             "first_person": fixed["first_person"],
-            "named_first_person": self._of_named(fixed["first_person"]),
+            "named_first_person": self._of_people_named(fixed["first_person"]),
             "user_says": self._user_says(),
         }
 
-    def _of_named(self, values: Values) -> Values:
-        """The values of those whom the question names."""
+    def _of_people_named(self, values: Values) -> Values:
         return _times(self._named, values) if self._names_somebody else self._none
 
     def _user_says(self) -> Values:
-        """Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
-
-        Unless the assistant's answer holds all that is asked, or the question asks for what the assistant said.
-        """
+        # Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
         corpus = self._corpus
         value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
         if not value:
@@ -143,18 +139,18 @@ class _Features:
             corpus.lengths,
         )
 
-    def _from(self, distance: int, values: Sequence[float]) -> Values:
-        """For each piece the value of the piece at that distance, 0 where there is none."""
-        return list(*self._sides(values, distance))
+    def _values_at(self, distance: int, values: Sequence[float]) -> Values:
+        return list(*self._values_at_each(values, distance))
 
-    def _sides(self, values: Sequence[float], *distances: int) -> Iterator[Iterator[float]]:
-        """The same for several distances, one after the other."""
+    def _values_at_each(self, values: Sequence[float], *distances: int) -> Iterator[Iterator[float]]:
         value_at = [*values, 0.0].__getitem__  # -1 is the last: nothing
         return (map(value_at, self._corpus.neighbours(distance)) for distance in distances)
 
     def _spread(self) -> Values:
         sides = (
-            side for distance, share in _KERNEL for side in self._sides(_shared(share, self._own), -distance, distance)
+            side
+            for distance, share in _KERNEL
+            for side in self._values_at_each(_shared(share, self._own), -distance, distance)
         )
         return [
             (own + a + b + c + d + e + f) * (1 + 0.5 * named) * (1 - 0.4 * asks)
@@ -164,8 +160,7 @@ class _Features:
         ]
 
     @cached_property
-    def _weights(self) -> dict[str, float]:
-        """Each stem's share of what the question asks."""
+    def _stem_shares(self) -> dict[str, float]:
         rarities = {stem: self._corpus.rarity(stem) for stem in self._question.stems}
         total = sum(rarities.values()) or 1.0
         return {stem: rarity / total for stem, rarity in rarities.items()}
@@ -173,7 +168,7 @@ class _Features:
     @cached_property
     def _covered(self) -> tuple[Values, Values]:
         covered, hits = [0.0] * self._count, [0.0] * self._count
-        weights = self._weights
+        weights = self._stem_shares
         hit = 1 / max(len(weights), 1)
         for stem, weight in weights.items():
             for index in self._corpus.postings.get(stem, ()):
@@ -190,7 +185,7 @@ class _Features:
             for distance, share in reversed(_HOLDS_NEAR)
             for side in {distance, -distance}
         ]
-        for stem, weight in self._weights.items():
+        for stem, weight in self._stem_shares.items():
             holding = self._corpus.postings.get(stem, ())
             best = nowhere.copy()
             for share, there in around:  # the nearest last: it overwrites
@@ -206,7 +201,7 @@ class _Features:
         sittings, words, lengths = corpus.sittings, corpus.words, corpus.sitting_lengths
         covered = [0.0] * len(lengths)
         asked: list[tuple[float, Iterable[tuple[int, int]]]] = []
-        for stem, weight in self._weights.items():
+        for stem, weight in self._stem_shares.items():
             holding: dict[int, int] = {}
             for index in corpus.postings.get(stem, ()):
                 sitting = sittings[index]
@@ -232,12 +227,11 @@ class _Features:
             return self._none
         return _scaled(self._match({stem: weight / top for stem, weight in chosen}))
 
-    def _far(self) -> Values:
-        """The best score some pieces away, less with the distance."""
+    def _best_from_afar(self) -> Values:
         far = [0.0] * self._count
         for distance in _FAR:
             shared = _shared(1 - distance / 10, self._first)
-            sides = zip(far, *self._sides(shared, -distance, distance), strict=True)
+            sides = zip(far, *self._values_at_each(shared, -distance, distance), strict=True)
             # three times as fast as max()
             far = [most if most >= one and most >= other else max(one, other) for most, one, other in sides]
         return far

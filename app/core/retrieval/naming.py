@@ -63,8 +63,7 @@ _AT_END: Final = compiled(rf"[^\w\s.;:'’\"“”()\-]\s*+{_WORD}\W*+$")
 _AT_END_OF_SENTENCE: Final = compiled(rf"[,，]\s*+{_WORD}\s*+[.!?。！？]")
 
 
-def _marked(said: str) -> Iterator[str]:
-    """The words that a mark before or after them makes a call."""
+def _marked_calls(said: str) -> Iterator[str]:
     at_start = _AT_START.match(said)
     yield from at_start.groups() if at_start else ()
     yield from _AT_END.findall(said)
@@ -113,7 +112,7 @@ def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
             calls[speaker] += _INTRODUCED
         elif _holds(_greeted(said), name, forms, language):
             calls[others[speaker]] += _GREETED
-        elif _holds(_marked(said), name, forms, language):
+        elif _holds(_marked_calls(said), name, forms, language):
             calls[others[speaker]] += 1
         else:
             says[speaker] += 1

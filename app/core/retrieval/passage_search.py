@@ -61,7 +61,7 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
     """Everything that can be quoted; the responder's own earlier replies cannot."""
     notes: list[Note] = []
     for message in context:
-        block = _block(message.content) if message.seq is None else None
+        block = _state_block(message.content) if message.seq is None else None
         if block is not None:
             notes.extend(_state_notes(block))
             continue
@@ -78,8 +78,7 @@ def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
     return notes
 
 
-def _block(content: str) -> str | None:
-    """What stands inside the element of the state, if there is one."""
+def _state_block(content: str) -> str | None:
     opening, closing = _BLOCK
     _, opens, rest = content.partition(opening)
     inside, closes, _ = rest.partition(closing)
@@ -131,7 +130,7 @@ def rank(asked: str, notes: Sequence[Note], language: str | None = None) -> list
     matches = _matches(query, notes, language)
     if not any(matches):
         return []
-    spread = _spread(matches, notes, query, language)
+    spread = _spread_scores(matches, notes, query, language)
     found: list[Found] = []
     kept: list[set[str]] = []
     for index in sorted(range(len(notes)), key=lambda index: (-spread[index], -index)):
@@ -168,8 +167,9 @@ def _worth(note: Note, query: Sequence[str], language: str | None) -> float:
     return worth * _SPEAKER_WORTH if label and set(stems_in(label.name, language)) & set(query) else worth
 
 
-def _spread(matches: Sequence[float], notes: Sequence[Note], query: Sequence[str], language: str | None) -> list[float]:
-    """What each note is worth with what its neighbours match; a question gives more than it keeps."""
+def _spread_scores(
+    matches: Sequence[float], notes: Sequence[Note], query: Sequence[str], language: str | None
+) -> list[float]:
     spread = list(matches)
     for index, score in enumerate(matches):
         if score and notes[index].role != "state":

@@ -61,9 +61,9 @@ def question_of(
         language: Whose stems are asked for: as of the corpus.
     """
     lowered = text.lower()
-    named = frozenset(name for name in speakers if _names(name, lowered, language))
+    named = frozenset(name for name in speakers if _is_named_in(name, lowered, language))
     names = {part for name in (*speakers, *called) for part in (stem_in(name, language), *terms(name, language))}
-    roles = _roles(text)
+    roles = _roles_that_answer(text)
     if called and roles != {"assistant"}:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
         named, roles = named | frozenset(called.values()), frozenset()
     everybody = frozenset(speakers) or _ROLES
@@ -82,15 +82,15 @@ def question_of(
     )
 
 
-def _roles(text: str) -> frozenset[str]:
-    """Whose words answer, where speakers have no names: the assistant's what "you told me", the user's what "I" did."""
+def _roles_that_answer(text: str) -> frozenset[str]:
+    # "You told me" asks for the assistant's words, "did I" for the user's.
     if _TOLD.search(text) or _ASSISTANT.search(text):
         return frozenset({"assistant"})
     return frozenset({"user"}) if _FIRST.search(text) or _USER.search(text) else frozenset()
 
 
-def _names(name: str, text: str, language: str | None) -> bool:
-    """Whether the name stands in the text as a word, inflected or not; Chinese has no spaces around one."""
+def _is_named_in(name: str, text: str, language: str | None) -> bool:
+    # Chinese has no spaces around a name.
     if not name[0].islower():
         return name in text
     if language or not name.isascii():

@@ -77,14 +77,16 @@ def decide_recall(
     """
     if settled := decide_recall_without_history(text, question):
         return settled
-    weights = _known(question, corpus, seqs)
+    weights = _unserved_word_shares(question, corpus, seqs)
     if not weights:
         asks_for_a_day = any(
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
-        return "needed" if asks_for_a_day or _asks_for_a_kind(question, corpus, seqs) else "unknown"
+        return "needed" if asks_for_a_day or _asks_for_unserved_kind(question, corpus, seqs) else "unknown"
     places = _covering(weights, [(text, words_in(text, corpus.language)) for text in served])
-    return "covered" if places and _tell_values(places, _about(weights, corpus, seqs), corpus) else "needed"
+    return (
+        "covered" if places and _tell_all_values(places, _unserved_about(weights, corpus, seqs), corpus) else "needed"
+    )
 
 
 def decide_recall_without_history(text: str, question: Question) -> Decision | None:
@@ -110,8 +112,7 @@ def _is_self_contained(text: str) -> bool:
     return _REFERS.search(asked[0] if asked else text) is None
 
 
-def _known(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[str, float]:
-    """The question's words that occur in messages that are not served, each with its share of their weight."""
+def _unserved_word_shares(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[str, float]:
     found = {
         stem: corpus.rarity(stem)
         for stem in question.stems
@@ -121,8 +122,7 @@ def _known(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[st
     return {stem: rarity / total for stem, rarity in found.items()} if total > 0 else {}
 
 
-def _asks_for_a_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
-    """Whether a message that is not served holds a word of the kind that is asked for, or the same in another form."""
+def _asks_for_unserved_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
     related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem)}
     holding = {index for other in related for index in corpus.postings.get(other, ())}
     return any(corpus.source(index).seq not in seqs for index in holding)
@@ -143,8 +143,7 @@ def _covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]])
     return list(found.values())
 
 
-def _about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
-    """The messages, or pieces, that are not served and say most of the words, each with the one after it."""
+def _unserved_about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
     said: dict[int, float] = {}
     for stem, weight in weights.items():
         for index in corpus.postings.get(stem, ()):
@@ -156,8 +155,7 @@ def _about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) 
     return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
 
 
-def _tell_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:
-    """Whether these texts hold every exact value of those messages."""
+def _tell_all_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:
     wanted = list(_values_of(about, corpus))
     if not wanted:
         return True

@@ -37,10 +37,10 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
         asked: The question's stems.
         named: For each piece, whether the question names who speaks.
     """
-    weights = _weights(corpus, islice(asked, _MOST))
+    weights = _stem_shares(corpus, islice(asked, _MOST))
     held = {
         "kind": _held(corpus, weights, of_kind),
-        "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_cases(stem))),
+        "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
         "family": _held(corpus, weights, lambda stem: (*_family(corpus, stem), *_spellings(stem))),
     }
     around = {f"{name}_near": _around(corpus, values) for name, values in held.items()}
@@ -51,8 +51,8 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
     return {**held, **around, **by_named}
 
 
-def _weights(corpus: Corpus, asked: Iterable[str]) -> dict[str, float]:
-    """Each stem's share; one that stands nowhere is the rarest, and only what is related to it can answer."""
+def _stem_shares(corpus: Corpus, asked: Iterable[str]) -> dict[str, float]:
+    # A stem that stands nowhere is the rarest, and only what is related to it can answer.
     nowhere = math.log(2 * (corpus.total + 1))
     rarities = {stem: corpus.rarity(stem) if corpus.documents(stem) else nowhere for stem in asked}
     total = sum(rarities.values()) or 1.0
@@ -85,8 +85,8 @@ def _around(corpus: Corpus, values: Values) -> Values:
     return total
 
 
-def _cases(stem: str) -> Iterator[str]:
-    """The other cases of a short Russian name, which keeps its ending in the stem: "оля", "олю"."""
+def _short_name_cases(stem: str) -> Iterator[str]:
+    # A short Russian name keeps its ending in the stem.
     if len(stem) == _NAME and stem[-1] in _ENDING_VOWELS:
         yield from (stem[:-1] + vowel for vowel in _ENDING_VOWELS if vowel != stem[-1])
 

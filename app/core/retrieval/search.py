@@ -76,7 +76,7 @@ def query_of(text: str) -> Query:
 
 
 def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
-    """One sign of a script without word breaks is no word of it: such text is known by its pairs."""
+    # One sign of a script without word breaks is no word: such text is known by its pairs of signs.
     usable = (word for word in stems_in(line, language) if len(word) >= _SHORTEST_STEM or word.isascii())
     return tuple(dict.fromkeys(usable))
 
@@ -132,8 +132,8 @@ def snippet(text: str, query: Query) -> str:
 
     The query has the stems of the language that the text was found by.
     """
-    text = _near_hit(text, query)
-    spans = _spans(text)
+    text = _part_near_hit(text, query)
+    spans = _snippet_spans(text)
     if not spans:
         return text.strip()[:SNIPPET]
     wanted = frozenset(query.stems)
@@ -141,7 +141,7 @@ def snippet(text: str, query: Query) -> str:
     first = last = max(range(len(spans)), key=lambda index: (worth[index], -index))
     start, end = spans[first]
     if end - start > SNIPPET:
-        return _cut(text[start:end], query, wanted)
+        return _part_of_sentence(text[start:end], query, wanted)
     while True:
         forward = last + 1 < len(spans) and spans[last + 1][1] - start <= SNIPPET
         backward = first > 0 and end - spans[first - 1][0] <= SNIPPET
@@ -159,24 +159,22 @@ def _worth(sentence: str, query: Query, wanted: frozenset[str]) -> float:
     return 3 * literal + len(wanted & set(stems_in(sentence, query.language)))
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences stand, but for those that go on in a next line: a snippet is one line of the text."""
+def _snippet_spans(text: str) -> list[tuple[int, int]]:
+    # A snippet is one line of the text.
     spans = sentence_spans(text)
     return [(start, end) for start, end in spans if "\n" not in text[start:end] or is_code(text[start:end])]
 
 
-def _near_hit(text: str, query: Query) -> str:
-    """A long text's part around the first place where the query is found."""
+def _part_near_hit(text: str, query: Query) -> str:
     if len(text) <= _LOOKED_AT:
         return text
-    place = _place(text, query, frozenset(query.stems))
+    place = _first_hit(text, query, frozenset(query.stems))
     start = max(0, place - _LOOKED_AT // 2)
     return text[start : start + _LOOKED_AT]
 
 
-def _cut(sentence: str, query: Query, wanted: frozenset[str]) -> str:
-    """The part of a long sentence around what was found, between spaces where there are any."""
-    start = max(0, min(_place(sentence, query, wanted) - SNIPPET // 3, len(sentence) - SNIPPET))
+def _part_of_sentence(sentence: str, query: Query, wanted: frozenset[str]) -> str:
+    start = max(0, min(_first_hit(sentence, query, wanted) - SNIPPET // 3, len(sentence) - SNIPPET))
     if start and (blank := sentence.find(" ", start, start + SNIPPET // 4)) >= 0:
         start = blank + 1
     part = sentence[start : start + SNIPPET]
@@ -185,8 +183,7 @@ def _cut(sentence: str, query: Query, wanted: frozenset[str]) -> str:
     return part.strip()
 
 
-def _place(text: str, query: Query, wanted: frozenset[str]) -> int:
-    """Where the first phrase, or the first word of the query, stands."""
+def _first_hit(text: str, query: Query, wanted: frozenset[str]) -> int:
     lowered = text.lower()
     for phrase in query.literal:
         if (place := lowered.find(phrase.lower())) >= 0:

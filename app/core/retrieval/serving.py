@@ -35,23 +35,21 @@ _LONG: Final = compiled(r'<message role="(\w+)"(?: name="[^"\n]*")?(?: part="1")
 _LONG_END: Final = "\n</message>"
 
 
-def _attribute(text: str) -> str:
-    """A source or a name as an attribute's value: one line, no quotes or brackets of its own."""
+def _attribute_value(text: str) -> str:
     return escape_served(html.escape(" ".join(text.split())))
 
 
 def _opening(say: Catalogue, of: Role | None = None) -> str:
     role = f' role="{of}"' if of else ""
-    return f'<{RECALLED_TAG} of="{_attribute(say.text("context.recalled"))}"{role}>'
+    return f'<{RECALLED_TAG} of="{_attribute_value(say.text("context.recalled"))}"{role}>'
 
 
-def _marks(say: Catalogue) -> dict[str, str]:
-    """What stands before a line, by who said it."""
+def _marks_by_role(say: Catalogue) -> dict[str, str]:
     return {role: f"{say.text(f'context.mark.{role}')}: " for role in _ROLES}
 
 
 _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
-    _opening(say, of): {mark.strip(): role for role, mark in _marks(say).items()}
+    _opening(say, of): {mark.strip(): role for role, mark in _marks_by_role(say).items()}
     for say in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
@@ -98,10 +96,10 @@ def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
 
 
 def _labelled(corpus: Corpus, locale: str) -> frozenset[str]:
-    marks = tuple(_marks(catalogue_of(locale)).values())
+    marks = tuple(_marks_by_role(catalogue_of(locale)).values())
     unnamed: set[str] = set()
     for source in corpus.sources:
-        if source.role not in unnamed and not _is_named(source.text, marks):
+        if source.role not in unnamed and not _begins_with_name(source.text, marks):
             unnamed.add(source.role)
     return frozenset({source.role for source in corpus.sources} - unnamed)
 
@@ -134,7 +132,7 @@ def recalled_element(
 def passages_element(passages: Sequence[Passage]) -> str:
     """The caller's passages, each with its source."""
     return "\n".join(
-        f'<{PASSAGE_TAG} source="{_attribute(one.source)}">\n{escape_served(one.text)}\n</{PASSAGE_TAG}>'
+        f'<{PASSAGE_TAG} source="{_attribute_value(one.source)}">\n{escape_served(one.text)}\n</{PASSAGE_TAG}>'
         for one in passages
     )
 
@@ -164,8 +162,8 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
     for element in long:
         yield element.opening[1], element.inside
     for line in outside(found["inside"], long).split("\n"):
-        mark, text = _parted(line)
-        if mark in roles or _is_named(line, marks):
+        mark, text = _mark_and_text(line)
+        if mark in roles or _begins_with_name(line, marks):
             yield roles.get(mark, "user"), text if mark in roles else line
 
 
@@ -179,7 +177,7 @@ def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
 
 
 def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
-    marks = {role: "" if role in named else mark for role, mark in _marks(say).items()}
+    marks = {role: "" if role in named else mark for role, mark in _marks_by_role(say).items()}
     before: date | None = None
     seq = 0
     for one in recalled:
@@ -193,29 +191,27 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
 
 
 def _part(one: Recalled) -> str:
-    return f'<message {_said(one.source)} part="1">\n{escape_served(one.excerpt)}\n</message>'
+    return f'<message {_speaker_attributes(one.source)} part="1">\n{escape_served(one.excerpt)}\n</message>'
 
 
 def _line(source: Source, mark: str) -> str:
     text, has_breaks = _escaped(source.text)
     if has_breaks:
-        return f"<message {_said(source)}>\n{text}\n</message>"
-    return f"{_naming(mark, short_name(source.said_by))}{text}"
+        return f"<message {_speaker_attributes(source)}>\n{text}\n</message>"
+    return f"{_mark_with_name(mark, short_name(source.said_by))}{text}"
 
 
-def _said(source: Source) -> str:
-    """Who says it, as attributes."""
+def _speaker_attributes(source: Source) -> str:
     name = short_name(source.said_by)
-    return f'role="{source.role}" name="{_attribute(name)}"' if name else f'role="{source.role}"'
+    return f'role="{source.role}" name="{_attribute_value(name)}"' if name else f'role="{source.role}"'
 
 
-def _naming(mark: str, name: str) -> str:
-    """A mark with the name of who says it; a line that needs no mark begins with a name of its own."""
+def _mark_with_name(mark: str, name: str) -> str:
+    # A line that needs no mark begins with a name of its own.
     return f"{mark.removesuffix(': ')} ({escape_served(name)}): " if mark and name else mark
 
 
-def _parted(line: str) -> tuple[str, str]:
-    """(the mark, what is said) of a line, with or without the name of who says it."""
+def _mark_and_text(line: str) -> tuple[str, str]:
     mark, _, text = line.partition(" ")
     if text.startswith("(") and not mark.endswith(":"):
         return f"{mark}:", text.partition("): ")[2]
@@ -224,12 +220,11 @@ def _parted(line: str) -> tuple[str, str]:
 
 @memoized(FIGURE)
 def _escaped(text: str) -> tuple[str, bool]:
-    """A text as it is served, and whether it takes several lines: one is weighed in several elements."""
+    # Memoized: one text is weighed in several elements.
     escaped = escape_served(text)
     return escaped, LINE_BREAK.search(escaped) is not None
 
 
-def _is_named(text: str, marks: tuple[str, ...]) -> bool:
-    """Whether a line begins with a name that is none of our marks, and no role's either."""
+def _begins_with_name(text: str, marks: tuple[str, ...]) -> bool:
     label = label_of(text)
     return label is not None and not text.startswith(marks) and not names_a_role(label.name)

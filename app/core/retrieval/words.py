@@ -28,12 +28,12 @@ def _listed(language: Language, kind: str) -> tuple[str, ...]:
 
 
 def _sources(given: Iterable[Language], kind: Kind) -> str:
-    return "|".join(f"(?:{source})" for one in given if (source := _source(one, kind)))
+    return "|".join(f"(?:{source})" for one in given if (source := _pattern_source(one, kind)))
 
 
-def _source(language: Language, kind: Kind) -> str:
-    """The source of a pattern: the words of a list, whichever apostrophe they are written with, and its patterns."""
+def _pattern_source(language: Language, kind: Kind) -> str:
     words = sorted(_listed(language, kind), key=lambda word: (-len(word), word))
+    # Words match with whichever apostrophe they are written.
     whole = [rf"\b(?:{'|'.join(words)})\b".replace("'", "['’]")] if words else []
     return "|".join([*whole, *getattr(language.questions, kind)])
 

@@ -25,7 +25,7 @@ def anthropic_messages(messages: Sequence[ContextMessage], say: Catalogue) -> tu
     system, thread = two_sided(messages, say)
     rendered = [_rendered(entry) for entry in thread]
     if rendered and rendered[-1]["role"] == "assistant":
-        _trim(rendered[-1]["content"][-1])
+        _trim_end(rendered[-1]["content"][-1])
     return system, rendered
 
 
@@ -54,7 +54,7 @@ def _block(piece: Piece) -> dict[str, Any]:
             return {"type": "text", "text": text}
 
 
-def _trim(block: dict[str, Any]) -> None:
-    """A request that ends with the assistant's words is refused if they end with spaces."""
+def _trim_end(block: dict[str, Any]) -> None:
+    # A request that ends with the assistant's words is refused if they end with spaces.
     if block["type"] == "text":
         block["text"] = block["text"].rstrip()

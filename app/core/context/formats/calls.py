@@ -70,12 +70,12 @@ def _with_unique_ids(
             id=ids.like(part.get("id")),
             name=tool_name(part.get("name")),
             arguments=served_arguments(part.get("arguments")),
-            signature=_signature(part),
+            signature=_gemini_signature(part),
         )
         content: Any = STUB_RESULT
         if place in found:
             (index, number), result = found[place]
-            content = _content(result, messages[index], is_first=_first_result(messages[index]) == number)
+            content = _result_content(result, messages[index], is_first=_first_result(messages[index]) == number)
             content = content if as_text(content).strip() else empty
         pairs[place[0]].append((call, Result(call_id=call.id, name=call.name, content=content)))
     return pairs
@@ -92,8 +92,8 @@ def _first_result(message: ContextMessage) -> int:
     return next(number for number, part in enumerate(message.parts) if part.get("type") == "tool_result")
 
 
-def _content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
-    """The result's content; what its message says besides goes with the first of its results."""
+def _result_content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
+    # What the message says besides goes with the first of its results.
     is_told = message.role == "tool" and is_first
     content, said = part.get("content"), own_content("tool", message.content, message.parts) if is_told else ""
     if said.strip():
@@ -101,8 +101,8 @@ def _content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
     return "" if content is None else content
 
 
-def _signature(part: Part) -> str | None:
-    """A client's own, or the one that came with the call where Gemini was asked by us; never another provider's."""
+def _gemini_signature(part: Part) -> str | None:
+    # A client's own, or Gemini's that came with the call; never another provider's.
     found = part.get("thought_signature", part.get("thoughtSignature"))
     details = part.get("details")
     if found is None and isinstance(details, Mapping) and str(details.get("provider")).startswith("google"):

@@ -24,7 +24,7 @@ def gemini_contents(messages: Sequence[ContextMessage], say: Catalogue) -> tuple
 
 def _rendered(entry: Asked | Said) -> dict[str, Any]:
     if isinstance(entry, Asked):
-        return {"role": "user", "parts": [*map(_response, entry.results), *map(_part, entry.pieces)]}
+        return {"role": "user", "parts": [*map(_function_response, entry.results), *map(_part, entry.pieces)]}
     return {"role": "model", "parts": [*({"text": text} for text in entry.texts), *map(_call, entry.calls)]}
 
 
@@ -40,18 +40,18 @@ def _part(piece: Piece) -> dict[str, Any]:
 
 def _call(call: Call) -> dict[str, Any]:
     part: dict[str, Any] = {
-        "functionCall": {"id": call.id, "name": _name(call.name), "args": dict(call.arguments)},
+        "functionCall": {"id": call.id, "name": _function_name(call.name), "args": dict(call.arguments)},
     }
     return part | ({"thoughtSignature": call.signature} if call.signature else {})
 
 
-def _response(result: Result) -> dict[str, Any]:
-    """Its response is an object; ``output`` is the key that Gemini knows."""
+def _function_response(result: Result) -> dict[str, Any]:
+    # Gemini wants an object, and knows the key ``output``.
     content = result.content
     response = dict(content) if isinstance(content, Mapping) else {"output": content}
-    return {"functionResponse": {"id": result.call_id, "name": _name(result.name), "response": response}}
+    return {"functionResponse": {"id": result.call_id, "name": _function_name(result.name), "response": response}}
 
 
-def _name(name: str) -> str:
-    """Names begin with a letter or an underscore here."""
+def _function_name(name: str) -> str:
+    # Gemini's names begin with a letter or an underscore.
     return name if _FIRST.match(name) else f"_{name}"[:NAME_LENGTH]

@@ -20,7 +20,7 @@ _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"
 
 def openai_messages(messages: Sequence[ContextMessage], say: Catalogue) -> list[dict[str, Any]]:
     """The ``messages`` of a chat completions request."""
-    fit = [replace(message, name=_fit_name(message.name)) if message.name else message for message in messages]
+    fit = [replace(message, name=_allowed_name(message.name)) if message.name else message for message in messages]
     return [rendered for entry in thread_of(fit, say) for rendered in _rendered(entry)]
 
 
@@ -30,30 +30,27 @@ def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
             for result in results:
                 yield {"role": "tool", "tool_call_id": result.call_id, "content": as_text(result.content)}
             if pieces:
-                yield {"role": "user", **_naming(entry.name), "content": _content(pieces)}
+                yield {"role": "user", **_name_field(entry.name), "content": _content(pieces)}
         case Said(texts=texts, calls=calls):
             said: dict[str, Any] = {
                 "role": "assistant",
-                **_naming(entry.name),
+                **_name_field(entry.name),
                 "content": "\n\n".join(texts) or None,
             }
             yield said | ({"tool_calls": [_call(call) for call in calls]} if calls else {})
         case told:
-            yield {"role": "system", **_naming(told.name), "content": told.text}
+            yield {"role": "system", **_name_field(told.name), "content": told.text}
 
 
-def _fit_name(name: str) -> str:
-    """The name as it may stand there; empty where nothing of it may."""
+def _allowed_name(name: str) -> str:
     return _NOT_IN_SPEAKERS.sub("_", name)[:NAME_LENGTH].strip("_")
 
 
-def _naming(name: str) -> dict[str, str]:
-    """The field of who says it; none without a name."""
+def _name_field(name: str) -> dict[str, str]:
     return {"name": name} if name else {}
 
 
 def _content(pieces: Sequence[Piece]) -> str | list[dict[str, Any]]:
-    """A string where there are only words."""
     parts = [_part(piece) for piece in pieces]
     if all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)

@@ -24,20 +24,20 @@ _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 def with_names(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
     """The messages for a provider that has no field for names: a user's own words begin with the name."""
-    return [_with_name(message) if message.name else message for message in messages]
+    return [_with_name_in_words(message) if message.name else message for message in messages]
 
 
-def _with_name(message: ContextMessage) -> ContextMessage:
-    """What is recalled stands before the words, and is not said by who says these."""
+def _with_name_in_words(message: ContextMessage) -> ContextMessage:
     if message.role != "user" or not (message.content.strip() or message.parts):
         return replace(message, name="")
+    # What is recalled is not said by who says the words.
     recalled, said = split_off(message.content)
     return replace(message, name="", content=before_text(recalled.rstrip(), "", named(message.name, said)))
 
 
 def piece_of(part: Part, say: Catalogue) -> Piece | None:
     """A part of a user's message: inline data where it is such, else words; ``None`` when it says nothing."""
-    media = _inline(part, say) if part.get("type") == "media" else None
+    media = _inline_media(part, say) if part.get("type") == "media" else None
     if media is not None:
         return media
     words = in_words(part, say)
@@ -103,10 +103,10 @@ class Ids:
         return found
 
 
-def _inline(part: Part, say: Catalogue) -> Media | None:
-    """Data that is given with the message. What is given by address is named in words: nobody here opens it."""
+def _inline_media(part: Part, say: Catalogue) -> Media | None:
     media_type = str(part.get("media_type") or "").lower()
     data = inline_base64(part) if media_type else None
+    # Media that is given by address is named in words: nobody here opens it.
     if data is None:
         return None
     return Media(media_type, data, in_words({"type": "media", "media_type": media_type}, say))
