@@ -322,7 +322,6 @@ def _with_gauge_tokens(sections: Sequence[Section], tokens: int) -> list[Section
 def _with_block(
     block: Sequence[ContextMessage], told: Sequence[ContextMessage], draft: Draft
 ) -> tuple[ContextMessage, ...]:
-    # System messages that the block covers stand before it.
     covered = {message.seq for message in draft.held if message.role == "system"}
     before = (message for message in told if message.seq in covered)
     return (*before, *block, *(message for message in told if message.seq not in covered))

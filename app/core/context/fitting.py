@@ -414,5 +414,4 @@ def _without_block(material: Material, draft: Draft, room: Room) -> Draft:  # no
     if not block_of(material, draft):
         return draft
     warnings = ("anchors_left_out",) if draft.anchors else ()
-    # What stays is the marker, and anchors that a user set.
     return replace(draft, state=None, anchors="").warned(*warnings)

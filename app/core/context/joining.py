@@ -286,7 +286,6 @@ def asked_in(material: Material) -> Mapping[int, float]:
 def _margin(material: Material, recall: Recall) -> float:
     if not recall.is_explicit:
         return MARGIN
-    # Who asks gets whatever matches, unless there are segments to serve instead.
     return EXPLICIT_MARGIN if material.detail.segments else math.inf
 
 

@@ -105,7 +105,6 @@ def _waiting_question(outline: Sequence[Outline], spoken: Sequence[int]) -> int 
         return None
     answered = {call for item in outline for call in item.results}
     is_answered = (item.calls <= answered for item in outline[starts[-1] :] if item.calls)
-    # Once a step of the answer has all its results, the question no longer waits.
     return None if any(is_answered) else starts[-1]
 
 

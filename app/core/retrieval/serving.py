@@ -207,7 +207,6 @@ def _speaker_attributes(source: Source) -> str:
 
 
 def _mark_with_name(mark: str, name: str) -> str:
-    # A line that needs no mark begins with a name of its own.
     return f"{mark.removesuffix(': ')} ({escape_served(name)}): " if mark and name else mark
 
 

@@ -33,7 +33,6 @@ def _sources(given: Iterable[Language], kind: Kind) -> str:
 
 def _pattern_source(language: Language, kind: Kind) -> str:
     words = sorted(_listed(language, kind), key=lambda word: (-len(word), word))
-    # Words match with whichever apostrophe they are written.
     whole = [rf"\b(?:{'|'.join(words)})\b".replace("'", "['’]")] if words else []
     return "|".join([*whole, *getattr(language.questions, kind)])
 

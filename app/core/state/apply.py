@@ -247,7 +247,6 @@ def _restored_and_lost_of_model(
 
 
 def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
-    # What was carried over from another schema gives all its statements, else those with exact values.
     if context.carried:
         return untold(
             context.schema, context.previous, merged.entries, outdated=Outdated(context.outdated, context.anchors)

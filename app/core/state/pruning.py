@@ -200,7 +200,6 @@ def _of_narrative(schema: StateSchema, entry: StateEntry, older_first: bool) -> 
 
 
 def _steps_of_earlier(entry: StateEntry) -> Iterator[_Step]:
-    # Each statement is on record as an entry of its own.
     yield from (_Step(entry=entry, shorter=replace(entry, text=text)) for text in fewer_statements(entry))
     yield _Step(entry=entry)
 

@@ -222,7 +222,6 @@ class _Collected:
         return narrative(passages, self._ratings, request.previous, language, room=most)
 
     def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
-        # The aim is told however little it says beside exact values.
         aim = self._aim
         told = [*facts, *self.open, *self.files]
         if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):

@@ -59,7 +59,6 @@ def parted(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _joined_at_small_letters(clauses: Iterable[str]) -> Iterator[str]:
-    # A clause that begins with a small letter belongs to the clause before it.
     begun: list[str] = []
     for clause in clauses:
         if begun and not clause[0].islower():

@@ -89,5 +89,4 @@ def _readable_statements(passages: Sequence[Passage], standing: Sequence[float])
         and not (one.is_question or one.is_pasted or one.is_listed or is_fragment(one.text))
         and standing[one.index] >= _STANDS
     ]
-    # An assistant's own are taken only where nobody else says any.
     yield from [one for one in found if one.role == "user" or one.is_named] or found
