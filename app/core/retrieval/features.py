@@ -76,7 +76,7 @@ class _Features:
             "sitting": match,
             "sitting_covered": covered,
             "second_hop": self._second_hop(),
-            "far": self._best_from_afar(),
+            "far": self._far_scores(),
             "asks": asks,
             "asks_own": _times(asks, self._own),
             "follows_match": self._values_at(-1, _times(has_question, self._own)),
@@ -227,7 +227,7 @@ class _Features:
             return self._none
         return _scaled(self._match({stem: weight / top for stem, weight in chosen}))
 
-    def _best_from_afar(self) -> Values:
+    def _far_scores(self) -> Values:
         far = [0.0] * self._count
         for distance in _FAR:
             shared = _shared(1 - distance / 10, self._first)

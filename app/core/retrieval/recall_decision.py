@@ -84,9 +84,7 @@ def decide_recall(
         )
         return "needed" if asks_for_a_day or _asks_for_unserved_kind(question, corpus, seqs) else "unknown"
     places = _covering(weights, [(text, words_in(text, corpus.language)) for text in served])
-    return (
-        "covered" if places and _tell_all_values(places, _unserved_about(weights, corpus, seqs), corpus) else "needed"
-    )
+    return "covered" if places and _hold_values(places, _best_unserved(weights, corpus, seqs), corpus) else "needed"
 
 
 def decide_recall_without_history(text: str, question: Question) -> Decision | None:
@@ -143,7 +141,7 @@ def _covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]])
     return list(found.values())
 
 
-def _unserved_about(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
+def _best_unserved(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
     said: dict[int, float] = {}
     for stem, weight in weights.items():
         for index in corpus.postings.get(stem, ()):
@@ -155,7 +153,7 @@ def _unserved_about(weights: Mapping[str, float], corpus: Corpus, seqs: Collecti
     return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
 
 
-def _tell_all_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:
+def _hold_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) -> bool:
     wanted = list(_values_of(about, corpus))
     if not wanted:
         return True

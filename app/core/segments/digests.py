@@ -168,7 +168,7 @@ def _forms_shortest_first(segment: Segment, how: _How, offered: Sequence[Level])
     for level in offered:
         stored = segment.levels.get(level) if level in how.levels else None
         text = (_telling_tags(stored.text) if level == "L3" else stored.text) if stored else ""
-        line, weight = _told_line(before, text, _MOST_TOKENS[level], how.estimator)
+        line, weight = _line_and_weight(before, text, _MOST_TOKENS[level], how.estimator)
         if line:
             yield level, line, weight
 
@@ -199,7 +199,7 @@ def _marker(segment: Segment, best: Level) -> Marker:
 
 
 @memoized(FIGURE)
-def _told_line(before: str, text: str, most: int, estimator: Estimator) -> tuple[str, int]:
+def _line_and_weight(before: str, text: str, most: int, estimator: Estimator) -> tuple[str, int]:
     # On one line, and unable to close the element or to pass for a marker.
     served = escape_served(fitted(" ".join(clean(text[:_SAMPLE]).split()), most))
     line = f"{before}{served}" if served else ""

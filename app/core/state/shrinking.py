@@ -183,12 +183,12 @@ def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 
 
 def _unshortened_newest_first(
-    entries: Sequence[StateEntry], kept: Sequence[StateEntry], held: Callable[[Sequence[StateEntry]], bool]
+    entries: Sequence[StateEntry], kept: Sequence[StateEntry], fits: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
     whole = {entry.id: entry for entry in entries}
     for entry in sorted(kept, key=age, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
-        if wider != list(kept) and held(wider):
+        if wider != list(kept) and fits(wider):
             kept = wider
     return tuple(kept)
 
@@ -254,7 +254,7 @@ def _clauses(
     is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
     talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
     mentioned = talk | said_twice(parse_line(text) for _, text in data)
-    meant = _talked_of_factors(data, talk)
+    meant = _mention_factors(data, talk)
     worths = {
         (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
         for entry, text in data
@@ -330,7 +330,7 @@ def _factors_by_age_and_question(
     }
 
 
-def _talked_of_factors(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
+def _mention_factors(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], float] = {}
     for name, group in groupby(data, lambda one: group_key(one[1])):
         records = list(group)

@@ -59,7 +59,7 @@ def operator_numbers(
         common = {"max_tokens": max_tokens, "keep_tail_messages": keep_tail}
         numbers[name] = {key: value for key, value in common.items() if value} | numbers.get(name, {})
     for name, values in numbers.items():
-        _check(name, values, _given_names_by_field(name, given.get(name, {})))
+        _check(name, values, _operator_names_by_field(name, given.get(name, {})))
     return OperatorNumbers({name: values for name, values in numbers.items() if values})
 
 
@@ -77,7 +77,7 @@ def _check(preset_name: str, numbers: Mapping[str, Any], called: Mapping[str, st
         raise PolicyInvalidError("; ".join(f"{one.field}: {one.message}" for one in errors), errors=errors) from None
 
 
-def _given_names_by_field(preset_name: str, given: Mapping[str, Any]) -> dict[str, str]:
+def _operator_names_by_field(preset_name: str, given: Mapping[str, Any]) -> dict[str, str]:
     names, said = preset_named(preset_name).own_names, {name.lower(): name for name in given}
     return {place: said[name] for name, places in names.items() if name in said for place in places}
 

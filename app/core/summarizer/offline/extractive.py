@@ -162,10 +162,10 @@ class _Collected:
         manner = style_items(request.messages, passages, previous, language)
         if _is_brief(request):
             manner = [item for item in manner if item.passages]
-        self.style = self._items_of_role(manner, _style_room(room), "style")
+        self.style = self._fitting_items(manner, _style_room(room), "style")
         known = understood_items(passages, ratings.likely, previous)
-        self.known = self._items_of_role(known, int(_KNOWN_SHARE * room), "known")
-        self.open = self._items_of_role(open_items(passages, previous, language), int(room * 0.2), "open")
+        self.known = self._fitting_items(known, int(_KNOWN_SHARE * room), "known")
+        self.open = self._fitting_items(open_items(passages, previous, language), int(room * 0.2), "open")
         self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
         phrasing = Phrasing(passages, ratings, corrections, is_brief=_is_brief(request))
         self.files = self._file_items(passages, phrasing, corrections, int(_FILES_SHARE * room))
@@ -266,7 +266,7 @@ class _Collected:
         best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
         return (Item(text=fitted(best.told, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
 
-    def _items_of_role(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
+    def _fitting_items(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
         # Open points without a field of their own stand among the facts.
         if role not in self._roles and role != "open":
             return []
