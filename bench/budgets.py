@@ -30,10 +30,11 @@ from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.resolving import DEFAULT_PRESET
-from app.core.model.segments import LEVELS, Level, Segment
+from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.retrieval.serving import Recall
 from app.core.state.digesting import Digestible
 from app.core.state.layout import with_digests
+from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
 from bench.fidelity_made import FOLDER
 from bench.measurements import write
@@ -128,11 +129,15 @@ class Told:
             messages = self._messages[segment.from_seq - 1 : segment.to_seq]
             words = {stem for one in messages for stem in stems(message_text(one))} - GENERIC_STEMS
             for level in LEVELS:
-                found = words & frozenset(stems(segment.levels[level].text))
-                yield level, len(found) / max(len(words), 1), segment.levels[level].tokens / max(segment.tokens, 1)
+                found = words & frozenset(stems(segment.texts[level]))
+                yield (
+                    level,
+                    len(found) / max(len(words), 1),
+                    estimate_text(segment.texts[level]) / max(segment.tokens, 1),
+                )
 
 
-def laid_out(replay: Replay, segments: Sequence[Segment]) -> Material:
+def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> Material:
     """The material with the digests that the service stores for the default budget."""
     material = material_of(replay)
     layout = material.conversation.layout

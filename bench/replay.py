@@ -22,7 +22,7 @@ from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
 from app.core.model.records import FoldRequest
 from app.core.model.redaction import redact_message
 from app.core.model.schemas import schema_named
-from app.core.model.segments import LEVELS, Segment, SegmentLevel
+from app.core.model.segments import LEVELS, ServableSegment
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
@@ -304,23 +304,21 @@ class Replay:
         )
 
 
-def segments_of(replay: Replay) -> list[Segment]:
+def segments_of(replay: Replay) -> list[ServableSegment]:
     """The stretches of everything that is folded, at every level, as code tells them."""
     stretches = split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
     return [_segment(number, messages) for number, messages in enumerate(stretches)]
 
 
-def _segment(number: int, messages: Sequence[Message]) -> Segment:
+def _segment(number: int, messages: Sequence[Message]) -> ServableSegment:
     cut = describe(messages)
-    levels = {}
-    for level in LEVELS:
-        text = level_text(level, messages, cut, locale="en")
-        levels[level] = SegmentLevel(
-            level=level,
-            text=text,
-            tokens=estimate_text(text),
-            made_by="extractive",
-            content_hash="",
-            created_at=cut.ended_at,
-        )
-    return replace(cut.stored_as(f"topic_{number}", CONVERSATION, created_at=cut.ended_at), levels=levels)
+    return ServableSegment(
+        id=f"topic_{number}",
+        from_seq=cut.from_seq,
+        to_seq=cut.to_seq,
+        topic=cut.topic,
+        messages=cut.messages,
+        tokens=cut.tokens,
+        identifiers=len(cut.identifiers),
+        texts={level: level_text(level, messages, cut, locale="en") for level in LEVELS},
+    )

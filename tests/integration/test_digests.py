@@ -13,7 +13,7 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.conversation import Conversation, Layout
 from app.core.model.records import Compaction
-from app.core.model.segments import Segment
+from app.core.model.segments import ServableSegment
 from app.core.segments.digests import WAY_BACK
 from app.core.state import digesting
 from app.storage.repositories.segments import SegmentRepository
@@ -207,7 +207,7 @@ async def test_a_small_budget_shows_fewer_and_reads_segments_only_then(
 
     async def counted(
         self: SegmentRepository, conversation_id: UUID, ids: Sequence[str], *, limit: int
-    ) -> list[Segment]:
+    ) -> list[ServableSegment]:
         reads.append(limit)
         return await read(self, conversation_id, ids, limit=limit)
 

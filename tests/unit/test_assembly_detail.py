@@ -16,10 +16,9 @@ from app.core.context.drafts import Detail
 from app.core.context.larger_budget import places_to_read, with_choice
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.segments import Level, Segment, SegmentLevel
+from app.core.model.segments import Level, ServableSegment
 from app.core.retrieval.serving import Recall
-from app.core.text.token_counts import estimate_text
-from tests.builders import CONVERSATION, START, message, policy_of
+from tests.builders import message, policy_of
 from tests.profiles import examples
 from tests.unit.test_assembly_anchors import digest, made_of
 from tests.unit.test_assembly_digests import digested, of_digests, spent
@@ -31,17 +30,14 @@ SIZES: Final = st.lists(st.tuples(st.integers(1, 6), st.integers(4, 90)), min_si
 """Of each segment its messages, and the words of each."""
 
 
-def told(level: Level, number: int, words: int) -> SegmentLevel:
-    text = f"Point {number} at {level} " + f"{TOPICS[number % 10]} " * words
-    return SegmentLevel(
-        level=level, text=text, tokens=estimate_text(text), made_by="code", content_hash="0", created_at=START
-    )
+def told(level: Level, number: int, words: int) -> str:
+    return f"Point {number} at {level} " + f"{TOPICS[number % 10]} " * words
 
 
 def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[Material, list[Message]]:
     """Covered segments of these sizes, and two messages behind them; of the segments nothing is read yet."""
     messages: list[Message] = []
-    segments: list[Segment] = []
+    segments: list[ServableSegment] = []
     for number, (count, words) in enumerate(sizes):
         first = len(messages) + 1
         for seq in range(first, first + count):
@@ -49,22 +45,19 @@ def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[Material, list[Messa
             messages.append(message(seq, text, policy=POLICY))
         inside = messages[first - 1 :]
         segments.append(
-            Segment(
+            ServableSegment(
                 id=f"walk_{number}",
-                conversation_id=CONVERSATION,
                 from_seq=first,
                 to_seq=len(messages),
                 topic=TOPICS[number % 10],
-                started_at=START,
-                ended_at=START,
                 messages=count,
                 tokens=sum(one.token_count for one in inside),
-                levels={
+                identifiers=0,
+                texts={
                     "L1": told("L1", number, words // 3 + 2),
                     "L2": told("L2", number, words // 8 + 1),
                     "L3": told("L3", number, 1),
                 },
-                created_at=START,
             )
         )
     boundary = len(messages)

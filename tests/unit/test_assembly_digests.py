@@ -16,13 +16,13 @@ from app.core.context.assembly import SEQS, AssembledContext, Material, Section,
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.gauge import breakdown_of
 from app.core.model.policies.allotments import digest_room
-from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel, ShownSegment
+from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
 from app.core.retrieval.serving import Passage
 from app.core.segments.markers import EARLIER_MARKER
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, shares_of
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import Estimator
-from tests.builders import CONVERSATION, START, message, policy_of
+from tests.builders import message, policy_of
 from tests.profiles import examples
 from tests.unit.test_assembly_anchors import digest, made_of, talk_of
 from tests.unit.test_assembly_recall import recalling, said
@@ -30,39 +30,35 @@ from tests.unit.test_assembly_recall import recalling, said
 POLICY = policy_of(context_window=4_000)
 
 
-def segment(number: int, from_seq: int, to_seq: int, *, words: int = 25, topic: str | None = None) -> Segment:
+def segment(number: int, from_seq: int, to_seq: int, *, words: int = 25, topic: str | None = None) -> ServableSegment:
     """A covered stretch with an L2 and an L3."""
     texts: dict[Level, str] = {
         "L2": f"They settled point {number} of the plan. " + "and more of it " * (words // 4),
         "L3": f"point {number}, plan",
     }
-    return Segment(
+    return ServableSegment(
         id=f"point_{number}",
-        conversation_id=CONVERSATION,
         from_seq=from_seq,
         to_seq=to_seq,
         topic=topic or f"point {number}",
-        started_at=START,
-        ended_at=START,
         messages=to_seq - from_seq + 1,
         tokens=300,
-        levels={
-            level: SegmentLevel(
-                level=level, text=text, tokens=10, made_by="extractive", content_hash="0", created_at=START
-            )
-            for level, text in texts.items()
-        },
-        created_at=START,
+        identifiers=0,
+        texts=texts,
     )
 
 
-def segments_of(boundary: int, size: int = 5) -> list[Segment]:
+def segments_of(boundary: int, size: int = 5) -> list[ServableSegment]:
     starts = range(1, boundary + 1, size)
     return [segment(number, start, min(start + size - 1, boundary)) for number, start in enumerate(starts)]
 
 
 def digested(
-    source: Material, segments: Sequence[Segment] | None = None, *, room: int | None = None, total: int | None = None
+    source: Material,
+    segments: Sequence[ServableSegment] | None = None,
+    *,
+    room: int | None = None,
+    total: int | None = None,
 ) -> Material:
     """With the digests that the service would have laid out, and what it loads where something has to go."""
     found = segments_of(source.conversation.boundary_seq) if segments is None else list(segments)

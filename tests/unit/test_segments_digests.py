@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.segments import LEVELS, Level, Segment, SegmentLevel
+from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.segments import digests
 from app.core.segments.digests import ServedDigests, serve_digests
 from app.core.segments.markers import EARLIER_MARKER, find
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.profiles import examples
-from tests.unit.talk import CONVERSATION, START
 
 DETAIL: dict[Level | None, int] = {None: 1, "L3": 2, "L2": 3}
 BRIEFS = (
@@ -25,39 +24,25 @@ BRIEFS = (
 )
 
 
-def stored(level: Level, text: str) -> SegmentLevel:
-    return SegmentLevel(
-        level=level,
-        text=text,
-        tokens=estimate_text(text),
-        made_by="extractive",
-        content_hash=f"{level}{hash(text)}",
-        created_at=START,
-    )
-
-
-def segment(number: int, *, topic: str = "", brief: str | None = "", tags: str | None = "") -> Segment:
+def segment(number: int, *, topic: str = "", brief: str | None = "", tags: str | None = "") -> ServableSegment:
     texts: dict[Level, str | None] = {
         "L2": BRIEFS[number % 3] if brief == "" else brief,
         "L3": f"reset email, 14:05, AB-{number}" if tags == "" else tags,
     }
-    return Segment(
+    return ServableSegment(
         id=f"topic_{number}",
-        conversation_id=CONVERSATION,
         from_seq=number * 10 + 1,
         to_seq=number * 10 + 10,
         topic=topic or f"topic {number}",
-        started_at=START,
-        ended_at=START,
         messages=10,
         tokens=400,
-        levels={level: stored(level, text) for level, text in texts.items() if text is not None},
-        created_at=START,
+        identifiers=0,
+        texts={level: text for level, text in texts.items() if text is not None},
     )
 
 
 def served(
-    segments: Sequence[Segment],
+    segments: Sequence[ServableSegment],
     room: int,
     *,
     total: int | None = None,
@@ -188,7 +173,7 @@ SEGMENTS = st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=14).map(
     st.sampled_from(["script", "bytes"]),
 )
 def test_never_above_its_room_and_more_room_never_shows_less(
-    segments: list[Segment], room: int, more: int, unread: int, levels: set[Level], estimator: Estimator
+    segments: list[ServableSegment], room: int, more: int, unread: int, levels: set[Level], estimator: Estimator
 ) -> None:
     total = len(segments) + unread
     ordered = [level for level in LEVELS if level in levels]
@@ -222,4 +207,4 @@ def test_of_a_number_alone_nobody_can_tell_what_it_counts() -> None:
     told = segment(1, tags="1, 14.1, vectors, 4$, 131400, 14:05, 2026-09-14, 63, AB-7, 95 €")
 
     assert "vectors, 14:05, 2026-09-14, AB-7, 95 €" in served([segment(2), told], 400, levels=["L3"]).element
-    assert "131400" in told.levels["L3"].text, "what is stored has every value"
+    assert "131400" in told.texts["L3"], "what is stored has every value"

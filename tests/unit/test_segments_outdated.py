@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.model.segments import LEVELS, Level, Segment
+from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.segments.digests import lines_of
 from app.core.state.outdated_digests import without_outdated
 from app.core.text import memo, sentences, token_counts
@@ -15,13 +15,12 @@ from tests.unit.test_assembly_digests import segment
 TOLD = "User: Let's use Postgres for the order store. User: My limit is 500 requests. Assistant: Noted."
 
 
-def told(text: str) -> Segment:
-    made = segment(1, 1, 9)
-    return replace(made, levels={"L2": replace(made.levels["L2"], text=text)})
+def told(text: str) -> ServableSegment:
+    return replace(segment(1, 1, 9), texts={"L2": text})
 
 
-def text_of(segments: list[Segment]) -> str:
-    return segments[0].levels["L2"].text
+def text_of(segments: list[ServableSegment]) -> str:
+    return segments[0].texts["L2"]
 
 
 @pytest.mark.parametrize(
@@ -79,18 +78,14 @@ def test_words_that_are_cut_off_at_either_end_of_it_count_as_they_stand(quote: s
 def test_what_a_large_budget_shows_of_four_hundred_segments_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A context with a budget of its own reads all levels of so many; done anew each time this takes half a second."""
     made = segment(1, 1, 9)
-    texts: dict[Level, int] = {"L1": 3_600, "L2": 480, "L3": 240}
+    sizes: dict[Level, int] = {"L1": 3_600, "L2": 480, "L3": 240}
     segments = [
         replace(
             made,
             id=f"topic_{number}",
-            levels={
-                level: replace(
-                    made.levels["L2"],
-                    level=level,
-                    text=" ".join(f"User: Word {number} of {place}." for place in range(size // 24)),
-                )
-                for level, size in texts.items()
+            texts={
+                level: " ".join(f"User: Word {number} of {place}." for place in range(size // 24))
+                for level, size in sizes.items()
             },
         )
         for number in range(400)

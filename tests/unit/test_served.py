@@ -15,7 +15,7 @@ from app.core.model.conversation import Layout
 from app.core.model.gauge import Breakdown, gauge_of
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SESSION
-from app.core.model.segments import LEVELS, Segment
+from app.core.model.segments import LEVELS, ServableSegment
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.segments.digests import WAY_BACK
@@ -110,8 +110,8 @@ def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
     return with_digests(bare, source, room=room, kept=None, served_as="pair")
 
 
-def _telling(one: Segment, brief: str) -> Segment:
-    return replace(one, levels={name: replace(level, text=brief) for name, level in one.levels.items()})
+def _telling(one: ServableSegment, brief: str) -> ServableSegment:
+    return replace(one, texts=dict.fromkeys(one.texts, brief))
 
 
 def test_what_state_and_anchors_say_already_is_served_as_its_marker() -> None:

@@ -26,7 +26,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.schemas import SESSION
-from app.core.model.segments import Segment, SegmentLevel
+from app.core.model.segments import ServableSegment
 from app.core.retrieval import serving
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.passage_search import notes_of
@@ -44,7 +44,7 @@ from app.core.text.served_text import SERVED_TAGS, as_data, value_as_data
 from app.core.text.token_counts import estimate_text
 from app.providers import messages as to_models
 from app.providers.messages import to_provider
-from tests.builders import CONVERSATION, START, material, message, policy_of
+from tests.builders import START, material, message, policy_of
 from tests.profiles import examples
 
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -200,24 +200,16 @@ def scene(hostile: str, messages: Sequence[Message] | None = None, *, passages: 
     )
 
 
-def segment_of(hostile: str) -> Segment:
-    return Segment(
+def segment_of(hostile: str) -> ServableSegment:
+    return ServableSegment(
         id="lanterns",
-        conversation_id=CONVERSATION,
         from_seq=1,
         to_seq=8,
         topic=f"lanterns {hostile}",
-        started_at=START,
-        ended_at=START,
         messages=8,
         tokens=300,
-        levels={
-            level: SegmentLevel(
-                level=level, text=f"told {hostile}", tokens=9, made_by="extractive", content_hash="0", created_at=START
-            )
-            for level in ("L2", "L3")
-        },
-        created_at=START,
+        identifiers=0,
+        texts=dict.fromkeys(("L2", "L3"), f"told {hostile}"),
     )
 
 

@@ -16,7 +16,7 @@ from app.core.model.gauge import AdaptiveThresholds
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.policies.protection import call_ids
-from app.core.model.segments import Segment, ShownSegment
+from app.core.model.segments import ServableSegment, ShownSegment
 from app.core.model.state import StateSchema
 from app.core.retrieval.choose import Ranking, Recalled
 from app.core.retrieval.serving import Passage, Recall
@@ -32,7 +32,7 @@ _TOKENS: Final = attrgetter("token_count")
 class Detail:
     """Covered segments that a larger budget serves more of."""
 
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[ServableSegment, ...] = ()
     """The newest ones with all their levels, by position."""
     total: int = 0
     """How many there are, these included."""
@@ -71,7 +71,7 @@ class Material:
     """Active anchors that can be shown; needed only where something has to be left out (``assembly.exceeds``)."""
     anchors_unread: int = 0
     """How many more there are, for which no draft has room."""
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[ServableSegment, ...] = ()
     """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
     segments_total: int = 0
     """How many there are, these included."""

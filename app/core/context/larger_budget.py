@@ -16,7 +16,7 @@ from typing import Final
 from app.core.context.drafts import Draft, Material, first_draft, says_something, size_of, with_held
 from app.core.context.joining import asked_in, recall_tokens
 from app.core.model.conversation import Message
-from app.core.model.segments import LEVELS, Segment, ShownSegment
+from app.core.model.segments import LEVELS, ServableSegment, ShownSegment
 from app.core.segments.budgeting import TOLD, Choice, Form, Option, Step, steps_of, weight, within
 from app.core.segments.digests import WAY_BACK, element_of, lines_of
 from app.core.state.digesting import Digests
@@ -98,7 +98,7 @@ class _Plan:
         self._choice = material.detail.choice or _choice(material, draft.digests)
         self.steps = self._choice.steps
 
-    def opened_by(self, taken: Sequence[Step]) -> list[Segment]:
+    def opened_by(self, taken: Sequence[Step]) -> list[ServableSegment]:
         """The segments that these steps serve as their originals."""
         return [
             segment
@@ -130,18 +130,18 @@ class _Plan:
         )
         return with_held(self._material, draft, held) if added else draft
 
-    def _originals_of(self, segment: Segment) -> Sequence[Message]:
+    def _originals_of(self, segment: ServableSegment) -> Sequence[Message]:
         originals = self._material.detail.originals
         first = bisect_left(originals, segment.from_seq, key=lambda message: message.seq)
         return originals[first : bisect_right(originals, segment.to_seq, key=lambda message: message.seq)]
 
 
-def _shown_segment(segment: Segment, name: str) -> ShownSegment:
+def _shown_segment(segment: ServableSegment, name: str) -> ShownSegment:
     level = next((level for level in LEVELS if level == name), None)
     return ShownSegment(id=segment.id, level=level, from_seq=segment.from_seq, to_seq=segment.to_seq)
 
 
-def _closeness_to_question(material: Material, segments: Sequence[Segment]) -> dict[str, float]:
+def _closeness_to_question(material: Material, segments: Sequence[ServableSegment]) -> dict[str, float]:
     closeness = asked_in(material)
     found: dict[str, float] = {}
     seqs = sorted(closeness)
@@ -164,7 +164,9 @@ def _choice(material: Material, digests: Digests) -> Choice:
     return Choice(options, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
 
 
-def _options_of(material: Material, segment: Segment, present: str, worth: float, say: Catalogue) -> Iterator[Option]:
+def _options_of(
+    material: Material, segment: ServableSegment, present: str, worth: float, say: Catalogue
+) -> Iterator[Option]:
     """The present form first, then the better ones."""
     lines = lines_of(segment, material.policy.levels, estimator=material.policy.estimator, say=say)
     names = [*lines]
@@ -182,7 +184,7 @@ def _options_of(material: Material, segment: Segment, present: str, worth: float
         yield Option(Form(FULL, _full_tokens(material, segment), value * TOLD[FULL]))
 
 
-def _full_tokens(material: Material, segment: Segment) -> int:
+def _full_tokens(material: Material, segment: ServableSegment) -> int:
     # As its row says: the same before and after the originals are read.
     covered, estimator = material.conversation.covered, material.policy.estimator
     whole = tokens_of(covered.tokens, covered.bytes, estimator)
@@ -194,7 +196,7 @@ def _worths(material: Material, relations: Mapping[str, float]) -> Iterator[floa
     anchors = sorted(anchor.seq for anchor in material.anchors) if quoted_seqs is None else sorted(quoted_seqs)
     for place, segment in enumerate(segments):
         quoted = bisect_right(anchors, segment.to_seq) - bisect_left(anchors, segment.from_seq)
-        told = len(segment.identifiers) + 2 * quoted
+        told = segment.identifiers + 2 * quoted
         yield weight(
             rank=len(segments) - 1 - place,
             importance=min(told / max(2 * segment.messages, 1), 1.0),

@@ -70,6 +70,24 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServableSegment:
+    """What a context needs of a segment to show it at any level: no more is read for one."""
+
+    id: str
+    from_seq: int
+    to_seq: int
+    topic: str
+    messages: int
+    """Commands and erased messages left out."""
+    tokens: int
+    """What the originals weigh."""
+    identifiers: int
+    """How many exact values stand in it."""
+    texts: Mapping[Level, str] = field(default_factory=dict)
+    """What stands for it at each level that was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSegment:
     """A segment whose digest stands in a state block."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.anchors.rendering import escape_served
-from app.core.model.segments import LEVELS, Level, Marker, Segment
+from app.core.model.segments import LEVELS, Level, Marker, Segment, ServableSegment
 from app.core.segments.markers import EARLIER_MARKER, render
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
@@ -77,7 +77,7 @@ class _Step:
 
 
 def serve_digests(
-    segments: Sequence[Segment],
+    segments: Sequence[ServableSegment],
     *,
     total: int,
     levels: Collection[Level],
@@ -112,7 +112,7 @@ def serve_digests(
     )
 
 
-def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
+def _steps(newest: Sequence[ServableSegment], how: _How, room: int) -> list[_Step]:
     """Every step that could have room, in the order in which they are taken.
 
     Bare markers are the least that segments need: where they are beyond the room, nothing further is even weighed.
@@ -136,7 +136,7 @@ def _steps(newest: Sequence[Segment], how: _How, room: int) -> list[_Step]:
 
 
 def lines_of(
-    segment: Segment,
+    segment: ServableSegment,
     levels: Collection[Level],
     *,
     estimator: Estimator = "script",
@@ -161,13 +161,15 @@ def _best(levels: Collection[Level]) -> Level:
     return next(level for level in LEVELS if level in levels)
 
 
-def _forms_shortest_first(segment: Segment, how: _How, offered: Sequence[Level]) -> Iterator[tuple[str, str, int]]:
+def _forms_shortest_first(
+    segment: ServableSegment, how: _How, offered: Sequence[Level]
+) -> Iterator[tuple[str, str, int]]:
     marker = render(_marker(segment, how.best))
     yield "marker", marker, _line_weight(marker, how.estimator)
     before = f"{marker} {place_of(segment, how.say)}: "
     for level in offered:
-        stored = segment.levels.get(level) if level in how.levels else None
-        text = (_telling_tags(stored.text) if level == "L3" else stored.text) if stored else ""
+        stored = segment.texts.get(level, "") if level in how.levels else ""
+        text = _telling_tags(stored) if level == "L3" else stored
         line, weight = _line_and_weight(before, text, _MOST_TOKENS[level], how.estimator)
         if line:
             yield level, line, weight
@@ -185,12 +187,12 @@ def _says_what(tag: str) -> bool:
     return not tag.endswith("$") and any(one.kind in _CLEAR for one in find_identifiers(tag))
 
 
-def place_of(segment: Segment, say: Catalogue) -> str:
+def place_of(segment: Segment | ServableSegment, say: Catalogue) -> str:
     """Which messages a segment is made of, as a line about it says it."""
     return say.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
 
 
-def _marker(segment: Segment, best: Level) -> Marker:
+def _marker(segment: ServableSegment, best: Level) -> Marker:
     topic = clip(" ".join(clean(segment.topic[:_SAMPLE]).split()), _TOPIC)
     marker = Marker(text=topic, level=best, segment_id=segment.id)
     while marker.text and estimate_text(render(marker)) > _MARKER:  # characters that have to be written out

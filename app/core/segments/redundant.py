@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.core.model.segments import Level, Segment
+from app.core.model.segments import Level, ServableSegment
 from app.core.text.memo import memoized
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
@@ -60,27 +60,26 @@ class Said:
         return max(shared.values(), default=0) >= SAYS * len(words)
 
 
-def without_said(segments: Sequence[Segment], said: Said) -> list[Segment]:
+def without_said(segments: Sequence[ServableSegment], said: Said) -> list[ServableSegment]:
     """The segments without the levels that tell nothing new: of these the marker with the topic is enough."""
     return [
-        _with_levels(one, [name for name, level in one.levels.items() if not said.says(name, level.text)])
+        _with_levels(one, [level for level, text in one.texts.items() if not said.says(level, text)])
         for one in segments
     ]
 
 
-def with_own_values(segments: Sequence[Segment], said: Said) -> list[Segment]:
+def with_own_values(segments: Sequence[ServableSegment], said: Said) -> list[ServableSegment]:
     """The segments with exact values that stand nowhere else, in the levels that hold them."""
     found = (
-        _with_levels(one, [name for name, level in one.levels.items() if said.lacks_value_of(level.text)])
-        for one in segments
+        _with_levels(one, [level for level, text in one.texts.items() if said.lacks_value_of(text)]) for one in segments
     )
-    return [one for one in found if one.levels]
+    return [one for one in found if one.texts]
 
 
-def _with_levels(segment: Segment, names: Sequence[Level]) -> Segment:
-    if len(names) == len(segment.levels):
+def _with_levels(segment: ServableSegment, levels: Sequence[Level]) -> ServableSegment:
+    if len(levels) == len(segment.texts):
         return segment
-    return replace(segment, levels={name: segment.levels[name] for name in names})
+    return replace(segment, texts={level: segment.texts[level] for level in levels})
 
 
 @memoized()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Final
 
-from app.core.model.segments import Level, Segment, ShownSegment
+from app.core.model.segments import Level, ServableSegment, ShownSegment
 from app.core.segments.digests import WAY_BACK, ServedDigests, serve_digests
 from app.core.segments.markers import find
 from app.core.segments.redundant import Said, with_own_values, without_said
@@ -36,7 +36,7 @@ NO_DIGESTS = Digests()
 class Digestible:
     """Segments that digests can be served of."""
 
-    segments: Sequence[Segment] = ()
+    segments: Sequence[ServableSegment] = ()
     """The newest ones, with their L2 and L3."""
     total: int = 0
     """How many there are, these included."""
@@ -99,10 +99,10 @@ class Digestible:
         )
 
 
-def as_laid_out(segments: Sequence[Segment], shown: Sequence[ShownSegment]) -> list[Segment]:
+def as_laid_out(segments: Sequence[ServableSegment], shown: Sequence[ShownSegment]) -> list[ServableSegment]:
     """The segments that a layout shows; without levels where it shows only the marker."""
     levels = {one.id: one.level for one in shown}
-    return [one if levels[one.id] else replace(one, levels={}) for one in segments if one.id in levels]
+    return [one if levels[one.id] else replace(one, texts={}) for one in segments if one.id in levels]
 
 
 def shares_of(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.core.model.segments import Segment
+from app.core.model.segments import ServableSegment
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import sentences_read_once
@@ -15,7 +15,7 @@ from app.core.text.sentences import sentences_read_once
 _LEAST: Final = 12  # characters; less than this says nothing that could be taken back
 
 
-def without_outdated(segments: Sequence[Segment], quotes: Sequence[str]) -> list[Segment]:
+def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str]) -> list[ServableSegment]:
     """The segments without those sentences of their levels that repeat one of these statements.
 
     Args:
@@ -32,16 +32,11 @@ def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
     return _Gone(statements) if statements else None
 
 
-def _without(segment: Segment, gone: _Gone) -> Segment:
+def _without(segment: ServableSegment, gone: _Gone) -> ServableSegment:
     left = {
-        name: kept
-        for name, level in segment.levels.items()
-        if (kept := _text_without_outdated(level.text, gone)) is not None
+        level: kept for level, text in segment.texts.items() if (kept := _text_without_outdated(text, gone)) is not None
     }
-    if not left:
-        return segment
-    changed = {name: replace(segment.levels[name], text=kept) for name, kept in left.items()}
-    return replace(segment, levels={**segment.levels, **changed})
+    return replace(segment, texts={**segment.texts, **left}) if left else segment
 
 
 @memoized(FIGURE)

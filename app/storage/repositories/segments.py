@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Integer,
     Text,
     and_,
     any_,
@@ -25,13 +26,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import array, insert
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
-from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel
+from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel, ServableSegment
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
@@ -51,7 +52,7 @@ _LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
     col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL
 )
 _NAME: Final = _LEVEL.index("level")
-_level = maker(SegmentLevel)
+_level, _servable = maker(SegmentLevel), maker(ServableSegment)
 _PICKED: Final = aliased(SegmentRow)  # made once: each one is adapted anew when it is first used
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
@@ -59,6 +60,21 @@ _to = col(SegmentRow.to_seq)
 # Words, not parameters: only so can the planner be sure that the partial indexes hold them.
 _CURRENT = text(f"segments.{CURRENT}")
 _WANTING = text(WANTS_DETAIL)
+
+
+def _servables(picked: Any, levels: Collection[Level]) -> Any:
+    """Of the picked segments what ``ServableSegment`` has, the texts as pairs of level and text."""
+    row, level = SegmentRow, SegmentLevelRow
+    pairs = func.array_agg(array([col(level.level), col(level.text)]), type_=ARRAY(Text, dimensions=2))
+    texts = select(pairs).where(
+        col(level.tenant_id) == col(row.tenant_id),
+        col(level.conversation_id) == col(row.conversation_id),
+        col(level.segment_id) == _id,
+        col(level.level) == any_(literal(list(levels), _TEXTS)),
+    )
+    identifiers = func.cardinality(col(row.identifiers), type_=Integer)
+    own = (_id, _from, _to, col(row.topic), col(row.messages), col(row.tokens), identifiers)
+    return picked.with_only_columns(*own, texts.scalar_subquery())
 
 
 def _with_levels(picked: Any, levels: Collection[Level]) -> Any:
@@ -79,10 +95,10 @@ _ONE = _with_levels(_HERE.where(_id == bindparam("segment_id")), LEVELS)
 _RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("firsts", "lasts")))
 _OF_RANGES = _with_levels(_HERE.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
 _NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
-_SERVED_NEWEST = _with_levels(_NEWEST, _SERVED)
-_WHOLE_NEWEST = _with_levels(_NEWEST, LEVELS)
+_SERVED_NEWEST = _servables(_NEWEST, _SERVED)
+_WHOLE_NEWEST = _servables(_NEWEST, LEVELS)
 _AMONG_NEWEST = _HERE.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(_id.in_(_NEWEST.with_only_columns(_id)))
-_SERVED_AMONG_NEWEST = _with_levels(_AMONG_NEWEST, _SERVED)
+_SERVED_AMONG_NEWEST = _servables(_AMONG_NEWEST.order_by(_from.desc()), _SERVED)
 _COUNT = _HERE.where(_CURRENT).with_only_columns(func.count())
 _WANTED = func.unnest(bindparam("seqs", type_=_BIGINTS)).table_valued("seq", name="wanted").render_derived()
 _BEGINS = select(func.max(col(_PICKED.from_seq))).where(
@@ -139,15 +155,15 @@ class SegmentRepository(Repository):
         in_order = found if page.order == "asc" else found[::-1]
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
-    async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[Segment]:
+    async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[ServableSegment]:
         """The newest current ones, by ``from_seq``, with what a layout serves or the ``whole``; one query."""
         found = _WHOLE_NEWEST if whole else _SERVED_NEWEST
-        return await self._read(found, conversation_id=conversation_id, limit=limit)
+        return await self._servable(found, conversation_id=conversation_id, limit=limit)
 
-    async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[Segment]:
+    async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[ServableSegment]:
         """The segments, of these, among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
         given = {"conversation_id": conversation_id, "ids": list(ids), "limit": limit}
-        return await self._read(_SERVED_AMONG_NEWEST, **given)
+        return await self._servable(_SERVED_AMONG_NEWEST, **given)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many are current."""
@@ -266,6 +282,11 @@ class SegmentRepository(Repository):
     async def _with_all_levels(self, picked: Any) -> list[Segment]:
         """The picked segments with their levels, by place: one statement, so that the two belong together."""
         return await self._read(_with_levels(picked, LEVELS))
+
+    async def _servable(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
+        """By ``from_seq``, of a statement that has the newest first."""
+        records = await self._session.records(statement, **given)
+        return [_servable((*own, dict(pairs or ()))) for *own, pairs in reversed(records)]
 
     async def _read(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)

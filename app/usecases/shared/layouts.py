@@ -16,7 +16,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy
-from app.core.model.segments import Segment
+from app.core.model.segments import ServableSegment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import WAY_BACK
 from app.core.state.digesting import Digestible
@@ -47,7 +47,7 @@ DigestRoom = Callable[[Layout], int | None]
 class Newest:
     """The newest segments of a conversation, as they are stored."""
 
-    segments: Sequence[Segment] = ()
+    segments: Sequence[ServableSegment] = ()
     total: int = 0
     """How many there are, these included."""
     outdated: Sequence[str] = ()
@@ -266,7 +266,7 @@ async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
     return Detail(segments=tuple(await _present(uow, resolved, found)), total=await uow.segments.count(id_))
 
 
-async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[Segment]) -> list[Segment]:
+async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[ServableSegment]) -> list[ServableSegment]:
     """The segments without what corrections took back."""
     outdated = await _outdated(uow, resolved)
     return await off_loop(without_outdated, segments, outdated, size=AN_ITEM * len(segments))
