@@ -17,7 +17,7 @@ from app.core.context.drafts import Draft, Material, first_draft, says_something
 from app.core.context.joining import asked_in, recall_tokens
 from app.core.model.conversation import Message
 from app.core.model.segments import LEVELS, ServableSegment, ShownSegment
-from app.core.segments.budgeting import TOLD, Choice, Form, Option, Step, steps_of, weight, within
+from app.core.segments.budgeting import TOLD, Choice, Form, Step, steps_of, weight, within
 from app.core.segments.digests import WAY_BACK, element_of, lines_of
 from app.core.state.digesting import Digests
 from app.core.text.budget import without_last
@@ -102,20 +102,20 @@ class _Plan:
         """The segments that these steps serve as their originals."""
         return [
             segment
-            for segment, option in zip(self._segments, self._choice.taken(taken), strict=True)
-            if option.form.name == FULL
+            for segment, form in zip(self._segments, self._choice.taken(taken), strict=True)
+            if form.name == FULL
         ]
 
     def served(self, taken: Sequence[Step]) -> Draft:
         """The draft with these steps taken."""
         chosen = list(zip(self._segments, self._choice.taken(taken), strict=True))
-        told = [(segment, option) for segment, option in chosen if option.line]
-        opened = [segment for segment, option in chosen if option.form.name == FULL]
+        told = [(segment, form) for segment, form in chosen if form.line]
+        opened = [segment for segment, form in chosen if form.name == FULL]
         behind = max(self._material.detail.total - len(told) - len(opened), 0)
         locale = self._material.conversation.locale
         digests = Digests(
-            element=element_of([option.line for _, option in told], behind, locale),
-            segments=tuple(_shown_segment(segment, option.form.name) for segment, option in told),
+            element=element_of([form.line for _, form in told], behind, locale),
+            segments=tuple(_shown_segment(segment, form.name) for segment, form in told),
         )
         originals = [one for segment in opened for one in self._originals_of(segment)]
         known = {message.seq for message in self._draft.held}
@@ -143,6 +143,8 @@ def _shown_segment(segment: ServableSegment, name: str) -> ShownSegment:
 
 def _closeness_to_question(material: Material, segments: Sequence[ServableSegment]) -> dict[str, float]:
     closeness = asked_in(material)
+    if not closeness:
+        return {}
     found: dict[str, float] = {}
     seqs = sorted(closeness)
     for segment in segments:
@@ -155,33 +157,32 @@ def _choice(material: Material, digests: Digests) -> Choice:
     segments = material.detail.segments
     shown = {one.id: one.level or "marker" for one in digests.segments}
     say = catalogue_of(material.conversation.locale)
-    options = [
-        list(_options_of(material, segment, shown.get(segment.id, _NONE), worth, say))
+    forms = [
+        list(_forms_of(material, segment, shown.get(segment.id, _NONE), worth, say))
         for segment, worth in zip(segments, _worths(material, _closeness_to_question(material, segments)), strict=True)
     ]
-    forms = [[option.form for option in each] for each in options]
     # No steps where the block shows a segment that was not read.
-    return Choice(options, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
+    return Choice(forms, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
 
 
-def _options_of(
+def _forms_of(
     material: Material, segment: ServableSegment, present: str, worth: float, say: Catalogue
-) -> Iterator[Option]:
+) -> Iterator[Form]:
     """The present form first, then the better ones."""
     lines = lines_of(segment, material.policy.levels, estimator=material.policy.estimator, say=say)
     names = [*lines]
     value = worth * segment.tokens
     if present == _NONE:
-        yield Option(Form(_NONE, 0, 0.0))
+        yield Form(_NONE, 0, 0.0)
     else:
         line, tokens = lines[present] if present in lines else lines["marker"]
-        yield Option(Form(present, tokens, value * TOLD[present]), line)
+        yield Form(present, tokens, value * TOLD[present], line)
         names = names[names.index(present) + 1 :] if present in names else []
     for name in names:
         line, tokens = lines[name]
-        yield Option(Form(name, tokens, value * TOLD[name]), line)
+        yield Form(name, tokens, value * TOLD[name], line)
     if material.detail.opens:
-        yield Option(Form(FULL, _full_tokens(material, segment), value * TOLD[FULL]))
+        yield Form(FULL, _full_tokens(material, segment), value * TOLD[FULL])
 
 
 def _full_tokens(material: Material, segment: ServableSegment) -> int:

@@ -40,6 +40,8 @@ class Form(NamedTuple):
     tokens: int
     """What the context weighs more with it than without the segment."""
     value: float
+    line: str = ""
+    """What stands for it in the block."""
 
 
 class Step(NamedTuple):
@@ -52,33 +54,23 @@ class Step(NamedTuple):
     tokens: int
     """What it adds; of a form that is shorter as well as better less than nothing."""
     gain: float
-
-    @property
-    def slope(self) -> float:
-        """Value per token."""
-        return self.gain / self.tokens if self.tokens > 0 else math.inf
-
-
-class Option(NamedTuple):
-    """A form with what stands for it in the block."""
-
-    form: Form
-    line: str = ""
+    slope: float
+    """Value per token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What each of several segments could be served as."""
 
-    options: Sequence[Sequence[Option]]
+    forms: Sequence[Sequence[Form]]
     """Of each segment, the present form first."""
     steps: Sequence[Step]
     """In the order in which they are taken."""
 
-    def taken(self, steps: Sequence[Step]) -> list[Option]:
+    def taken(self, steps: Sequence[Step]) -> list[Form]:
         """What each segment is served as once these steps are taken."""
         last = {step.segment: step.form for step in steps}
-        return [options[last.get(place, 0)] for place, options in enumerate(self.options)]
+        return [forms[last.get(place, 0)] for place, forms in enumerate(self.forms)]
 
 
 def weight(*, rank: int, importance: float, relation: float) -> float:
@@ -106,12 +98,17 @@ def within(steps: Iterable[Step], room: int) -> list[Step]:
 
 def _hull_steps(place: int, forms: Sequence[Form]) -> Iterator[Step]:
     # The upper convex hull: each step is flatter than the one before.
-    at = 0
+    present = forms[0]
     while better := [
-        Step(place, number, form.tokens - forms[at].tokens, form.value - forms[at].value)
+        (_slope(form.value - present.value, form.tokens - present.tokens), form.value - present.value, -number)
         for number, form in enumerate(forms)
-        if form.value > forms[at].value
+        if form.value > present.value
     ]:
-        best = max(better, key=lambda step: (step.slope, step.gain))
-        yield best
-        at = best.form
+        slope, gain, number = max(better)
+        best = forms[-number]
+        yield Step(place, -number, best.tokens - present.tokens, gain, slope)
+        present = best
+
+
+def _slope(gain: float, tokens: int) -> float:
+    return gain / tokens if tokens > 0 else math.inf

@@ -7,7 +7,7 @@ Each segment stands at one step: its L2, its L3, its marker alone, or, with all 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from app.core.anchors.rendering import escape_served
@@ -164,7 +164,7 @@ def _best(levels: Collection[Level]) -> Level:
 def _forms_shortest_first(
     segment: ServableSegment, how: _How, offered: Sequence[Level]
 ) -> Iterator[tuple[str, str, int]]:
-    marker = render(_marker(segment, how.best))
+    marker = _marker(segment.topic, segment.id, how.best)
     yield "marker", marker, _line_weight(marker, how.estimator)
     before = f"{marker} {place_of(segment, how.say)}: "
     for level in offered:
@@ -192,12 +192,12 @@ def place_of(segment: Segment | ServableSegment, say: Catalogue) -> str:
     return say.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
 
 
-def _marker(segment: ServableSegment, best: Level) -> Marker:
-    topic = clip(" ".join(clean(segment.topic[:_SAMPLE]).split()), _TOPIC)
-    marker = Marker(text=topic, level=best, segment_id=segment.id)
-    while marker.text and estimate_text(render(marker)) > _MARKER:  # characters that have to be written out
-        marker = replace(marker, text=marker.text[: int(_SHRINK * len(marker.text))].rstrip())
-    return marker
+@memoized(FIGURE)
+def _marker(topic: str, segment_id: str, best: Level) -> str:
+    text = clip(" ".join(clean(topic[:_SAMPLE]).split()), _TOPIC)
+    while estimate_text(found := render(Marker(text=text, level=best, segment_id=segment_id))) > _MARKER and text:
+        text = text[: int(_SHRINK * len(text))].rstrip()  # characters that have to be written out
+    return found
 
 
 @memoized(FIGURE)
