@@ -13,14 +13,13 @@ from app.core.model.allowances import Standing
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
-from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker, Segment
+from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
 from app.core.model.state import StateVersion
 from app.core.retrieval.choose import Recalled
 from app.core.segments.markers import render
 from app.http import schemas
 from app.off_loop import in_slices
 from app.usecases.chat.turn_handle import ChatResult
-from app.usecases.context.recalling import segment_of
 from app.usecases.context.requests import ContextView
 from app.usecases.history.conversations import ConversationView, PresetView
 from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
@@ -185,17 +184,17 @@ def present_expanded(value: Expanded) -> schemas.Segment:
     )
 
 
-def present_recalled_message(value: Recalled, segments: Sequence[Segment]) -> schemas.RecalledMessage:
+def present_recalled_message(value: Recalled, segments: Mapping[int, str]) -> schemas.RecalledMessage:
     """One message that was brought back."""
     seq = value.source.seq
-    return schemas.RecalledMessage.from_value(value, segment_id=segment_of(segments, seq), level=FULL, seqs=[seq])
+    return schemas.RecalledMessage.from_value(value, segment_id=segments.get(seq), level=FULL, seqs=[seq])
 
 
-def present_recalled(seqs: Sequence[int], segments: Sequence[Segment]) -> list[schemas.Recalled]:
+def present_recalled(seqs: Sequence[int], segments: Mapping[int, str]) -> list[schemas.Recalled]:
     """Messages that were brought back, in runs without gaps, none of which leaves its segment."""
     runs: list[schemas.Recalled] = []
     for seq in seqs:
-        segment_id = segment_of(segments, seq)
+        segment_id = segments.get(seq)
         if runs and seq == runs[-1].seqs[-1] + 1 and segment_id == runs[-1].segment_id:
             runs[-1].seqs.append(seq)
         else:

@@ -220,7 +220,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.newest": (lambda unit: unit.segments.newest(CONVERSATION, limit=9), []),
     "segments.among_newest": (lambda unit: unit.segments.among_newest(CONVERSATION, ["auth"], limit=9), []),
     "segments.count": (lambda unit: unit.segments.count(CONVERSATION), 0),
-    "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), []),
+    "segments.covering": (lambda unit: unit.segments.covering(CONVERSATION, [1]), {}),
     "segments.touching": (lambda unit: unit.segments.touching(CONVERSATION, [1]), []),
     "segments.described_by_model": (lambda unit: unit.segments.described_by_model(CONVERSATION, ["auth"]), []),
     "segments.named": (lambda unit: unit.segments.named(CONVERSATION, ["auth"]), []),

@@ -53,7 +53,6 @@ _LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
 )
 _NAME: Final = _LEVEL.index("level")
 _level, _servable = maker(SegmentLevel), maker(ServableSegment)
-_PICKED: Final = aliased(SegmentRow)  # made once: each one is adapted anew when it is first used
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
 _to = col(SegmentRow.to_seq)
@@ -101,13 +100,8 @@ _AMONG_NEWEST = _HERE.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(_
 _SERVED_AMONG_NEWEST = _servables(_AMONG_NEWEST.order_by(_from.desc()), _SERVED)
 _COUNT = _HERE.where(_CURRENT).with_only_columns(func.count())
 _WANTED = func.unnest(bindparam("seqs", type_=_BIGINTS)).table_valued("seq", name="wanted").render_derived()
-_BEGINS = select(func.max(col(_PICKED.from_seq))).where(
-    col(_PICKED.conversation_id) == bindparam("conversation_id"),
-    col(_PICKED.is_current),
-    col(_PICKED.from_seq) <= _WANTED.c.seq,
-)
-_BEGINNINGS = select(_BEGINS.correlate(_WANTED).scalar_subquery()).select_from(_WANTED)
-_COVERING = _HERE.where(_CURRENT, _from.in_(_BEGINNINGS)).order_by(_from)
+_BEGUN = _NEWEST.where(_from <= _WANTED.c.seq).limit(1).with_only_columns(_id, _to).lateral()
+_COVERING = select(_WANTED.c.seq, _BEGUN.c.id).join_from(_WANTED, _BEGUN, _BEGUN.c.to_seq >= _WANTED.c.seq)
 built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
 
 
@@ -169,11 +163,10 @@ class SegmentRepository(Repository):
         """How many are current."""
         return int(await self._session.first(_COUNT, conversation_id=conversation_id))
 
-    async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
-        """The current ones that hold any of these messages, without levels, by ``from_seq``: one index probe each."""
-        ordered = sorted(set(seqs))
-        rows = await self._session.all(_COVERING, conversation_id=conversation_id, seqs=ordered)
-        return [_segment(row) for row in rows if _holds_any(row, ordered)]
+    async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> dict[int, str]:
+        """By message, the id of the current one that holds it, of those that one does: one index probe each."""
+        found = await self._session.records(_COVERING, conversation_id=conversation_id, seqs=sorted(set(seqs)))
+        return {row[0]: row[1] for row in found}
 
     async def touching(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
         """Every one ever made that holds any of these messages, with levels."""

@@ -27,7 +27,7 @@ async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> Chat
         compaction=next(iter(await views_of(uow, rows)), None),
         warnings=turn.warnings,
         recalled=turn.recalled,
-        segments=tuple(await uow.segments.covering(turn.conversation_id, turn.recalled)),
+        segments=await uow.segments.covering(turn.conversation_id, turn.recalled),
         open_calls=open_calls,
         finish=finish_of(reply, turn.warnings, open_calls),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Event, Turn, TurnStatus
-from app.core.model.segments import Segment
 from app.core.retrieval.used import draws_on
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -85,8 +84,8 @@ class _Stored:
 
     reply: Message
     resolved: Resolved
-    segments: tuple[Segment, ...]
-    """In which what was recalled for it lies."""
+    segments: Mapping[int, str]
+    """By recalled message, the id of the segment in which it lies."""
     number: int
     """Of its event."""
     events: Sequence[Event]
@@ -243,7 +242,7 @@ class TurnRunner:
         return _Stored(
             reply=reply,
             resolved=resolved,
-            segments=tuple(segments),
+            segments=segments,
             number=event.number,
             events=uow.committed_events,
             jobs=[job] if job else [],

@@ -16,7 +16,6 @@ from app.core.model.errors import DomainError
 from app.core.model.gauge import Gauge
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.model.records import Event, Turn
-from app.core.model.segments import Segment
 from app.usecases.shared.compaction_views import CompactionView
 
 CREATED: Final = "message.created"
@@ -40,8 +39,8 @@ class ChatResult:
     warnings: tuple[str, ...] = ()
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were brought back for it."""
-    segments: tuple[Segment, ...] = ()
-    """The current segments in which they lie."""
+    segments: Mapping[int, str] = field(default_factory=dict)
+    """By message, the id of the current segment in which it lies."""
     open_calls: tuple[ToolCall, ...] = ()
     """Calls of the client's tools, which wait for their results: ``reply`` makes them."""
     finish: FinishReason = "stop"

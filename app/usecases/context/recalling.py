@@ -15,7 +15,7 @@ from uuid import UUID
 from app.core.context.assembly import AssembledContext, Material, Section, exceeds
 from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline_of
 from app.core.model.conversation import Layout, Message
-from app.core.model.segments import Expansion, Level, Segment
+from app.core.model.segments import Expansion, Level
 from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
@@ -235,25 +235,23 @@ def _without_held(material: Material) -> Material:
     return replace(material, held=(), tail=tail)
 
 
-def segment_of(segments: Sequence[Segment], seq: int) -> str | None:
-    """The id of the segment in which a message lies; ``None`` for one that none of these covers."""
-    return next((one.id for one in segments if one.from_seq <= seq <= one.to_seq), None)
+def located(context: AssembledContext, segments: Mapping[int, str]) -> AssembledContext:
+    """The context with one section of recalled messages for each segment that they lie in; the sum stays.
 
-
-def located(context: AssembledContext, segments: Sequence[Segment]) -> AssembledContext:
-    """The context with one section of recalled messages for each segment that they lie in; the sum stays."""
+    ``segments``: their ids, by message.
+    """
     sections = [one for section in context.sections for one in _located(section, context.recalled, segments)]
     return replace(context, sections=tuple(sections))
 
 
-def _located(section: Section, recalled: Sequence[Recalled], segments: Sequence[Segment]) -> Iterator[Section]:
+def _located(section: Section, recalled: Sequence[Recalled], segments: Mapping[int, str]) -> Iterator[Section]:
     if section.kind != RECALLED_TAG:
         yield section
         return
     weights = {one.source.seq: one.source.tokens for one in recalled}
     total = sum(weights.values())
     spent = done = 0
-    for segment_id, group in groupby(section.seqs, key=lambda seq: segment_of(segments, seq)):
+    for segment_id, group in groupby(section.seqs, key=segments.get):
         seqs = tuple(group)
         spent += sum(weights[seq] for seq in seqs)
         through = section.tokens * spent // total if total else 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.context.assembly import AssembledContext, recalled_seqs
 from app.core.model.errors import IdempotencyInProgressError
 from app.core.model.records import Compaction
-from app.core.model.segments import Segment
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.due_triggers import due_before_call
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
@@ -46,8 +45,8 @@ class ContextView:
     """A context as clients see it."""
 
     context: AssembledContext
-    segments: tuple[Segment, ...] = ()
-    """The current segments in which recalled messages lie."""
+    segments: Mapping[int, str] = field(default_factory=dict)
+    """By recalled message, the id of the current segment in which it lies."""
     compaction: CompactionView | None = None
 
 
@@ -80,9 +79,7 @@ class ContextRequests:
             if ask.counts and context.recalled:
                 await self._count(uow, conversation_id, looked, idem, done)
                 await uow.commit()
-        return ContextView(
-            context=located(context, segments), segments=tuple(segments), compaction=next(iter(views), None)
-        )
+        return ContextView(context=located(context, segments), segments=segments, compaction=next(iter(views), None))
 
     async def _compacted(
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None

@@ -16,7 +16,6 @@ from app.core.text.speakers import name_in
 from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
-from app.usecases.context.recalling import segment_of
 from app.usecases.shared.shell import Shell
 
 CANDIDATES: Final = 200
@@ -129,7 +128,7 @@ class SearchService:
                     role=message.role,
                     created_at=message.created_at,
                     said_by=name_in(message.metadata),
-                    segment_id=segment_of(segments, message.seq),
+                    segment_id=segments.get(message.seq),
                 )
                 for item in shown
                 if (message := by_seq.get(item.source.seq))

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.model.records import ERASURE, Page
-from app.core.model.segments import Segment
 from app.storage.repositories.cursor import encode
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell
@@ -33,7 +32,8 @@ class Passages:
 
     messages: Mapping[int, Message] = field(default_factory=dict)
     """By their positions; none of one that was erased meanwhile."""
-    segments: tuple[Segment, ...] = ()
+    segments: Mapping[int, str] = field(default_factory=dict)
+    """Their ids, by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,5 +162,5 @@ async def _passages(uow: UnitOfWork, conversation_id: UUID, seqs: Sequence[int])
         return Passages()
     return Passages(
         messages={message.seq: message for message in await uow.messages.at_seqs(conversation_id, wanted)},
-        segments=tuple(await uow.segments.covering(conversation_id, wanted)),
+        segments=await uow.segments.covering(conversation_id, wanted),
     )
