@@ -8,15 +8,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import Executable
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation
 from app.core.model.errors import ConflictError, NotFoundError
 from app.core.model.records import Page
 from app.core.model.segments import Level, Segment, SegmentLevel, ServableSegment
+from app.storage.scoped_session import TenantSession
 from app.storage.tables import TenantScoped
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import START, append, expansion, level, message, moment, segment, stored
@@ -134,6 +137,31 @@ async def test_pages_newest_and_count_know_only_current_ones(begin: UnitOfWorkFa
         ]
         assert await unit.segments.among_newest(row.id, these, limit=1) == []
         assert await unit.segments.count(row.id) == 7
+
+
+async def test_what_a_context_shows_of_a_segment_is_one_row_however_much_it_holds(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read once for each level, with its exact values each time, it made a large budget take twice as long."""
+    read: list[Sequence[Sequence[object]]] = []
+    records = TenantSession.records
+
+    async def counted(session: TenantSession, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
+        read.append(found := await records(session, statement, **given))
+        return found
+
+    monkeypatch.setattr(TenantSession, "records", counted)
+    row = await stored(begin, tenant)
+    values = tuple(f"ORD-{number}" for number in range(90))
+    told: dict[Level, SegmentLevel] = {"L1": level("L1"), "L2": level("L2"), "L3": level("L3")}
+    made = [segment(row.id, 1, 4, identifiers=values, levels=told), segment(row.id, 5, 9, identifiers=())]
+    await added(begin, tenant, *made)
+    async with begin(tenant) as unit:
+        found = await unit.segments.newest(row.id, limit=9, whole=True)
+        assert found == [servable(made[0], "L1", "L2", "L3"), servable(made[1])]
+        assert [one.identifiers for one in found] == [90, 0]
+        assert [len(one) for one in read] == [2]
+        assert len((await unit.segments.page(row.id, Page(order="asc", limit=9)))[0][0].identifiers) == 90
 
 
 async def test_what_holds_a_message(begin: UnitOfWorkFactory, tenant: UUID) -> None:
