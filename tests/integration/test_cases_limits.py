@@ -395,7 +395,7 @@ async def test_control_without_the_guard_around_it_the_turn_fails(
     async def run(self: CompactionService, row: Any, limits: JobLimits = UNLIMITED) -> Any:
         job = Job.of(self._shell, Lease.of(row), limits)
         while row.in_flight:
-            row = await self._step(row, job)
+            row = await self._work_on_record(row, job)
         return row
 
     monkeypatch.setattr(InlineCompaction, "settle", settle)

@@ -143,12 +143,12 @@ async def test_control_a_digest_known_by_its_messages_alone_would_be_served_agai
     conversation_id = await overfull(service)
     await assembled(service, conversation_id)
     kept: dict[int, str] = {}
-    digest_of = module._digest
+    digest_of = module._digest_without_secrets
 
     def by_messages(span: Messages, max_tokens: int, locale: str) -> str:
         return kept.setdefault(1, digest_of(span, max_tokens, locale))
 
-    monkeypatch.setattr(module, "_digest", by_messages)
+    monkeypatch.setattr(module, "_digest_without_secrets", by_messages)
     await assembled(service, conversation_id)
     async with service.begin(service.tenant) as uow:
         erased = await uow.messages.at_seq(conversation_id, TOLD)
@@ -205,7 +205,7 @@ async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
 
     conversation_id = await overfull(service, context_window=100_000)
     total = (await service.row(conversation_id)).total.tokens
-    monkeypatch.setattr(module, "_digest", noted)
+    monkeypatch.setattr(module, "_digest_without_secrets", noted)
     monkeypatch.setattr(module, "TOLD_TOKENS", limit)
     found = await assembled(service, conversation_id, 2_000)
 

@@ -423,7 +423,7 @@ class TestMeanwhile:
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(detailing, "_erased_meanwhile", lambda *_: False)
-        monkeypatch.setattr(detailing, "_is_last", lambda *_: True)
+        monkeypatch.setattr(detailing, "_is_claim_current", lambda *_: True)
         assert CANARY in await told_after_erasure(service, gemini)
 
     @pytest.mark.long

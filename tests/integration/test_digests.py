@@ -96,7 +96,7 @@ async def test_where_all_is_folded_they_have_what_keeps_it_smaller(
     service: Service, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
 ) -> None:
     if not guarded:
-        monkeypatch.setattr(saving, "_most_after", lambda _: 10**9)
+        monkeypatch.setattr(saving, "_most_tokens_after", lambda _: 10**9)
     monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
     smaller: list[bool] = []
     for count in range(4, 20, 3):

@@ -263,9 +263,9 @@ async def test_a_state_is_examined_before_it_is_mended(
     service = Service(begin, tenant, honest, quoting)
     conversation_id = await damaged(service)
     version = (await service.row(conversation_id)).state_version
-    judged = watched(monkeypatch, probe, examining._judged, examining)
+    judged = watched(monkeypatch, probe, examining._damages_and_repairs, examining)
     cut = watched(monkeypatch, probe, rewriting._within_cap, rewriting)
-    looked, left = ExaminationService._looked, changes
+    looked, left = ExaminationService._examined_unlocked, changes
 
     async def disturbed(*given: Any) -> Any:
         nonlocal left
@@ -275,7 +275,7 @@ async def test_a_state_is_examined_before_it_is_mended(
             await service.container.states.restore(tenant, conversation_id, version)
         return found
 
-    monkeypatch.setattr(ExaminationService, "_looked", disturbed)
+    monkeypatch.setattr(ExaminationService, "_examined_unlocked", disturbed)
     done = await service.container.examination.examine(tenant, conversation_id, mend=True)
 
     tries = 1 if changes == MOST_READ else 0

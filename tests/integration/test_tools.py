@@ -815,7 +815,7 @@ class TestErasure:
         async def none(_uow: object, _message: Message) -> list[Message]:
             return []
 
-        monkeypatch.setattr("app.usecases.history.erasure._quoting", none)
+        monkeypatch.setattr("app.usecases.history.erasure._all_quoting", none)
         await service.container.erasure.erase(service.tenant, conversation_id, message.id)
         assert "Kestrel-7741" in str(await history(service, conversation_id))
 

@@ -188,7 +188,7 @@ async def test_a_turn_that_others_ended_stores_no_call_of_a_tool(
     await both.other.container.sweeper.sweep()
     await both.again(conversation_id)
     if not fenced:
-        monkeypatch.setattr("app.usecases.chat.tool_loop._still_running", _says_nothing)
+        monkeypatch.setattr("app.usecases.chat.tool_loop._check_still_running", _says_nothing)
     both.machine.goes.set()
     both.answer.set()
     with pytest.raises(TurnLostError):

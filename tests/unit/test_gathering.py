@@ -17,7 +17,7 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.validation.gathering import gone_between, without_gone
 from app.core.validation.verdicts import VerdictCounts, VerifiedState
 from app.usecases.verification import pending
-from app.usecases.verification.judging import _readable
+from app.usecases.verification.judging import _oldest_readable
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
@@ -111,10 +111,10 @@ def test_it_gathers_until_a_pause_or_the_longest_wait(reason: str, last_message:
 def test_the_oldest_that_one_request_may_read_come_first() -> None:
     base, *versions = [version(number, tokens) for number, tokens in enumerate((100, 150, 190, 400), start=1)]
     newest_first = tuple(reversed(versions))
-    assert _readable(newest_first, base, 300) == newest_first
-    assert [one.version for one in _readable(newest_first, base, 90)] == [3, 2]
-    assert [one.version for one in _readable(newest_first, base, 1)] == [2], "one in any case"
-    assert [one.version for one in _readable(newest_first, None, 150)] == [2]
+    assert _oldest_readable(newest_first, base, 300) == newest_first
+    assert [one.version for one in _oldest_readable(newest_first, base, 90)] == [3, 2]
+    assert [one.version for one in _oldest_readable(newest_first, base, 1)] == [2], "one in any case"
+    assert [one.version for one in _oldest_readable(newest_first, None, 150)] == [2]
 
 
 def test_what_went_between_names_what_is_there_in_its_place() -> None:

@@ -35,7 +35,7 @@ class FailedKeys:
         """Before a key is looked up. Raises ``RateLimitedError``."""
         if not self._most or address is None or digest in self._good:
             return
-        count, now = self._failed.get(_network(address)), self._monotonic()
+        count, now = self._failed.get(_address_to_count(address)), self._monotonic()
         wait = count.standing(now, self._most, "key").wait if count else 0.0
         if not wait:
             return
@@ -49,7 +49,7 @@ class FailedKeys:
         """A key was unknown, revoked or expired."""
         if address is None:
             return
-        name = _network(address)
+        name = _address_to_count(address)
         self._failed[name] = self._failed.pop(name, SlidingCount()).plus(self._monotonic())
         if len(self._failed) > MOST_ADDRESSES:
             self._failed.popitem(last=False)
@@ -66,12 +66,12 @@ class FailedKeys:
         self._good.pop(digest, None)
 
 
-def _network(address: str) -> str:
-    """The address; of IPv6 the network, whose single addresses are free to choose."""
+def _address_to_count(address: str) -> str:
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
         return address[:64]
     if found.version == 4:  # noqa: PLR2004 - IPv4
         return address
+    # Whoever has an IPv6 network chooses its single addresses freely.
     return str(ipaddress.ip_network((found, IPV6_NETWORK), strict=False))

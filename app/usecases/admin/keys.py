@@ -95,7 +95,7 @@ class KeyService:
             instead = "leave it out, for this server asks for none" if self._anonymous_allowed else "use another"
             raise UnauthenticatedError(f"this key is unknown, expired or revoked: {instead}")
         self._failures.succeeded(digest)
-        self._note_use(found, now)
+        self._note_use_soon(found, now)
         return found
 
     async def _stored(self, digest: bytes) -> ApiKey | None:
@@ -123,7 +123,7 @@ class KeyService:
                 return None
         if not found.is_usable(now):
             return None
-        self._note_use(found, now)
+        self._note_use_soon(found, now)
         return found
 
     async def create(
@@ -151,7 +151,7 @@ class KeyService:
         async with self._shell.uow(None) as uow:
             key = ApiKey(
                 id=self._shell.new_id(),
-                tenant_id=await self._tenant(uow, tenant),
+                tenant_id=await self._tenant_made_if_missing(uow, tenant),
                 name=name,
                 prefix=secret[:SHOWN],
                 secret_hash=hash_of(secret),
@@ -219,8 +219,7 @@ class KeyService:
         """Make the default tenant, so that the development mode has one."""
         await self._default()
 
-    def _note_use(self, key: ApiKey, now: datetime) -> None:
-        """Note the use of a key soon, in the background; what cannot be noted is noted with the next use."""
+    def _note_use_soon(self, key: ApiKey, now: datetime) -> None:
         if key.last_used_at is not None and now - key.last_used_at < USED_STEP:
             return
         self._used.add(key.id)
@@ -238,12 +237,11 @@ class KeyService:
     async def _default(self) -> UUID:
         if self._default_tenant is None:
             async with self._shell.uow(None) as uow:
-                self._default_tenant = await self._tenant(uow, DEFAULT_TENANT)
+                self._default_tenant = await self._tenant_made_if_missing(uow, DEFAULT_TENANT)
                 await uow.commit()
         return self._default_tenant
 
-    async def _tenant(self, uow: UnitOfWork, name: str) -> UUID:
-        """The tenant of that name; made when there is none, whoever makes it first."""
+    async def _tenant_made_if_missing(self, uow: UnitOfWork, name: str) -> UUID:
         found = await uow.keys.tenant_by_name(name)
         if found is None:
             await uow.keys.add_tenant(self._shell.new_id(), name)

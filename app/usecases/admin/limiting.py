@@ -143,7 +143,7 @@ class LimitService:
         ended = asyncio.Event()
         self._followed.ended[key_id].add(ended)
         if self._followed.looking is None or self._followed.looking.done():
-            self._followed.looking = asyncio.create_task(self._look(), name="keys-of-streams")
+            self._followed.looking = asyncio.create_task(self._watch_keys_of_streams(), name="keys-of-streams")
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.stream_seconds(principal)):
@@ -203,8 +203,7 @@ class LimitService:
                     found += hourly(purpose, spent, bound.limits, bound.whose, now)
         return found
 
-    async def _look(self) -> None:
-        """While there are streams: one question for all of their keys, every second or two."""
+    async def _watch_keys_of_streams(self) -> None:
         while self._followed.ended:
             keys = list(self._followed.ended)
             with suppress(DependencyUnavailableError):

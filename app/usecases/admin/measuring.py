@@ -88,7 +88,7 @@ class Measuring:
             while True:
                 ended = await uow.statistics.ended(since, limit=PAGE)
                 self._count(ended)
-                following = _following(ended)
+                following = _start_of_next_page(ended)
                 if following is None or following <= since:
                     break
                 since = following
@@ -102,7 +102,7 @@ class Measuring:
         for row in ended.compactions:
             if self._is_new(("compaction", row.id), row.finished_at):
                 count_compaction(self._meter, row, ended.levels.get(row.id, ()))
-        self._count_calls(ended)
+        self._count_calls_outside_compactions(ended)
         for expansion in ended.expansions:
             key: _Key = ("expansion", expansion.id)
             known = self._seen.get(key)
@@ -116,10 +116,9 @@ class Measuring:
         for one in ended.turns:
             if self._is_new(("turn", one.turn.id), one.turn.finished_at):
                 count_turn(self._meter, one)
-                self._weigh(one)
+                self._observe_utilization(one)
 
-    def _count_calls(self, ended: Ended) -> None:
-        """Count the calls that belong to no compaction and to no turn."""
+    def _count_calls_outside_compactions(self, ended: Ended) -> None:
         for call in ended.details:
             if call.attempt and self._is_new(("call", call.id), call.called_at):
                 count_call(self._meter, call.purpose, call.attempt)
@@ -133,8 +132,7 @@ class Measuring:
         self._seen[key] = (at or self._since, used)
         return is_new
 
-    def _weigh(self, ended: EndedTurn) -> None:
-        """How full its conversation is by now."""
+    def _observe_utilization(self, ended: EndedTurn) -> None:
         try:
             resolver = self._shell.resolver
             budget = resolver.budgets(resolver.policy(ended.preset, ended.policy)).budget
@@ -144,8 +142,7 @@ class Measuring:
             self._meter.observe(measures.UTILIZATION, ended.context_tokens / budget)
 
 
-def _following(ended: Ended) -> datetime | None:
-    """Where the next page begins; ``None`` when there is none."""
+def _start_of_next_page(ended: Ended) -> datetime | None:
     pages: Iterable[list[datetime]] = (
         [row.finished_at for row in ended.compactions if row.finished_at],
         [one.turn.finished_at for one in ended.turns if one.turn.finished_at],
@@ -244,7 +241,7 @@ def count_turn(meter: Meter, ended: EndedTurn) -> None:
 
 
 def _count_usage(meter: Meter, purpose: str, usage: Any) -> None:
-    """``input`` includes ``cached``, which providers charge less for; the cost takes it into account."""
+    # ``input`` includes ``cached``, which providers charge less for; the cost takes that into account.
     for kind in ("input", "cached", "output"):
         meter.count(measures.MODEL_TOKENS, usage.get(f"{kind}_tokens") or 0, purpose=purpose, kind=kind)
     if usage.get("cost_usd"):

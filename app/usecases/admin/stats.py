@@ -108,7 +108,7 @@ class StatsService:
                 measured=measured,
                 levels=await uow.statistics.levels([conversation_id]),
                 last=await _last(uow, conversation_id, measured.last_applied),
-                caches=await self._caches_of(uow, resolved),
+                caches=await self._cache_view(uow, resolved),
                 input_cost=self._shell.models.chat().profile.input_cost,
             )
 
@@ -123,8 +123,7 @@ class StatsService:
         resolved = await off_loop(lambda: [self._shell.resolver(row) for row in active], size=A_POLICY * len(active))
         return ServiceMeasures(measured=measured, caches=caches, active=resolved, levels=levels, since=since)
 
-    async def _caches_of(self, uow: UnitOfWork, resolved: Resolved) -> CacheView:
-        """What a conversation's requests begin with, for the model that it was asked with last."""
+    async def _cache_view(self, uow: UnitOfWork, resolved: Resolved) -> CacheView:
         known, now = await uow.caches.of_conversation(resolved.conversation.id), self._shell.clock.now()
         living = [one for one in known if one.expires_at is not None and one.expires_at > now]
         return replace(

@@ -145,13 +145,13 @@ class _Work:
         try:
             return await (self._make(planned) if planned.step == "make" else self._renew(planned))
         except CacheTooSmallError as error:
-            await self._failed(error.reason, minimum=error.minimum or self._row.tokens + 1)
+            await self._record_failure(error.reason, minimum=error.minimum or self._row.tokens + 1)
             return "too_small"
         except ModelUnavailableError as error:
-            await self._failed(error.reason)
+            await self._record_failure(error.reason)
             return "failed"
         except (InvalidInputError, ModelNotAllowedError):
-            await self._failed("model_not_built")
+            await self._record_failure("model_not_built")
             return "failed"
 
     async def _planned(self) -> _Plan | Outcome:
@@ -162,14 +162,14 @@ class _Work:
         async with shell.uow(row.tenant_id) as uow:
             plan = await self._plan(uow)
             if plan is None:
-                await self._leave_alone(uow)
+                await self._keep_as_it_is(uow)
                 return "nothing"
             decision = await self._decided(uow, plan)
             if decision.step is None:
-                await self._leave_alone(uow, verdict=decision.verdict)
+                await self._keep_as_it_is(uow, verdict=decision.verdict)
                 return "nothing"
             if decision.step == "make" and await uow.caches.count() >= MOST_CACHES:
-                await self._leave_alone(uow, verdict="full")
+                await self._keep_as_it_is(uow, verdict="full")
                 return "nothing"
             if not await self._spending.allows_cache(uow):
                 await self._pause(uow)
@@ -196,8 +196,7 @@ class _Work:
             return None
         return _Plan(caching=caching, terms=terms, conversation_id=conversation_id, files=tuple(files))
 
-    async def _attached(self, plan: _Plan) -> ContextMessage | None:
-        """The message with the files. Raises ``ModelUnavailableError`` where one of them cannot be sent whole."""
+    async def _files_message(self, plan: _Plan) -> ContextMessage | None:
         if not plan.files:
             return None
         profile, locale = self._shell.models.chat(self._row.model).profile, plan.caching.prefix.locale
@@ -215,7 +214,7 @@ class _Work:
 
     async def _make(self, plan: _Plan) -> Outcome:
         row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id
-        attached = await self._attached(plan)
+        attached = await self._files_message(plan)
         made = await shell.models.make_cache(row.model, caching.prefix, attached, caching.ttl)
         now, tokens = shell.clock.now(), made.tokens or row.tokens
         prices = _prices(plan.terms, tokens, now)
@@ -232,7 +231,7 @@ class _Work:
         stored = replace(row, name=made.name, made_at=now)
         entry = self._entry(conversation_id, now, action="made", tokens=tokens, spent_usd=spent)
         if not await self._saved(values, entry, Usage(input_tokens=tokens, cost_usd=spent)):
-            await self._take_back(stored, conversation_id)
+            await self._delete_unwanted(stored, conversation_id)
             return "nothing"
         log.info("cache.made", model=row.model, tokens=tokens)
         return "made"
@@ -273,8 +272,8 @@ class _Work:
             return False
         return True
 
-    async def _take_back(self, made: ProviderCache, conversation_id: UUID) -> None:
-        """What was made for nobody is deleted: by the sweeper where the tenant is there still, else here."""
+    async def _delete_unwanted(self, made: ProviderCache, conversation_id: UUID) -> None:
+        # The sweeper deletes what is noted here; for a tenant that is gone nothing can be noted.
         try:
             async with self._shell.uow(made.tenant_id) as uow:
                 await uow.copies.note(copy_of(made, conversation_id, self._shell.clock.now()))
@@ -291,8 +290,7 @@ class _Work:
                 await uow.caches.add_entry(self._entry(conversation_id, now, action="lost", reason=reason))
             await uow.commit()
 
-    async def _failed(self, reason: str, *, minimum: int | None = None) -> None:
-        """Note it; it is tried again after a while, or, where the prefix is too small, not as it is."""
+    async def _record_failure(self, reason: str, *, minimum: int | None = None) -> None:
         log.warning("cache.failed", reason=reason, model=self._row.model, tries=self._row.tries)
         now = self._shell.clock.now()
         async with self._shell.uow(self._row.tenant_id) as uow:
@@ -307,9 +305,9 @@ class _Work:
         pause = pause_after(self._row.tries, FIRST_PAUSE, LONGEST_PAUSE)
         await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
 
-    async def _leave_alone(self, uow: UnitOfWork, **values: Any) -> None:
-        """Leave the cache as it is; a prefix that nobody begins with stays due, for the sweeper."""
+    async def _keep_as_it_is(self, uow: UnitOfWork, **values: Any) -> None:
         if await uow.caches.member(self._row.id) is None:
+            # A prefix that no conversation begins with stays due, so that the sweeper deletes it.
             values["due_at"] = self._shell.clock.now()
         else:
             values |= {"due_at": None, "tries": 0}

@@ -74,7 +74,7 @@ class PrefixCaches:
             return None
         fingerprint = await fingerprint_of(caching, profile.name, terms)
         known: ProviderCache | None = None
-        with _unimportant("look"):
+        with _failures_logged_only("look"):
             async with self._shell.uow(turn.tenant_id) as uow:
                 known = await uow.caches.find(profile.name, terms.account, fingerprint)
         life = known.life if known else None
@@ -96,7 +96,7 @@ class PrefixCaches:
         if not said.usage.input_tokens:
             return
         wanted: UUID | None = None
-        with _unimportant("note"):
+        with _failures_logged_only("note"):
             async with self._shell.uow(turn.tenant_id) as uow:
                 wanted = await self._note(uow, turn, looked, said)
                 await uow.commit()
@@ -109,7 +109,7 @@ class PrefixCaches:
         if known is None or looked.name is None:
             return
         log.warning("cache.lost", reason=reason, model=looked.model)
-        with _unimportant("lost"):
+        with _failures_logged_only("lost"):
             async with self._shell.uow(turn.tenant_id) as uow:
                 if await uow.caches.lost(known.id, looked.name):
                     now = self._shell.clock.now()
@@ -199,8 +199,7 @@ def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> Provi
 
 
 @contextmanager
-def _unimportant(step: str) -> Iterator[None]:
-    """Log a failure instead of raising it: the reply goes on, and the next one computes this again."""
+def _failures_logged_only(step: str) -> Iterator[None]:
     try:
         yield
     except (DependencyUnavailableError, NotFoundError, ConflictError) as error:

@@ -131,7 +131,7 @@ async def _since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Mate
     there = sum(message.status != "erased" for message in since)
     is_whole = there >= conversation.total.messages - before.messages
     return Material(
-        conversation=_beginning_after(conversation, live),
+        conversation=_only_after_live_context(conversation, live),
         schema=resolved.schema,
         policy=resolved.policy,
         budgets=budgets,
@@ -144,8 +144,8 @@ async def _since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Mate
     )
 
 
-def _beginning_after(conversation: Conversation, live: LiveContext) -> Conversation:
-    """The conversation as if it began after what the provider keeps, which has the files and needs no state."""
+def _only_after_live_context(conversation: Conversation, live: LiveContext) -> Conversation:
+    # The provider has the files and the earlier messages themselves, so no state is sent.
     return replace(conversation, boundary_seq=live.through_seq, compressed_state=None, layout=None, file_tokens=0)
 
 

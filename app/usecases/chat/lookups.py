@@ -121,7 +121,7 @@ class Lookups:
             turn.tenant_id,
             turn.conversation_id,
             query,
-            limit=_limit(arguments.get("limit")),
+            limit=_number_of_hits(arguments.get("limit")),
             place=PageStart(message.seq - 1, 0),
         )
         shown = within([_line_of(hit, say) for hit in page.hits], quoted_tokens(most), say)
@@ -140,11 +140,11 @@ class Lookups:
 
 
 def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
-    """Originals one by one; a level's text as one; of a list, which is fenced already, each line as it is."""
     if page.messages:
         told = [message for message in page.messages if message.status not in {"erased", "superseded"}]
         return [Line(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in told]
     if page.segment is None:
+        # A page of a list is fenced already.
         return [Line(text=line) for line in page.content.splitlines()]
     return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
 
@@ -170,8 +170,7 @@ def _label_of(one: Message | SearchHit, said_by: str, say: Catalogue) -> str:
     return label_of(one.seq, one.role, one.created_at, say, said_by=said_by)
 
 
-def _limit(given: object) -> int:
-    """The number of hits that are asked for, within bounds, whatever a model writes."""
+def _number_of_hits(given: object) -> int:
     try:
         return min(max(int(str(given)), 1), MOST_HITS)
     except ValueError:

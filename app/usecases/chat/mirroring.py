@@ -55,7 +55,7 @@ class Mirrors:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _mirror(self, turn: Turn, handle: TurnHandle) -> None:
-        relaying = asyncio.create_task(self._relayed(turn, handle))
+        relaying = asyncio.create_task(self._terminal_event_relayed(turn, handle))
         try:
             ended = await self._ended(turn, handle)
             await asyncio.wait({relaying}, timeout=LAST_SECONDS)
@@ -72,12 +72,11 @@ class Mirrors:
             relaying.cancel()
             await asyncio.gather(relaying, return_exceptions=True)
 
-    async def _relayed(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
-        """Pass on the stream: its terminal event, or ``None`` once something is missing."""
+    async def _terminal_event_relayed(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
         try:
             last = await self._read(turn, handle)
             if not handle.begun:
-                await self._tell_message(turn, handle)
+                await self._emit_created_event(turn, handle)
         except (DomainError, ValueError) as error:
             log.warning("turn.stream_failed", turn_id=str(turn.id), error=type(error).__name__)
             return None
@@ -104,8 +103,7 @@ class Mirrors:
         log.warning("turn.stream_missing", turn_id=str(turn.id), entry=number)
         return None
 
-    async def _tell_message(self, turn: Turn, handle: TurnHandle) -> None:
-        """Emit the turn's first event from the database, where there is no stream to read it from."""
+    async def _emit_created_event(self, turn: Turn, handle: TurnHandle) -> None:
         async with self._shell.uow(turn.tenant_id) as uow:
             handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
 
@@ -137,7 +135,7 @@ class Mirrors:
         async with self._shell.uow(turn.tenant_id) as uow:
             end = await stored_end(uow, turn, self._shell.resolver, last.id if last else None)
         if not handle.begun:
-            await self._tell_message(turn, handle)
+            await self._emit_created_event(turn, handle)
         if last is None and end.result is not None:
             handle.emit_rest(end.result.reply)
         handle.emit(end)

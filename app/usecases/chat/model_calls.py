@@ -106,7 +106,7 @@ class Asker:
         said = await self._resumed(look.resumed, say, with_own_tools=with_own_tools) if look.resumed else None
         if said is not None:
             return replace(said, sent=look.sent)
-        return await self._rebuilt(look, say, with_own_tools=with_own_tools)
+        return await self._answer_to_whole_context(look, say, with_own_tools=with_own_tools)
 
     def _request(
         self, context: AssembledContext, *, with_own_tools: bool, continues: Continuation | None = None
@@ -137,8 +137,7 @@ class Asker:
         # The provider counts what it holds as well: nothing is learned of that.
         return said.of_context(resumed.context.warnings, estimated=0)
 
-    async def _rebuilt(self, look: Look, say: Say, *, with_own_tools: bool) -> Answer:
-        """The answer of a stateful model to the whole context; the next request goes on from there."""
+    async def _answer_to_whole_context(self, look: Look, say: Say, *, with_own_tools: bool) -> Answer:
         warnings = (REBUILT,) if look.sent.live else ()
         if look.resumed is not None:  # let go meanwhile
             look = await self.live.look(self.turn, self.model) or look
@@ -151,18 +150,17 @@ class Asker:
             try:
                 said = await self._ask_with(context, say, with_own_tools=with_own_tools)
             except ModelFailedError as error:
-                if await self._renewed(context, error):
+                if await self._are_copies_renewed(context, error):
                     continue
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
                 if context.keeps_all:
-                    raise _over_window(context) from error
-                self._halve(context, error)
+                    raise _provider_window_error(context) from error
+                self._halve_room(context, error)
             else:
                 return said.with_warnings(("context_halved",) if self._halvings else ())
 
-    async def _renewed(self, context: AssembledContext, error: ModelFailedError) -> bool:
-        """Whether the provider only lost its copies of files, so that it is asked again: once in a turn."""
+    async def _are_copies_renewed(self, context: AssembledContext, error: ModelFailedError) -> bool:
         if error.extra.get("reason") != FILE_LOST or self._has_renewed:
             return False
         self._has_renewed = True
@@ -217,12 +215,12 @@ class Asker:
             reason = str(error.extra.get("reason"))
             if looked.name is None or self._told or reason not in CACHE_REFUSALS:
                 raise
-            said = await self._without_cache(looked, request, say, reason)
+            said = await self._answer_without_cache(looked, request, say, reason)
         await self.caches.note(self.turn, looked, said)
         return said
 
-    async def _without_cache(self, looked: Looked, request: ChatRequest, say: Say, reason: str) -> Answer:
-        """Ask once more, without the cache. It is forgotten if the provider named it as the reason, or this works."""
+    async def _answer_without_cache(self, looked: Looked, request: ChatRequest, say: Say, reason: str) -> Answer:
+        # Any failure but LOST is blamed on the cache only once the request works without it.
         if reason == LOST:
             await self.caches.lost(self.turn, looked, reason)
             return (await say(request)).with_warnings((FORGOTTEN,))
@@ -230,16 +228,14 @@ class Asker:
         await self.caches.lost(self.turn, looked, reason)
         return said.with_warnings((FORGOTTEN,))
 
-    def _halve(self, context: AssembledContext, error: ModelFailedError) -> None:
-        """Half of what was sent after the system prompt and the files."""
+    def _halve_room(self, context: AssembledContext, error: ModelFailedError) -> None:
         sent = context.gauge.breakdown
         self._room = (sent.total - sent.system - sent.files) // 2
         self._refusal, self._halvings = error, self._halvings + 1
         log.warning("context.halved", tokens=sent.total, room=self._room)
 
 
-def _over_window(context: AssembledContext) -> ContextOverWindowError:
-    """The provider's window is smaller than the configured one, and nothing may be left out."""
+def _provider_window_error(context: AssembledContext) -> ContextOverWindowError:
     tokens = context.gauge.tokens
     return ContextOverWindowError(
         f"the model's provider says that the context of {tokens} tokens is too long, and the policy leaves nothing out;"

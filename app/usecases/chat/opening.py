@@ -94,9 +94,9 @@ async def _opening_of(
     compute: Compute,
 ) -> Opening:
     resolved = shell.resolver(conversation, model=given.model)
-    _refuse_heavy(resolved, given)
+    _refuse_if_no_room_for_messages(resolved, given)
     if before is not None:
-        return await _taken_up(uow, shell, conversation, UUID(before["message_id"]))
+        return await _opening_of_dead_turn(uow, shell, conversation, UUID(before["message_id"]))
     check_expected_last(conversation, given.expected_last_message_id)
     if given.regenerates:
         answered = await supersede_reply(uow, shell, conversation, compute=compute)
@@ -105,7 +105,7 @@ async def _opening_of(
         )
     if given.results or given.has_message:
         return await _appended(uow, shell, resolved, given, ready, compute)
-    return await _unanswered(uow, shell, conversation)
+    return await _opening_of_unanswered(uow, shell, conversation)
 
 
 async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
@@ -236,27 +236,25 @@ async def _wrong_results(
     return wrong
 
 
-async def _unanswered(uow: UnitOfWork, shell: Shell, conversation: Conversation) -> Opening:
-    """What nobody answered: the user's message, or the results that the last turn failed with."""
+async def _opening_of_unanswered(uow: UnitOfWork, shell: Shell, conversation: Conversation) -> Opening:
     exchange = await exchange_of(uow, conversation.id)
     turn = await uow.turns.newest(conversation.id)
     if not exchange.waits:
         raise InvalidInputError.of("content", "content cannot be empty: there is no unanswered user message")
-    missing = await _left_open(uow, shell, conversation, exchange)
+    missing = await _calls_left_to_client(uow, shell, conversation, exchange)
     if missing:
         raise _pending(missing)
     failed = (message for message in exchange.since if turn is not None and message.id == turn.message_id)
     return _opening(shell, conversation, exchange, next(failed, exchange.question or exchange.since[-1]))
 
 
-async def _taken_up(uow: UnitOfWork, shell: Shell, conversation: Conversation, message_id: UUID) -> Opening:
-    """The message of a turn that died, if nothing came after it but its own calls and their results."""
+async def _opening_of_dead_turn(uow: UnitOfWork, shell: Shell, conversation: Conversation, message_id: UUID) -> Opening:
     message = await uow.messages.get(conversation.id, message_id)
     if message.is_command:
         return Opening(message=message, question=message, resolved=shell.resolver(conversation))
     exchange = await exchange_of(uow, conversation.id)
     waits = exchange.waits and exchange.holds(message)
-    if not waits or await _left_open(uow, shell, conversation, exchange):
+    if not waits or await _calls_left_to_client(uow, shell, conversation, exchange):
         raise ConversationMovedOnError("newer messages follow this one: repeat the request with a new Idempotency-Key")
     return _opening(shell, conversation, exchange, message)
 
@@ -265,18 +263,19 @@ def _opening(shell: Shell, conversation: Conversation, exchange: Exchange, messa
     return Opening(message=message, question=exchange.question or message, resolved=shell.resolver(conversation))
 
 
-async def _left_open(uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange) -> list[str]:
-    """Calls that a turn ended with, and left to its client: those of a turn that died nobody was told of."""
+async def _calls_left_to_client(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange
+) -> list[str]:
     unanswered = exchange.unanswered(shell.resolver.own_tools)
     if not unanswered:
+        # A turn that died told its client of no calls.
         return []
     made = {message.id for message in exchange.since if message.role == "assistant"}
     turn = await uow.turns.replied_by(conversation.id, made)
     return [] if turn is None else list(unanswered)
 
 
-def _refuse_heavy(resolved: Resolved, given: ChatInput) -> None:
-    """What comes with every request of the turn must leave room for messages."""
+def _refuse_if_no_room_for_messages(resolved: Resolved, given: ChatInput) -> None:
     brought, budget = resolved.bringing(given.brought), resolved.budgets.budget
     if brought is resolved or brought.conversation.counted(brought.fixed_tokens) < budget:
         return

@@ -37,7 +37,7 @@ async def stored_end(uow: UnitOfWork, turn: Turn, resolver: Resolver, number: in
     """The terminal event of a turn that has ended."""
     result = await stored_result(uow, turn, resolver)
     if result is None:
-        return ChatEvent(type="reply.failed", id=number, error=_failure(turn))
+        return ChatEvent(type="reply.failed", id=number, error=_error_from_code(turn))
     return ChatEvent(type=f"reply.{turn.status}", id=number, result=result)
 
 
@@ -54,8 +54,7 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
     return handle
 
 
-def _failure(turn: Turn) -> DomainError:
-    """The error of a turn, as far as its row tells of it: the code."""
+def _error_from_code(turn: Turn) -> DomainError:
     code = turn.error_code or DomainError.code
     kind = next((kind for kind in _kinds(DomainError) if kind.code == code), ModelFailedError)
     detail = "the turn failed; its message is stored: send the turn again without content"

@@ -91,7 +91,7 @@ class ChatService:
                 return begun
             started, events = begun
             created = [event for event in events if event.type == "message.created"]
-            handle = self._spawn(_with_events(started, created), events, seat.place)
+            handle = self._spawn(_after_created_events(started, created), events, seat.place)
         except BaseException:
             seat.release()
             raise
@@ -113,7 +113,7 @@ class ChatService:
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
-                first = await self._first(uow, before)
+                first = await self._first_request_answer(uow, before)
                 if first is not None:
                     return first
             await seat.take()
@@ -134,7 +134,7 @@ class ChatService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             turn = await uow.turns.running(conversation_id)
-        return None if turn is None else self._followed(turn)
+        return None if turn is None else self._handle_of_running(turn)
 
     async def follow_turn(self, tenant_id: UUID, turn_id: UUID) -> TurnHandle:
         """A turn from its beginning; of one that has ended the message, the reply at once, and the end.
@@ -146,7 +146,7 @@ class ChatService:
             turn = await uow.turns.get(turn_id)
             if turn.status != "running":
                 return await replayed(uow, turn, self._shell.resolver)
-        return self._followed(turn)
+        return self._handle_of_running(turn)
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
         """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
@@ -185,7 +185,7 @@ class ChatService:
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:
-            conversation, given = await self._with_history(uow, conversation, given, ready.history, compute)
+            conversation, given = await self._with_history_stored(uow, conversation, given, ready.history, compute)
         opening = await opening_of(uow, self._shell, conversation, given, before, ready, compute=compute)
         now = self._shell.clock.now()
         turn = await uow.turns.start(
@@ -212,36 +212,33 @@ class ChatService:
             model=given.model,
             asked=replace(given.asked, record_id=turn.id),
         )
-        return started if opening.message.is_command else await self._with_claim(uow, started)
+        return started if opening.message.is_command else await self._with_compaction_claimed(uow, started)
 
-    async def _with_history(
+    async def _with_history_stored(
         self, uow: UnitOfWork, conversation: Conversation, given: ChatInput, ready: Prepared, compute: Compute
     ) -> tuple[Conversation, ChatInput]:
-        """The conversation with what came before the message."""
         check_expected_last(conversation, given.expected_last_message_id)
         refuse_too_large(self._shell.resolver(conversation, model=given.model), ready.drafts)
         _, resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=compute)
         return resolved.conversation, replace(given, history=(), expected_last_message_id=None)
 
-    async def _with_claim(self, uow: UnitOfWork, started: Started) -> Started:
-        """Before the call: an inline claim where one is due, else a background one."""
+    async def _with_compaction_claimed(self, uow: UnitOfWork, started: Started) -> Started:
         resolved = started.resolved
         due = due_before_call(resolved.bringing(started.brought), self._shell)
         if due is not None:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
         return replace(started, job=await claim_in_turn(uow, self._shell, resolved))
 
-    async def _first(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
-        """The turn that answers the first request, or its response; ``None`` when it died and is to be taken up."""
+    async def _first_request_answer(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
         turn = await uow.turns.get(UUID(ref["turn_id"]))
         running = await uow.turns.running(turn.conversation_id)
         if running is not None and running.id == turn.id:
-            return self._followed(running)
+            return self._handle_of_running(running)
         turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
+        # A turn that died has no answer, and is taken up again.
         return None if turn.reply_id is None else await replayed(uow, turn, self._shell.resolver)
 
-    def _followed(self, turn: Turn) -> TurnHandle:
-        """A running turn; one of this process whose task is about to begin is followed like any other's."""
+    def _handle_of_running(self, turn: Turn) -> TurnHandle:
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
     def _spawn(self, started: Started, events: Sequence[Event], place: Place | None) -> TurnHandle:
@@ -260,8 +257,7 @@ class ChatService:
         return handle
 
 
-def _with_events(started: Started, created: Sequence[Event]) -> Started:
-    """Where the first transaction left the conversation's event numbers."""
+def _after_created_events(started: Started, created: Sequence[Event]) -> Started:
     return replace(started, events_after=created[0].number) if created else started
 
 

@@ -121,7 +121,7 @@ class ToolLoop:
             said = step if said is None else step.after(said)
             if step.interrupted or not step.calls:
                 return outcome, said
-            called = self._calls_of(step, scope, left)
+            called = self._calls_to_make(step, scope, left)
             left -= len(called.own_calls)
             if left == 0:
                 said = said.with_warnings((USED_UP,))
@@ -141,19 +141,18 @@ class ToolLoop:
                 return outcome, said.left_open(called.client_calls, message)
             outcome = outcome.followed_by(await self._compacted(stored, tell))
 
-    def _calls_of(self, step: Answer, scope: Scope, left: int) -> _Called:
-        """What of a step's calls is made: at most ``left`` of the service's own."""
+    def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
         theirs, room = scope.brought.names, {True: MOST_OPEN, False: left}
         calls: list[ToolCall] = []
-        for call in map(self._numbered, step.calls):
+        for call in map(self._with_own_id, step.calls):
             is_theirs = call.name in theirs
             if room[is_theirs] > 0:
                 calls.append(call)
             room[is_theirs] -= 1
         return _Called(calls=tuple(calls), theirs=theirs)
 
-    def _numbered(self, call: ToolCall) -> ToolCall:
-        """Under an id of ours: there are providers that number the calls of each answer from one."""
+    def _with_own_id(self, call: ToolCall) -> ToolCall:
+        # There are providers that number the calls of each answer from one.
         return replace(call, id=f"call_{self._shell.new_id().hex}", name=call.name[:LONGEST_NAME] or NAMELESS)
 
     async def _run(
@@ -165,7 +164,7 @@ class ToolLoop:
         """
         stored: _Stored | None = None
         for number, call in enumerate(calls, 1):
-            result = await _unless(stop, self._toolbox.run(scope, call, calls=len(calls)))
+            result = await _result_unless_stopped(stop, self._toolbox.run(scope, call, calls=len(calls)))
             if result is None:
                 log.info("turn.interrupted_in_tool", call_id=call.id)
                 return None
@@ -194,11 +193,10 @@ class ToolLoop:
     async def _append_calls(
         self, scope: Scope, live: Answer | None, ready: Prepared, results: Results
     ) -> tuple[Message, Sequence[Event]]:
-        """The transaction, and its events; ``live``: where a stateful model goes on from."""
         turn = scope.turn
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
-            await _still_running(uow, turn)
+            await _check_still_running(uow, turn)
             (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=results)
             if live is not None:
                 await keep_live(uow, conversation.id, live, stored)
@@ -229,19 +227,20 @@ class ToolLoop:
         jobs: list[UUID] = []
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
-            await _still_running(uow, turn)
+            await _check_still_running(uow, turn)
             stored = result.at(conversation.content_epoch, conversation.locale)
             drafts = [draft if stored is result else _result_draft(call, stored)]
             _, resolved = await append(uow, self._shell, conversation, drafts, compute=results)
             await uow.expansions.add(stored.expansions)
             if claims_compaction:
-                claim, jobs = await self._due(uow, resolved, scope)
+                claim, jobs = await self._claimed_between_calls(uow, resolved, scope)
             await uow.commit()
         found = tuple((expansion.id, stored.text) for expansion in stored.expansions)
         return _Stored(resolved=resolved, claim=claim, found=found), uow.committed_events, jobs
 
-    async def _due(self, uow: UnitOfWork, resolved: Resolved, scope: Scope) -> tuple[InlineClaim | None, list[UUID]]:
-        """Between calls: an inline claim where one is due, else a background one."""
+    async def _claimed_between_calls(
+        self, uow: UnitOfWork, resolved: Resolved, scope: Scope
+    ) -> tuple[InlineClaim | None, list[UUID]]:
         due = due_between_calls(resolved.bringing(scope.brought), self._shell)
         if due is not None:
             return await self._inline.claim(uow, resolved, due), []
@@ -260,14 +259,13 @@ class ToolLoop:
         tell.on_events([event for event in events if event.type == "message.created"])
 
 
-async def _still_running(uow: UnitOfWork, turn: Turn) -> None:
-    """Under the conversation's lock: a turn that others have ended adds nothing more. Raises ``TurnLostError``."""
+async def _check_still_running(uow: UnitOfWork, turn: Turn) -> None:
+    # Under the conversation's lock, so that a turn which others have ended adds nothing more.
     if await uow.turns.heartbeat(turn.id) is None:
         raise turn_lost()
 
 
-async def _unless(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
-    """The result of the work; ``None`` once ``stop`` is set: then the work is cancelled."""
+async def _result_unless_stopped(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
     working, stopped = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)

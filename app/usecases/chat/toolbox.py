@@ -77,18 +77,18 @@ class Toolbox:
             async with asyncio.timeout(TIMEOUT):
                 return await self._run(scope, call, calls, say)
         except TimeoutError:
-            log.warning("tool.timeout", tool=self._known(call.name))
+            log.warning("tool.timeout", tool=self._name_to_log(call.name))
             return ToolResult(text=say.text("tools.timeout", count=TIMEOUT))
         except DependencyUnavailableError:
             raise
         except InvalidInputError as error:
             return ToolResult(text=say.text("tools.refused", why=error.detail.rstrip(".")))
         except Exception as error:  # noqa: BLE001 - a tool may raise anything; what it says may hold a secret
-            log.warning("tool.failed", tool=self._known(call.name), error=type(error).__name__)
+            log.warning("tool.failed", tool=self._name_to_log(call.name), error=type(error).__name__)
             return ToolResult(text=say.text("tools.failed", why=type(error).__name__))
 
-    def _known(self, name: str) -> str | None:
-        """A name for the log, which holds nothing that a model wrote."""
+    def _name_to_log(self, name: str) -> str | None:
+        # The log holds nothing that a model wrote.
         return name if name in OWN or name in self._further else None
 
     async def _run(self, scope: Scope, call: ToolCall, calls: int, say: Catalogue) -> ToolResult:

@@ -135,14 +135,13 @@ class TurnRunner:
                 started.turn, started.message, started.resolved.conversation.locale
             )
         else:
-            before = await self._compacted(started, handle)
+            before = await self._compaction_before_call(started, handle)
             between, said = await self._answered(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
-        return await self._stored(started, outcome, said)
+        return await self._stored_with_retries(started, outcome, said)
 
-    async def _compacted(self, started: Started, handle: TurnHandle) -> InlineOutcome:
-        """The compaction before the call, if one is due; its events go into the stream."""
+    async def _compaction_before_call(self, started: Started, handle: TurnHandle) -> InlineOutcome:
         if started.claim is None:
             return InlineOutcome()
         return await self._inline.settle_telling(
@@ -169,8 +168,7 @@ class TurnRunner:
         )
         return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
 
-    async def _stored(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
-        """Store the reply; patient with a database that is away for a moment. Raises ``TurnLostError``."""
+    async def _stored_with_retries(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         for number in range(SAVE_TRIES - 1):
             try:
                 return await self._store(started, outcome, said)
@@ -187,13 +185,13 @@ class TurnRunner:
             partial(self._end, started, outcome, said, drawn),
         )
         if stored is None:
-            return await self._stored_before(started)
+            return await self._reply_stored_earlier(started)
         await shell.outbox.deliver(stored.events, stored.jobs)
         result = ChatResult(
             message=started.message,
             reply=stored.reply,
             gauge=stored.resolved.gauge,
-            compaction=await self._view(outcome.row),
+            compaction=await self._compaction_view(outcome.row),
             warnings=_warnings(outcome, said),
             recalled=said.recalled,
             segments=stored.segments,
@@ -228,7 +226,7 @@ class TurnRunner:
                 return None
             awake = await end_quiet_of_turn(uow, locked, started.message)
             conversation = await calibrated(uow, shell, awake, started.resolved, said)
-            reply, resolved = await self._reply(uow, conversation, said, ready, results)
+            reply, resolved = await self._store_reply(uow, conversation, said, ready, results)
             if said.open_calls:
                 job = await claim_in_turn(uow, shell, resolved)
             else:
@@ -248,10 +246,9 @@ class TurnRunner:
             jobs=[job] if job else [],
         )
 
-    async def _reply(
+    async def _store_reply(
         self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared, compute: Compute
     ) -> tuple[Message, Resolved]:
-        """Store the reply; of one that is there already, since results followed it, what the turn used."""
         if said.stored is not None:
             reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
             reply = replace(reply, reasoning=said.stored.reasoning)
@@ -260,12 +257,8 @@ class TurnRunner:
         await keep_live(uow, conversation.id, said, reply)
         return reply, resolved
 
-    async def _stored_before(self, started: Started) -> _Ended:
-        """The reply of an earlier try whose commit arrived and whose answer did not.
-
-        Raises:
-            TurnLostError: There is none: others ended the turn, and the reply is discarded.
-        """
+    async def _reply_stored_earlier(self, started: Started) -> _Ended:
+        # The commit of an earlier try may have arrived without its answer.
         async with self._shell.uow(started.turn.tenant_id) as uow:
             turn = await uow.turns.get(started.turn.id)
             result = await stored_result(uow, turn, self._shell.resolver)
@@ -287,8 +280,7 @@ class TurnRunner:
 
         return await off_loop(compare) if brought else []
 
-    async def _view(self, row: Compaction | None) -> CompactionView | None:
-        """The compaction with its summary, as it stands by now."""
+    async def _compaction_view(self, row: Compaction | None) -> CompactionView | None:
         if row is None:
             return None
         async with self._shell.uow(row.tenant_id) as uow:

@@ -165,7 +165,7 @@ class TurnHandle:
     def emit_rest(self, reply: Message) -> None:
         """Before the terminal event: what of the whole reply, and of its reasoning, is not told yet."""
         for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
-            rest = whole.removeprefix(self._told_text(type_))
+            rest = whole.removeprefix(self._emitted_text(type_))
             if rest:
                 self._log.append(_KEPT_AS[type_](rest))
 
@@ -187,7 +187,7 @@ class TurnHandle:
                 fresh = self._log[position:]
                 position += len(fresh)
                 if fresh:
-                    yield _joined(fresh)
+                    yield _as_joined_events(fresh)
                 elif not self.ended:
                     await wake_up.wait()
         finally:
@@ -228,8 +228,7 @@ class TurnHandle:
         if type_ not in self._cut:
             self._log.append(_KEPT_AS[type_](text))
 
-    def _told_text(self, type_: str) -> str:
-        """The reply, or its reasoning, as far as it is told: the pieces since the last message of the turn."""
+    def _emitted_text(self, type_: str) -> str:
         pieces: list[str] = []
         for entry in reversed(self._log):
             if isinstance(entry, ChatEvent):
@@ -240,8 +239,7 @@ class TurnHandle:
         return "".join(reversed(pieces))
 
 
-def _joined(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
-    """The pieces as events, neighbouring ones of one kind as one."""
+def _as_joined_events(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
     events: list[ChatEvent] = []
     for kind, run in groupby(entries, key=type):
         if issubclass(kind, str):

@@ -43,7 +43,7 @@ async def watched(
     async def look(lose: Callable[[], None]) -> None:
         async with bus.subscribe(turn.conversation_id) as wake_up:
             while True:
-                await _until_called(wake_up, watch, every)
+                await _wait_for_wake_up(wake_up, watch, every)
                 try:
                     async with uow(turn.tenant_id) as work:
                         row = await work.turns.heartbeat(turn.id)
@@ -64,15 +64,12 @@ async def watched(
         yield watch
 
 
-async def _until_called(wake_up: WakeUp, watch: Watch, every: float) -> None:
-    """Until somebody says something, or so many seconds are over.
-
-    While the end is stored only these count: what wakes it then is that end, which would cancel the look at the row
-    half way, and cost a connection.
-    """
+async def _wait_for_wake_up(wake_up: WakeUp, watch: Watch, every: float) -> None:
     until = monotonic() + every
     while (left := until - monotonic()) > 0:
         woken = await wake_up.wait(left)
+        # While the end is stored, what wakes this is that end: a look at the row would be cancelled half way, and cost
+        # a connection.
         if not (woken and watch.storing):
             return
 

@@ -153,7 +153,7 @@ class Calls:
             summarizer, lambda: _answer_of(summarizer, request, lambda told: judge(told, request), apply)
         )
         second_request = _second_request(answer, request) if asks_again else None
-        if second_request is None or not self.left or self._is_late(started) or answer.report is None:
+        if second_request is None or not self.left or self._would_second_call_be_late(started) or answer.report is None:
             return answer
         first, report = answer, answer.report
         self.attempts[-1] = replace(first.attempt, reason=first.reason or ASKED_AGAIN)
@@ -199,8 +199,7 @@ class Calls:
             raise
         return self._record(answer, started)
 
-    def _is_late(self, started: float) -> bool:
-        """Whether a second call, as long as the first, would not end in time."""
+    def _would_second_call_be_late(self, started: float) -> bool:
         now = self.clock.monotonic()
         return now + (now - started) > self.deadline
 
@@ -228,7 +227,7 @@ async def run_attempts(asking: Asking, calls: Calls) -> AttemptsResult:
     """
     request = asking.request(asking.summarizer.profile, ())
     answer = await calls.ask(asking.summarizer, request, asking.apply)
-    if answer.applied is None and calls.left and await _worth_a_retry(asking, answer, calls):
+    if answer.applied is None and calls.left and await _is_worth_retrying(asking, answer, calls):
         request = _with_feedback(request, answer.attempt, asking.summarizer.profile.output_limit)
         answer = await calls.ask(asking.summarizer, request, asking.apply)
     was_blocked = answer.reason == BLOCKED
@@ -243,8 +242,7 @@ async def run_attempts(asking: Asking, calls: Calls) -> AttemptsResult:
     return calls.failed_result()
 
 
-async def _worth_a_retry(asking: Asking, answer: _Answer, calls: Calls) -> bool:
-    """Whether the same model may do better; waits for it where its provider wants a pause."""
+async def _is_worth_retrying(asking: Asking, answer: _Answer, calls: Calls) -> bool:
     if answer.is_final:
         return False
     if asking.withholds_blocked and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
@@ -305,10 +303,7 @@ def _judged(
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
-    """What to ask about an answer again; ``None`` where nothing is wrong with it, or nothing that asking could mend.
-
-    Lost values alone are no reason for a second call, which reads the whole chunk again: code adds their sentences.
-    """
+    # Lost values alone are no reason to read the whole chunk again: code adds their sentences.
     report = answer.report
     if report is None or report.examined is None or not report.by_model:
         return None
@@ -317,7 +312,7 @@ def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest 
 
 
 def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
-    """What the next attempt is told: why the last answer was refused; an outage was nobody's answer."""
+    # After an outage the reason before it holds still: no answer was refused since.
     return request.feedback if attempt.outcome == "error" else attempt.reason
 
 

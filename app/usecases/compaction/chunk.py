@@ -98,7 +98,7 @@ class Chunk:
             return entries
         source = schema_named(self.version.state_schema)
         beside = from_anchors(
-            self._left_behind(),
+            self._anchors_only_shown_now(),
             schema=source,
             version=self.version.version,
             next_entry=next_after(entries, self.version.next_entry),
@@ -108,8 +108,7 @@ class Chunk:
             entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
         )
 
-    def _left_behind(self) -> list[Anchor]:
-        """Anchors that the present state block shows, where the policy no longer serves any."""
+    def _anchors_only_shown_now(self) -> list[Anchor]:
         layout = self.resolved.conversation.layout
         if self.resolved.budgets.anchor_tokens != 0 or layout is None:
             return []
@@ -158,7 +157,7 @@ class Chunk:
         """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
         focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.carries)
-        described = self._described()
+        described = self._segments_to_describe()
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(
             schema=self.resolved.schema,
@@ -177,8 +176,7 @@ class Chunk:
             segments=described,
         )
 
-    def _described(self) -> tuple[CutSegment, ...]:
-        """The stretches that a summarizer is to describe, where the policy wants a level that it writes."""
+    def _segments_to_describe(self) -> tuple[CutSegment, ...]:
         return self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
 
 
@@ -203,20 +201,20 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         conversation = resolved.conversation
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
         tail = await read_tail(uow, resolved)
-        digestible = _after_failures(resolved, chunk_tokens(summarizer_of(shell, resolved).profile))
+        digestible = _tokens_to_fold(resolved, chunk_tokens(summarizer_of(shell, resolved).profile))
         most = min(digestible, most_tokens or digestible)
         planned = plan(resolved, tail, await before_running_turn(uow, conversation.id, row.request), most)
         if isinstance(planned, NothingToFold):
             return Nothing(resolved=resolved, found=planned)
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
-        anchors = await _anchors(uow, conversation.id, through_seq=planned.to_seq)
+        anchors = await _anchors_beside_state(uow, conversation.id, through_seq=planned.to_seq)
         outdated, _ = await uow.anchors.page(
             conversation.id, Page(limit=MOST_OUTDATED, order="desc"), status="superseded"
         )
-        later = await _later(uow, conversation.id, tail.outline, planned.to_seq)
+        later = await _messages_for_probes(uow, conversation.id, tail.outline, planned.to_seq)
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
-        demands = await _demands(uow, conversation.id, version) if version else frozenset[int]()
+        demands = await _seqs_of_demands(uow, conversation.id, version) if version else frozenset[int]()
     shown = await _redacted(span)
     return Chunk(
         row=row,
@@ -236,16 +234,14 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
     )
 
 
-async def _demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
-    """The messages, of those that entries were made from, in which a user set a constraint or a goal."""
+async def _seqs_of_demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
     return frozenset(await uow.messages.demands(conversation_id, sorted(sources)))
 
 
-async def _later(
+async def _messages_for_probes(
     uow: UnitOfWork, conversation_id: UUID, outline: Sequence[Outline], after_seq: int
 ) -> tuple[Message, ...]:
-    """The newest messages that stay as they are, as many as the probes look at; one that is longer is left out."""
     staying = [one for one in reversed(outline) if one.seq > after_seq]
     newest = first_fitting(staying, MOST_CHARACTERS, attrgetter("byte_length"))
     if not newest:
@@ -253,16 +249,16 @@ async def _later(
     return tuple(await uow.messages.between(conversation_id, newest[-1].seq, newest[0].seq))
 
 
-def _after_failures(resolved: Resolved, digestible: int) -> int:
-    """The most tokens to fold: after failures half of them, then a quarter, so that two blocked messages are parted."""
+def _tokens_to_fold(resolved: Resolved, digestible: int) -> int:
     conversation = resolved.conversation
     if conversation.quiet.reason not in SMALLER_HELPS:
         return digestible
+    # Half after one failure, then a quarter, so that two blocked messages come into chunks of their own.
     return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), SMALLEST)
 
 
-async def _anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
-    """What code will serve beside the state; a held message is served whole, and its anchors with it."""
+async def _anchors_beside_state(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
+    # A held message is served whole, and its anchors with it.
     held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
     active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
     return tuple(anchor for anchor in active if anchor.seq not in held)

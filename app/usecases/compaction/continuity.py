@@ -37,7 +37,7 @@ async def with_model_probes(chunk: Chunk, asking: Asking, calls: Calls, attempte
     """
     wants = chunk.resolved.policy.continuity_probes == "model" and asking.summarizer.profile.reads_prompts
     answered = attempted.applied is not None and not attempted.withheld
-    if not wants or not answered or not _is_unattended(chunk.row) or not calls.left or _is_late(calls):
+    if not wants or not answered or not _is_unattended(chunk.row) or not calls.left or _would_next_call_be_late(calls):
         return attempted
     choices = await calls.choose_probes(asking.summarizer, probe_request(chunk.span))
     return replace(attempted, attempts=tuple(calls.attempts), exam=await exam_of(chunk, choices))
@@ -70,7 +70,7 @@ async def retried_below_floor(chunk: Chunk, asking: Asking, calls: Calls, attemp
     attempted = replace(attempted, exam=exam)
     first = await score(exam, applied)
     before = first.continuity.score
-    if before is None or before >= floor or not first.lost or not calls.left or _is_late(calls):
+    if before is None or before >= floor or not first.lost or not calls.left or _would_next_call_be_late(calls):
         return attempted
     at = calls.attempts.index(attempted.accepted)
     calls.attempts[at] = replace(calls.attempts[at], reason=calls.attempts[at].reason or BELOW_FLOOR)
@@ -87,6 +87,5 @@ def _is_unattended(row: Compaction) -> bool:
     return row.ran_in in _UNATTENDED
 
 
-def _is_late(calls: Calls) -> bool:
-    """Whether another call, as long as the last, would not end in time."""
+def _would_next_call_be_late(calls: Calls) -> bool:
     return calls.clock.monotonic() + calls.attempts[-1].duration_ms / 1_000 > calls.deadline

@@ -39,20 +39,20 @@ def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
 
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
     """After a message inside a turn, when nothing was due that the turn has to wait for."""
-    return await _claimed(uow, shell, resolved, {"stored"})
+    return await _claimed_if_due(uow, shell, resolved, {"stored"})
 
 
 async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
     """After a client's own append, of which ``last`` is the newest message."""
     moments = moments_of_append(resolved.policy, turn_is_over=ends_turn(last))
-    return await _claimed(uow, shell, resolved, moments)
+    return await _claimed_if_due(uow, shell, resolved, moments)
 
 
 async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> UUID | None:
     """After the reply of a turn; a command's answer changes no context, and claims nothing."""
     if reply.is_command:
         return None
-    return await _claimed(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
+    return await _claimed_if_due(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
 
 
 async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: Message) -> Conversation:
@@ -73,11 +73,12 @@ async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UU
     last = await uow.messages.last(resolved.conversation.id)
     completed = last is not None and last.status != "interrupted" and ends_turn(last)
     moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")
-    return await _claimed(uow, shell, resolved, moments)
+    return await _claimed_if_due(uow, shell, resolved, moments)
 
 
-async def _claimed(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]) -> UUID | None:
-    """The row's id, to be handed to the worker after the commit; ``None`` when nothing is due or one is in flight."""
+async def _claimed_if_due(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]
+) -> UUID | None:
     trigger = _due(resolved, shell, moments)
     if trigger is None or await is_set_aside(uow, resolved.conversation.id):
         return None

@@ -51,7 +51,9 @@ async def end_row(
             await uow.conversations.update(row.conversation_id, quiet=Quiet())
             return ended
     if status in FAILURES:
-        await _back_off(shell, uow, row, reason or status, at_least=attempted.retry_after if attempted else 0.0)
+        await _quiet_conversation(
+            shell, uow, row, reason or status, at_least=attempted.retry_after if attempted else 0.0
+        )
     return ended
 
 
@@ -60,7 +62,7 @@ async def finish(
 ) -> Compaction:
     """Write the end on the row and record its event."""
     if status == "applied":
-        changes = _with_withheld(changes, row)
+        changes = _with_reason_withheld(changes, row)
     now = shell.clock.now()
     started = row.started_at or row.requested_at
     ended = await uow.compactions.finish(
@@ -94,15 +96,14 @@ def attempt_columns(row: Compaction, attempted: AttemptsResult) -> dict[str, Any
     }
 
 
-def _with_withheld(changes: dict[str, Any], row: Compaction) -> dict[str, Any]:
-    """An applied compaction without another reason says so where the summarizer was not shown every message."""
+def _with_reason_withheld(changes: dict[str, Any], row: Compaction) -> dict[str, Any]:
     attempts: tuple[Attempt, ...] = changes.get("attempts", row.attempts)
     withheld = any(attempt.reason == WITHHELD for attempt in attempts)
     return {**changes, "reason": changes.get("reason") or (WITHHELD if withheld else None)}
 
 
-async def _back_off(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, *, at_least: float) -> None:
-    """A failed manual call bothers nobody but its caller. ``at_least``: seconds that the provider asked for."""
+async def _quiet_conversation(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, *, at_least: float) -> None:
+    # A failed manual call holds up nobody but its caller.
     if row.trigger == "manual":
         return
     conversation = await uow.conversations.get(row.conversation_id)

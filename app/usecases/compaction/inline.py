@@ -87,17 +87,16 @@ class InlineCompaction:
         async def tell_new() -> None:
             nonlocal after
             with suppress(DependencyUnavailableError):
-                after = await self._tell(claim.row, after, tell)
+                after = await self._tell_events_since(claim.row, after, tell)
 
         if claim.row.status == "running" and not claim.own:
-            tell([_began(claim.row)])
+            tell([_started_event(claim.row)])
         await tell_new()
         outcome = await self.settle(resolved, claim, tell_new)
-        await self._tell(claim.row, after, tell)
+        await self._tell_events_since(claim.row, after, tell)
         return outcome
 
-    async def _tell(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
-        """Tell of the events of compactions after a number; returns the number of the last event."""
+    async def _tell_events_since(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
         async with self._shell.uow(row.tenant_id) as uow:
             events = await uow.events.after(row.conversation_id, after, limit=EVENT_PAGE)
         tell([event for event in events if event.type.startswith("compaction.")])
@@ -112,8 +111,8 @@ class InlineCompaction:
                 async with asyncio.timeout(seconds):
                     row = await self._settled(claim, deadline, tell_new)
             except TimeoutError:
-                row = await self._queue_the_rest(row)
-                await self._wait_no_more(resolved, row)
+                row = await self._hand_to_worker(row)
+                await self._quiet_while_job_may_run(resolved, row)
                 return InlineOutcome(row=row, warnings=("compaction_deadline",))
         except (DependencyUnavailableError, LeaseLostError):
             log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
@@ -127,7 +126,7 @@ class InlineCompaction:
         if claim.own:
             return await self._compaction.run(claim.row, IN_TURN.until(deadline))
         row = await self._wait(claim, deadline, tell_new)
-        again = await self._claim_again(claim)
+        again = await self._claim_if_still_due(claim)
         if again is None:
             return row
         await tell_new()
@@ -152,8 +151,7 @@ class InlineCompaction:
                     return row
                 await wake_up.wait(self._shell.timings.poll_seconds)
 
-    async def _claim_again(self, claim: InlineClaim) -> Compaction | None:
-        """Claim a run of the turn's own if the context is still at the threshold after the wait."""
+    async def _claim_if_still_due(self, claim: InlineClaim) -> Compaction | None:
         async with self._shell.uow(claim.row.tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.lock(claim.row.conversation_id))
             if not _at_threshold(resolved, claim.trigger):
@@ -170,19 +168,15 @@ class InlineCompaction:
             uow, resolved, self._shell, trigger=trigger.name, request=trigger.request(), ran_in=self._ran_in
         )
 
-    async def _queue_the_rest(self, row: Compaction) -> Compaction:
-        """Hand the turn's row to the worker: its time is up."""
+    async def _hand_to_worker(self, row: Compaction) -> Compaction:
         async with self._shell.uow(row.tenant_id) as uow:
             row = await uow.compactions.in_flight(row.conversation_id) or await uow.compactions.get(row.id)
         mine = row.status == "running" and row.ran_in == self._ran_in and row.owner == self._shell.owner
         return await self._compaction.hand_over(Lease.of(row)) if mine else row
 
-    async def _wait_no_more(self, resolved: Resolved, row: Compaction) -> None:
-        """No turn waits again for what one has waited for in vain, as long as a job may take: quiet until then.
-
-        Its end sets another quiet. Where nothing may be left out of a context, waiting is all that a turn can do.
-        """
+    async def _quiet_while_job_may_run(self, resolved: Resolved, row: Compaction) -> None:
         if resolved.policy.on_failure == "keep_full":
+            # Nothing may be left out of such a context: all that a turn can do is to wait.
             return
         until = self._shell.clock.now() + timedelta(seconds=self._shell.timings.job_seconds)
         async with self._shell.uow(row.tenant_id) as uow:
@@ -192,8 +186,8 @@ class InlineCompaction:
             await uow.commit()
 
 
-def _began(row: Compaction) -> Event:
-    """An event that the row runs, for the stream alone: it has no number, since the stored one was told before."""
+def _started_event(row: Compaction) -> Event:
+    # It goes into the stream only, without a number: the stored event was told before.
     return Event(
         conversation_id=row.conversation_id,
         number=NOT_NUMBERED,

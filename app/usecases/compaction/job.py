@@ -99,16 +99,16 @@ class Job:
                 return read, attempted
             chunk = read
 
-    def _off_record(self, summarizer: Summarizer) -> Summarizer:
-        """The summarizer; while another service's model is waited for, the work is taken off the record."""
+    def _summarizer_off_record(self, summarizer: Summarizer) -> Summarizer:
         record = self.record
+        # A crash while another service's model is waited for is not this work's doing: it is not counted.
         return _WaitedFor(summarizer, record) if record and summarizer.profile.metered else summarizer
 
     async def _asking(self, chunk: Chunk) -> Asking:
         fallback = await fallback_of(self.shell, chunk.resolved)
         return Asking(
-            summarizer=self._off_record(summarizer_of(self.shell, chunk.resolved)),
-            fallback=self._off_record(fallback) if fallback else None,
+            summarizer=self._summarizer_off_record(summarizer_of(self.shell, chunk.resolved)),
+            fallback=self._summarizer_off_record(fallback) if fallback else None,
             request=chunk.request,
             apply=partial(apply_candidate, context=chunk.applying()),
             seqs=tuple(message.seq for message in chunk.span),

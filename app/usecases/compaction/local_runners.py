@@ -101,7 +101,7 @@ class LocalCompactionRunner:
 
     async def _work(self) -> None:
         try:
-            while self._needed() and (compaction_id := await self._next()):
+            while self._needed() and (compaction_id := await self._next_untried()):
                 await self._run(compaction_id)
         except Exception as error:  # noqa: BLE001 - the next sweep fills the lane again
             _log.warning("sweeper.stand_in_failed", error=type(error).__name__)
@@ -110,21 +110,20 @@ class LocalCompactionRunner:
         try:
             await self._compaction.execute(compaction_id, ran_in="sweeper")
         except asyncio.CancelledError:
-            await self._put_back(compaction_id)
+            await self._release_row(compaction_id)
             raise
 
-    async def _put_back(self, compaction_id: UUID) -> None:
-        """Put the row back, so that somebody else can take it at once and not only after the lease."""
+    async def _release_row(self, compaction_id: UUID) -> None:
         async with self._uow(None) as uow:
             row = await uow.compactions.get(compaction_id)
             if row.status == "running" and row.owner == self._owner and row.lease_token is not None:
                 await uow.compactions.requeue(row.id, row.lease_token, count=False)
                 await uow.commit()
 
-    async def _next(self) -> UUID | None:
-        """Choose a row that was not tried since the lanes were last empty: no row is run in a circle."""
+    async def _next_untried(self) -> UUID | None:
         async with self._uow(None) as uow:
             rows = await uow.compactions.unsent(older_than=self._waited, limit=len(self._tried) + LANES)
+        # No row is run in a circle: one that was tried waits until the lanes were empty.
         chosen = next((row.id for row in rows if row.id not in self._tried), None)
         if chosen is not None:
             self._tried.add(chosen)

@@ -97,7 +97,7 @@ class ManualCompaction:
         while True:
             found = await self._claim(tenant_id, conversation_id, asked, idem)
             if found.mine or found.joins:
-                return await self._answered(found, asked, deadline)
+                return await self._view_when_asked(found, asked, deadline)
             if not asked.wait:
                 raise _in_progress()
             await self._follow(found.row, deadline)
@@ -193,21 +193,16 @@ class ManualCompaction:
         return await claim_queued(uow, row, self._shell.clock.now())
 
     async def _check_spending(self, uow: UnitOfWork, resolved: Resolved) -> None:
-        """After the claim, since a call that joins another spends nothing; refused, the claim is rolled back."""
+        # Called after the claim, since a call that joins another spends nothing; an error rolls the claim back.
         await self._spending.check(uow, resolved, metered=summarizer_of(self._shell, resolved).profile.metered)
 
-    async def _answered(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
-        """What the caller gets: the row at once, or its end."""
+    async def _view_when_asked(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
         if not asked.wait:
             return await self._view(found.row, joined=found.joined)
-        row = await self._run(found.row, deadline) if found.mine else found.row
+        row = await self._run_until(found.row, deadline) if found.mine else found.row
         return await self._finished(await self._follow(row, deadline), joined=found.joined)
 
-    async def _run(self, row: Compaction, deadline: float) -> Compaction:
-        """Run an own row; out of time, it ends as failed and nothing more changes.
-
-        A row whose lease was lost is returned in flight: another process runs it now.
-        """
+    async def _run_until(self, row: Compaction, deadline: float) -> Compaction:
         try:
             async with asyncio.timeout(max(deadline - self._shell.clock.monotonic(), 0)):
                 return await self._compaction.run(row, UNLIMITED.until(deadline))
@@ -222,7 +217,7 @@ class ManualCompaction:
             while row.in_flight:
                 taken = await self._compaction.take(row.id, "request")
                 if taken is not None:
-                    row = await self._run(taken, deadline)
+                    row = await self._run_until(taken, deadline)
                     continue
                 if self._shell.clock.monotonic() > deadline:
                     raise _in_progress()
@@ -234,7 +229,7 @@ class ManualCompaction:
     async def _finished(self, row: Compaction, *, joined: bool = False) -> CompactionView:
         """The view of an ended row. Raises what a failed manual call is to its client."""
         if row.reason == SPEND_LIMIT:
-            raise await self._limited(row)
+            raise await self._spending_limit_error(row)
         if row.status in {"applied", "skipped"}:
             return await self._view(row, joined=joined)
         extra = {"compaction_id": str(row.id), "reason": row.reason}
@@ -246,8 +241,7 @@ class ManualCompaction:
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
         raise SummarizerFailedError(f"no usable summary ({told_reason(row.reason)}); nothing was changed", extra=extra)
 
-    async def _limited(self, row: Compaction) -> RateLimitedError:
-        """One that was waited for, or began just before the limit was reached."""
+    async def _spending_limit_error(self, row: Compaction) -> RateLimitedError:
         async with self._shell.uow(row.tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
             wait = await self._spending.wait(uow, resolved, metered=True)
@@ -259,7 +253,6 @@ class ManualCompaction:
         return view
 
     async def _preview(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput) -> CompactionView:
-        """The plan and the predicted size, without a model call and without a row."""
         await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))

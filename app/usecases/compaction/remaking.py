@@ -109,7 +109,6 @@ def _plan(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
 
 
 async def _newest_covered(uow: UnitOfWork, conversation: Conversation, tokens: int) -> list[Message]:
-    """The newest messages up to the boundary that weigh at most so much together; the newest in any case."""
     boundary = conversation.boundary_seq
     start = max(boundary - OUTLINE_LIMIT, 0)
     outline = await uow.messages.outline(conversation.id, after_seq=start, limit=OUTLINE_LIMIT)
@@ -156,7 +155,6 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
 
 
 def _narrative_entries(candidate: Candidate, before: StateVersion, version: int) -> list[StateEntry]:
-    """The narratives as entries with ids of their own."""
     return [
         StateEntry(
             id=f"{ID_LETTERS['narrative']}{number}", field=field, role="narrative", text=text, since_version=version
@@ -166,7 +164,6 @@ def _narrative_entries(candidate: Candidate, before: StateVersion, version: int)
 
 
 async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult) -> Compaction:
-    """Install the new version, unless a restore, a compaction or another erasure came first."""
     ended, events = await run_with_retries(partial(_installed, shell, lease, chunk, attempted))
     await shell.outbox.deliver(events)
     return ended

@@ -60,19 +60,18 @@ class CompactionService:
         A long history that was never folded is first read for anchors. A job whose time went into that, before it
         asked any model, is no failure: the next one goes on where it stopped.
         """
-        due_from, _ = await self._progress(row)
+        due_from, _ = await self._reading_progress(row)
         try:
             async with asyncio.timeout(self._shell.timings.job_seconds):
                 return await self.run(row)
         except TimeoutError:
             lease = Lease.of(row)
-            reached, has_folded = await self._progress(row)
+            reached, has_folded = await self._reading_progress(row)
             if reached != due_from and not (has_folded or lease.token in self._unrecorded):
                 return await self.hand_over(lease)
             return await self.end(lease, status="failed", reason="deadline")
 
-    async def _progress(self, row: Compaction) -> tuple[int | None, bool]:
-        """The first message that is still to be read for anchors, and whether anything was ever folded."""
+    async def _reading_progress(self, row: Compaction) -> tuple[int | None, bool]:
         try:
             async with self._shell.uow(row.tenant_id) as uow:
                 conversation = await uow.conversations.get(row.conversation_id)
@@ -114,13 +113,13 @@ class CompactionService:
                 lease, uow=self._shell.uow, clock=self._shell.clock, every=self._shell.timings.heartbeat_seconds
             ):
                 while row.in_flight:
-                    row = await self._step(row, job)
+                    row = await self._work_on_record(row, job)
                     done += 1
                     if row.in_flight and done == limits.chunks:
                         return await self.hand_over(lease)
         except (LeaseLostError, NotFoundError):
             log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id))
-            return await self._current(row)
+            return await self._row_as_stored(row)
         except DependencyUnavailableError:
             raise
         except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
@@ -128,7 +127,7 @@ class CompactionService:
             reason = "model_unavailable" if isinstance(error, InvalidInputError) else error.stable_code
             return await self.end(lease, status="failed", reason=reason, attempted=job.unrecorded)
         except asyncio.CancelledError:
-            self._keep(lease, job.unrecorded)
+            self._keep_unrecorded_calls(lease, job.unrecorded)
             raise
         except Exception:  # so must a defect of ours
             log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
@@ -181,14 +180,13 @@ class CompactionService:
         await uow.conversations.lock(compaction.conversation_id)
         await end_row(self._shell, uow, compaction, status="failed", reason="crashed")
 
-    async def _step(self, row: Compaction, job: Job) -> Compaction:
-        """One chunk, or the end of the row."""
+    async def _work_on_record(self, row: Compaction, job: Job) -> Compaction:
         async with self._shell.work.on_record(row.tenant_id, row.conversation_id, "compaction") as record:
             job.record = record
             return await self._worked(row, job)
 
     async def _worked(self, row: Compaction, job: Job) -> Compaction:
-        wait = await self._wait_to_spend(job.lease)
+        wait = await self._spending_wait(job.lease)
         if wait is not None:
             return await self._over_limit(job.lease, wait)
         if row.trigger == ERASURE:
@@ -201,15 +199,14 @@ class CompactionService:
         if isinstance(asked_about, Nothing):
             return await self._nothing(job.lease, asked_about, attempted)
         if attempted.applied is None:
-            return await self.end(job.lease, **_refusal(asked_about, attempted), attempted=attempted)
+            return await self.end(job.lease, **_status_without_accepted(asked_about, attempted), attempted=attempted)
         if attempted.withheld:
             log.warning("compaction.withheld", compaction_id=str(row.id), seqs=attempted.withheld)
         saved = await save_chunk(self._shell, job.lease, asked_about, attempted, attempted.applied)
         job.calls = None
         return saved
 
-    async def _wait_to_spend(self, lease: Lease) -> timedelta | None:
-        """How long no model may be called any more for this conversation."""
+    async def _spending_wait(self, lease: Lease) -> timedelta | None:
         async with self._shell.uow(lease.tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(lease.conversation_id))
             metered = summarizer_of(self._shell, resolved).profile.metered
@@ -250,24 +247,22 @@ class CompactionService:
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
-    def _keep(self, lease: Lease, calls: AttemptsResult | None) -> None:
-        """Calls that the end of a cancelled run will be told of; those that nobody asked for make room."""
+    def _keep_unrecorded_calls(self, lease: Lease, calls: AttemptsResult | None) -> None:
         if calls is not None:
             self._unrecorded[lease.token] = calls
             while len(self._unrecorded) > MOST_UNRECORDED:
                 del self._unrecorded[next(iter(self._unrecorded))]
 
-    async def _current(self, row: Compaction) -> Compaction:
-        """The row as it stands; a conversation deleted meanwhile took it along."""
+    async def _row_as_stored(self, row: Compaction) -> Compaction:
         try:
             async with self._shell.uow(row.tenant_id) as uow:
                 return await uow.compactions.get(row.id)
         except NotFoundError:
+            # A conversation that was deleted meanwhile took its row along.
             return replace(row, status="superseded", reason="stale")
 
 
-def _refusal(chunk: Chunk, attempted: AttemptsResult) -> dict[str, Any]:
-    """The status that a row ends with when no attempt was accepted."""
+def _status_without_accepted(chunk: Chunk, attempted: AttemptsResult) -> dict[str, Any]:
     if attempted.got_no_answer:
         return {"status": "failed", "reason": attempted.reason}
     saved_too_little = all(attempt.reason == "not_smaller" for attempt in attempted.attempts)

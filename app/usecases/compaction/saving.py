@@ -54,7 +54,7 @@ async def save_chunk(
         applied=applied,
         values=await off_loop(exact_values, chunk.span),
         exam=attempted.exam or await exam_of(chunk),
-        told=await _told(chunk, attempted, applied, now),
+        told=await _segments_with_texts(chunk, attempted, applied, now),
         proposed=proposed_anchors(shell, applied.found, chunk.span),
         now=now,
     )
@@ -107,13 +107,14 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             mark = _mark(shell, chunk, attempted)
             stored = await _write_state(shell, uow, present, chunk, served.applied, row, ids, mark)
             probed = {"fidelity": served.fidelity, "continuity": added_score(row, served.continuity)}
-            saved = await _record(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
+            saved = await _record_chunk(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
         await uow.commit()
     return saved, uow.committed_events
 
 
-async def _told(chunk: Chunk, attempted: AttemptsResult, applied: Applied, now: datetime) -> tuple[ToldSegment, ...]:
-    """The chunk's segments with their texts."""
+async def _segments_with_texts(
+    chunk: Chunk, attempted: AttemptsResult, applied: Applied, now: datetime
+) -> tuple[ToldSegment, ...]:
     return await told_segments(
         chunk.segments,
         chunk.span,
@@ -131,7 +132,7 @@ def _mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
 
 
 def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
-    """Whether a model is to write better L1s later: code has written its own already."""
+    # Only a metered model writes better than the code, which has written an L1 already.
     return "L1" in chunk.resolved.policy.levels and summarizer_of(shell, chunk.resolved).profile.metered
 
 
@@ -157,14 +158,14 @@ def _served(ready: _Ready, sources: LayoutSources) -> _Served:
     applied, chunk = ready.applied, ready.chunk
 
     def room_for_digests(layout: Layout) -> int | None:
-        room = _most_after(chunk) - (applied.tokens_after + _further(chunk, applied, layout))
+        room = _most_tokens_after(chunk) - (applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout))
         return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
 
     layout = laid_out(sources, chunk.resolved.schema, applied.state, room_for_digests)
-    tokens = applied.tokens_after + _further(chunk, applied, layout)
+    tokens = applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)
     if tokens >= chunk.resolved.breakdown.total:  # what is applied is smaller than what it replaces
         layout = layout.without_held_days()
-        tokens = applied.tokens_after + _further(chunk, applied, layout)
+        tokens = applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)
     return _Served(
         applied=replace(applied, layout=layout, tokens_after=tokens),
         fidelity=fidelity(ready.values, state=applied.state, layout=layout, span=chunk.span),
@@ -172,14 +173,13 @@ def _served(ready: _Ready, sources: LayoutSources) -> _Served:
     )
 
 
-def _further(chunk: Chunk, applied: Applied, layout: Layout) -> int:
-    """What the block weighs more than it was computed with; the days of held messages were counted with these."""
+def _tokens_beyond_computed(chunk: Chunk, applied: Applied, layout: Layout) -> int:
+    # The days of held messages were counted before as well.
     before = chunk.resolved.conversation.layout
     return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
 
 
-def _most_after(chunk: Chunk) -> int:
-    """The most that the context may weigh with its digests: at the target, and smaller than before at evaluation."""
+def _most_tokens_after(chunk: Chunk) -> int:
     before, resolved = chunk.resolved.tokens, chunk.resolved
     most = resolved.breakdown.total - 1
     while most > 0 and resolved.conversation.counted(most) >= before:
@@ -225,13 +225,12 @@ async def _write_state(
         layout=version.layout,
         layout_version=present.layout_version + 1,
         failure_count=0,
-        quiet=_quiet(chunk, applying, applied),
+        quiet=_quiet_after_saving(chunk, applying, applied),
     )
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _quiet(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
-    """Until the context is heavier than predicted, as evaluation will see it."""
+def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
     above = _is_above_target(chunk, applied)
     quiet = quiet_after(
         applying.policy,
@@ -244,11 +243,10 @@ def _quiet(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
 
 
 def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
-    """Whether the whole ended above its target: the plan assumed a state of the planned size."""
     return chunk.plan.is_last and applied.tokens_after > chunk.resolved.target_tokens
 
 
-async def _record(
+async def _record_chunk(
     shell: Shell,
     uow: UnitOfWork,
     lease: Lease,
@@ -259,7 +257,6 @@ async def _record(
     stored: Conversation,
     probed: Mapping[str, Any],
 ) -> Compaction:
-    """The chunk's numbers on the row; the last chunk ends it, with one event and one count."""
     changes = {**_numbers(row, chunk, attempted, applied, stored), **probed}
     if not chunk.plan.is_last:
         updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)

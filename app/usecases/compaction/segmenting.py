@@ -83,7 +83,9 @@ async def told_segments(
     def work() -> tuple[ToldSegment, ...]:
         spoken = _spoken(span)
         return tuple(
-            _told_segment(one, _within(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now)
+            _told_segment(
+                one, _messages_of(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now
+            )
             for number, one in enumerate(cuts, start=1)
         )
 
@@ -187,7 +189,7 @@ def _told_segment(
     locale: str,
     now: datetime,
 ) -> ToldSegment:
-    written = _written(digest, one) if digest else {}
+    written = _levels_of_digest(digest, one) if digest else {}
     topic = " ".join(_safe(digest.topic).split()) if digest else ""
     named = replace(one, topic=topic or one.topic)
     levels: dict[Level, SegmentLevel] = {}
@@ -201,8 +203,7 @@ def _told_segment(
     return ToldSegment(cut=named, levels=levels)
 
 
-def _written(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
-    """The model's L2 and L3, cleaned for storing; exact values that its tags lack are added to them."""
+def _levels_of_digest(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
     tags = _safe(", ".join(digest.tags)).strip()
     return {"L2": _safe(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
 
@@ -221,8 +222,7 @@ def _wanted(policy: CompactionPolicy) -> tuple[Level, ...]:
     return tuple(level for level in LEVELS if level == "L3" or level in policy.levels)
 
 
-def _within(span: Sequence[Message], one: CutSegment) -> list[Message]:
-    """The messages of a segment, out of a span in order."""
+def _messages_of(span: Sequence[Message], one: CutSegment) -> list[Message]:
     first = bisect_left(span, one.from_seq, key=lambda message: message.seq)
     return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
 

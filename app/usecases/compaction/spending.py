@@ -58,7 +58,6 @@ class SpendGuard:
         return max(waits, default=None)
 
     async def _wait_for_purpose(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
-        """The wait for calls, tokens and money of the tenant, on this purpose alone."""
         if not has_hourly(self._limits, purpose):
             return None
         spent, now = await uow.spending.of(purpose), datetime.now(UTC)

@@ -134,7 +134,7 @@ class Sweeper:
         await self._guarded(self._recover_crashed)
         await self._guarded(self._send_waiting)
         await self._guarded(self._claim_due)
-        await self._guarded(self._end_turns)
+        await self._guarded(self._end_dead_turns)
         await self._guarded(self._count_crashes)
         for chore in self._chores:
             await self._guarded(chore)
@@ -172,7 +172,6 @@ class Sweeper:
             _log.warning("sweeper.step_failed", step=step.__name__.lstrip("_"), error=type(error).__name__)
 
     async def _recover_crashed(self) -> None:
-        """Free rows whose lease is over; end those that crashed too often."""
         async with self._uow(None) as uow:
             rows = await uow.compactions.expired(limit=BATCH)
         for row in rows:
@@ -197,7 +196,7 @@ class Sweeper:
         _log.warning("sweeper.recovered", compaction_id=str(row.id), claims=row.claims, lost_by=row.owner)
 
     async def _send_waiting(self) -> None:
-        """Send queued rows again until the broker refuses one; the lock on a row keeps other sweepers from it."""
+        # One at a time, since its row is locked while it is sent: no other sweeper sends it too.
         for _ in range(BATCH):
             async with self._uow(None) as uow:
                 rows = await uow.compactions.unsent(older_than=self._resend_after, limit=1)
@@ -221,35 +220,34 @@ class Sweeper:
                     await uow.commit()
 
     async def _send_details(self) -> None:
-        """Hint at L1s that are wanted, a few conversations at a time; whoever writes one asks for the next."""
+        # Only a few: each that is written asks for the next.
         async with self._uow(None) as uow:
             wanting = await uow.segments.wanting_detail(limit=BATCH)
         conversations = list(dict.fromkeys(conversation_id for _, conversation_id, _ in wanting))
         for conversation_id in conversations[:DETAILS]:
-            if not self._noted(taken=await self._queue.send_later("detail", conversation_id)):
+            if not self._was_taken(taken=await self._queue.send_later("detail", conversation_id)):
                 return
 
     async def _send_verifications(self) -> None:
-        """Hint at states that wait for a verifier, a few at a time; whoever is done asks for the next."""
         async with self._uow(None) as uow:
+            # Only a few: each that is done asks for the next.
             wanting = await uow.verifications.wanting(limit=DETAILS)
         for _, conversation_id in wanting:
-            if not self._noted(taken=await self._queue.send_later("verification", conversation_id)):
+            if not self._was_taken(taken=await self._queue.send_later("verification", conversation_id)):
                 return
 
     async def _send_embeddings(self) -> None:
-        """Hint at messages that are to have vectors, a few conversations at a time; whoever is done goes on."""
         model = self._embedding_model()
         if model is None:
             return
         async with self._uow(None) as uow:
+            # Only a few: a conversation that is begun goes on by itself.
             wanting = await uow.embeddings.wanting(model, limit=DETAILS)
         for _, conversation_id in wanting:
-            if not self._noted(taken=await self._queue.send_later("embedding", conversation_id)):
+            if not self._was_taken(taken=await self._queue.send_later("embedding", conversation_id)):
                 return
 
-    async def _end_turns(self) -> None:
-        """End turns whose process died, so that their clients hear of it and the next turn may start."""
+    async def _end_dead_turns(self) -> None:
         async with self._uow(None) as uow:
             turns = await uow.turns.expired(limit=BATCH)
         for turn in turns:
@@ -270,7 +268,6 @@ class Sweeper:
         _log.warning("sweeper.turn_ended", turn_id=str(turn.id))
 
     async def _count_crashes(self) -> None:
-        """What processes left on record when they ended; a conversation that ended too many is set aside."""
         async with self._uow(None) as uow:
             works = await uow.works.abandoned(limit=BATCH)
         for work in works:
@@ -296,10 +293,9 @@ class Sweeper:
             self._housekeeping_at = self._clock.monotonic() + HOUSEKEEPING_SECONDS
 
     async def _send(self, compaction_id: UUID) -> bool:
-        return self._noted(taken=await self._queue.send(compaction_id))
+        return self._was_taken(taken=await self._queue.send(compaction_id))
 
-    def _noted(self, *, taken: bool) -> bool:
-        """Whether the broker took something, and since when it takes nothing."""
+    def _was_taken(self, *, taken: bool) -> bool:
         if taken:
             self._refused_since = None
         elif self._refused_since is None:
@@ -312,12 +308,11 @@ class Sweeper:
 
 
 def _named_step(chore: Chore, clock: Clock) -> Callable[[], Awaitable[None]]:
-    """A chore as a step, for some seconds, under the name that a failure is logged with."""
-
     async def step() -> None:
         end = clock.monotonic() + CHORE_SECONDS
         while await chore.work() and clock.monotonic() < end:
             pass
 
+    # A failure is logged under the name of the step.
     step.__name__ = type(chore).__name__
     return step

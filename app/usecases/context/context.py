@@ -105,7 +105,7 @@ class ContextService:
         """
         looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
         if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
-            await self._record(tenant_id, conversation_id, looked, asked.record_id)
+            await self._record_if_possible(tenant_id, conversation_id, looked, asked.record_id)
         return looked.context
 
     async def look(
@@ -151,7 +151,7 @@ class ContextService:
             material = _with_question_held(material) if asked.in_turn else material
             begins = bool(material.tail) and material.tail[-1].role == "user"
             started = self._shell.clock.monotonic()
-            gathered = await _gathered(uow, material, budget, asked)
+            gathered = await _gathered_or_error(uow, material, budget, asked)
         try:
             context = await self._with_recall(tenant_id, material, budget, gathered, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
@@ -163,7 +163,7 @@ class ContextService:
             context = await self._put_together(tenant_id, material, budget)
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if budget is not None:
-            context = _with_status_of(resolved, context)
+            context = _with_status_of_conversation(resolved, context)
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=asked.in_turn)
@@ -178,20 +178,18 @@ class ContextService:
         return await self._files.renewed(tenant_id, context, model)
 
     def _room_for_detail(self, resolved: Resolved, budget: int | None, asked: Asked) -> int | None:
-        """What segments may be served of in more detail: what was asked for, or what a turn's larger model has more.
-
-        In turns only where the policy gives anchors all the room there is: the others save tokens. The layout is that
-        of the conversation's own model, and stays.
-        """
         if budget is not None:
             return budget
         if not asked.in_turn or resolved.policy.anchor_share is not None:
+            # Only where anchors have all the room there is: other policies save tokens. The layout that the
+            # conversation's own model is served stays as it is.
             return None
         own = self._shell.resolver(resolved.conversation).budgets.budget
         return max(resolved.budgets.budget - own, 0) or None
 
-    async def _record(self, tenant_id: UUID, conversation_id: UUID, looked: Looked, record_id: UUID) -> None:
-        """A measure: a turn goes on without it."""
+    async def _record_if_possible(
+        self, tenant_id: UUID, conversation_id: UUID, looked: Looked, record_id: UUID
+    ) -> None:
         expansion = looked.expansion(record_id, conversation_id, self._shell.clock.now())
         try:
             async with self._shell.uow(tenant_id) as uow:
@@ -211,12 +209,11 @@ class ContextService:
         if self._similarity is not None:
             gathered, by = await self._similarity.compared(tenant_id, material.conversation.id, gathered)
         asking = await off_loop(with_gathered, material, gathered)
-        originals = await self._with_originals(tenant_id, asking, budget)
+        originals = await self._with_originals_of_segments(tenant_id, asking, budget)
         context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
 
-    async def _with_originals(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
-        """The material with the messages of the segments that there is room for."""
+    async def _with_originals_of_segments(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
         if not material.detail.segments:
             return material
         material = await off_loop(with_choice, material)
@@ -230,9 +227,9 @@ class ContextService:
         self, tenant_id: UUID, material: Material, budget: int | None, *, fits: bool = False
     ) -> AssembledContext:
         if material.detail.segments:
-            material = await self._with_originals(tenant_id, material, budget)
+            material = await self._with_originals_of_segments(tenant_id, material, budget)
             return await off_loop(_assembled, material, budget)
-        return await off_loop(_assembled, material, budget, size=_size(material, fits=fits))
+        return await off_loop(_assembled, material, budget, size=_approximate_bytes(material, fits=fits))
 
     async def count_tokens(self, text: str | None, drafts: Sequence[MessageDraft] | None) -> int:
         """What a text, or messages, would weigh."""
@@ -240,18 +237,18 @@ class ContextService:
         return sum(weights) + (await off_loop(estimate_text, text, size=len(text)) if text else 0)
 
 
-async def _gathered(uow: UnitOfWork, material: Material, budget: int | None, asked: Asked) -> _Read:
-    """Within the transaction that reads everything else."""
+async def _gathered_or_error(uow: UnitOfWork, material: Material, budget: int | None, asked: Asked) -> _Read:
     try:
         question = question_in(material, asked, budget=budget)
         return await gather(uow, material, asked, question, budget=budget) if question or asked.passages else None
+    # Raised by whoever assembles, and only outside of a turn: a turn goes on without it.
     except Exception as error:  # noqa: BLE001 - raised where a turn goes on without it
         return error
 
 
-def _size(material: Material, *, fits: bool) -> int:
-    """Bytes, about, of what is looked at: of messages that are all served, no text but that of parts."""
+def _approximate_bytes(material: Material, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
+    # Of messages that are all served, no text but that of parts is looked at.
     if fits:
         texts = sum(one.byte_length if one.parts else _SERVED for one in messages)
     else:
@@ -259,24 +256,23 @@ def _size(material: Material, *, fits: bool) -> int:
     return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
 
 
-def _with_status_of(resolved: Resolved, context: AssembledContext) -> AssembledContext:
-    """With the conversation's own status: an asked budget changes what is served, not when a compaction is due."""
+def _with_status_of_conversation(resolved: Resolved, context: AssembledContext) -> AssembledContext:
+    # An asked budget changes what is served, not when a compaction is due.
     own = resolved.gauge
     gauge = replace(context.gauge, status=own.status, tokens_until_compaction=own.tokens_until_compaction)
     return replace(context, gauge=gauge)
 
 
-def _block_size(layout: Layout | None) -> int:
-    """Bytes, about, of the state block."""
+def _bytes_of_block(layout: Layout | None) -> int:
     return len(layout.text) + len(layout.anchors) + len(layout.digests) if layout else 0
 
 
 def _with_question_held(material: Material) -> Material:
-    """Between the calls of an answer the message that is answered is held: tools' results go before it does."""
     tail = list(material.tail)
     at = next((index for index in range(len(tail) - 1, -1, -1) if tail[index].role == "user"), None)
     if at is None or at == len(tail) - 1 or tail[at].is_protected:
         return material
+    # Results of tools are left out before the message that they help to answer.
     tail[at] = replace(tail[at], protected_reason="pinned")
     return replace(material, tail=tuple(tail))
 
@@ -303,8 +299,8 @@ async def load(
     tail = await uow.messages.newest(
         conversation.id,
         after_seq=conversation.boundary_seq,
-        max_tokens=_most(budgets, budget),
-        each_at_most=_each_at_most(resolved),
+        max_tokens=_tokens_to_read(budgets, budget),
+        each_at_most=_most_counted_of_message(resolved),
     )
     before = tail[0].seq - 1 if tail else conversation.last_seq
     held = await held_messages(uow, conversation.id, through_seq=before) if before else []
@@ -322,7 +318,7 @@ async def load(
         schema_tokens=resolved.schema_tokens,
         files=tuple(await uow.files.of(conversation.id)) if conversation.file_bytes else (),
     )
-    is_cut = await off_loop(partial(exceeds, material, budget=budget), size=_block_size(conversation.layout))
+    is_cut = await off_loop(partial(exceeds, material, budget=budget), size=_bytes_of_block(conversation.layout))
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:
         detail = await detail_of(uow, resolved)
         material = replace(material, detail=replace(detail, room=None if budget is not None else detail_room))
@@ -343,7 +339,7 @@ async def load(
 async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:
     """The material with those anchors that could be shown."""
     conversation = material.conversation
-    size = _block_size(conversation.layout)
+    size = _bytes_of_block(conversation.layout)
     room = await off_loop(partial(room_for_anchors, material, budget), size=size)
     if room == 0:
         return material
@@ -359,23 +355,21 @@ async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None)
     return replace(material, anchors=tuple(found), anchors_unread=unread)
 
 
-def _most(budgets: Budgets, asked: int | None) -> int:
-    """Tokens of the tail that are read: what may be served of it, and what a digest tells of before that."""
+def _tokens_to_read(budgets: Budgets, asked: int | None) -> int:
     most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
     if asked is None:
         return most
+    # What may be served of the tail, and what a digest tells of before that.
     return min(most, LOADED_BUDGETS * asked + min(int(TOLD_TIMES * DIGEST_SHARE * asked), TOLD_TOKENS))
 
 
-def _each_at_most(resolved: Resolved) -> int | None:
-    """What a message counts for at most, where all are served and those without room without their middle."""
+def _most_counted_of_message(resolved: Resolved) -> int | None:
     policy = resolved.policy
     elides = policy.on_failure == "keep_full" and policy.oversized == "elide"
     return resolved.budgets.window // LARGE if elides else None
 
 
 def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:
-    """What stands after the boundary and is in neither of these."""
     conversation, estimator = resolved.conversation, resolved.policy.estimator
     total, covered = conversation.total, conversation.covered
     loaded = [*tail, *(message for message in held if message.seq > conversation.boundary_seq)]
@@ -391,18 +385,16 @@ def _assembled(material: Material, budget: int | None) -> AssembledContext:
         told = _newest_within(messages, min(TOLD_TIMES * max_tokens, TOLD_TOKENS))
         most = min(max_tokens, TOLD_TOKENS // TOLD_PART)
         key = (told[0].id, told[-1].id, len(told), conversation.content_epoch)  # the same until some are erased
-        return _digest(Messages(key, told), most, conversation.locale)
+        return _digest_without_secrets(Messages(key, told), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)
 
 
 def _newest_within(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
-    """The newest that weigh so much at most, and the newest one in any case."""
     newest = first_fitting(reversed(messages), tokens, lambda message: message.token_count)
     return tuple(newest[::-1] or messages[-1:])
 
 
 @memoized(FIGURE)
-def _digest(span: Messages, max_tokens: int, locale: str) -> str:
-    """The digest keeps no secret: its messages are redacted first."""
+def _digest_without_secrets(span: Messages, max_tokens: int, locale: str) -> str:
     return extractive_digest(redact_messages(span.messages), max_tokens, locale)

@@ -150,7 +150,7 @@ class EmbeddingService:
             if wait is not None:
                 return "not_now"
             to_seq, messages = await _next_messages(uow, conversation_id, through, boundary)
-        texts = await off_loop(_texts, messages, through)
+        texts = await off_loop(_texts_to_embed, messages, through)
         async with self._shell.uow(tenant_id) as uow:
             known = await uow.embeddings.known(embedder.name, {one.sha256 for one in texts}) if texts else {}
         return _Claim(
@@ -261,12 +261,9 @@ def attempt_of(embedder: Embedder, error: ModelUnavailableError | None, usage: U
 async def _next_messages(
     uow: UnitOfWork, conversation_id: UUID, through: int, boundary: int
 ) -> tuple[int, list[Message]]:
-    """The next messages, and the one before them, which may name the secret that the first one gives.
-
-    Fewer where they are large, and one in any case.
-    """
     count = BATCH
     while True:
+        # The message before them is read too: it may name the secret that the first one gives.
         first, last = through + 1, min(through + count, boundary)
         most = READ_BYTES if count > 1 else None
         found = await uow.messages.between(conversation_id, max(first - 1, 1), last, max_bytes=most)
@@ -276,8 +273,7 @@ async def _next_messages(
         count //= 2
 
 
-def _texts(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
-    """What the model is given of each message after ``through`` that says something; CPU work."""
+def _texts_to_embed(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
     told = ((message.seq, embeddable(message_text(message))) for message in redact_messages(messages))
     return tuple(_Text(seq=seq, text=text, sha256=hash_of(text)) for seq, text in told if seq > through and text)
 

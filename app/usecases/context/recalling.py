@@ -108,7 +108,7 @@ def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
     wanted = asked.recall if asked.recall is not None else material.policy.recall == "auto"
     if not (asked.in_turn and wanted):
         return ""
-    text = _bounded(_last_words(material.tail))
+    text = _bounded(_text_being_answered(material.tail))
     return "" if decide_recall_without_history(text, question_of(text, ())) else text
 
 
@@ -123,7 +123,7 @@ async def gather(
         narrowed = await uow.messages.sources(
             talk.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
         )
-        narrowed = narrowed if asked.query is not None else _before_answer(narrowed, material.tail)
+        narrowed = narrowed if asked.query is not None else _messages_before_answer(narrowed, material.tail)
     return Gathered(
         question=question,
         is_explicit=asked.query is not None,
@@ -230,7 +230,6 @@ def _layout(material: Material, layout: Layout, wanted: Wanted) -> Layout:
 
 
 def _without_held(material: Material) -> Material:
-    """The material with nothing held back, as when the tail has to be cut."""
     tail = tuple(replace(message, protected_reason="compressible") for message in material.tail)
     return replace(material, held=(), tail=tail)
 
@@ -281,24 +280,22 @@ def _bounded(text: str) -> str:
     return text if len(text) <= QUESTION_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
-def _before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narrowed:
-    """The messages without what an answer has called for so far: between its calls the same is recalled."""
-    asking = _asking(tail)
+def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narrowed:
+    asking = _message_being_answered(tail)
     if asking is None:
         return narrowed
+    # Between the calls of an answer the same is recalled as at its beginning.
     sources = [source for source in narrowed.sources if source.seq <= asking.seq]
     return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
 
 
-def _asking(tail: Sequence[Message]) -> Message | None:
-    """The user message that is being answered, also between the calls of its answer."""
+def _message_being_answered(tail: Sequence[Message]) -> Message | None:
     last = next((message for message in reversed(tail) if not _belongs_to_a_call(message)), None)
     return last if last is not None and last.role == "user" else None
 
 
-def _last_words(tail: Sequence[Message]) -> str:
-    """The text of the user message that is being answered."""
-    asking = _asking(tail)
+def _text_being_answered(tail: Sequence[Message]) -> str:
+    asking = _message_being_answered(tail)
     if asking is None:
         return ""
     parts = own_parts(asking.content, asking.parts)

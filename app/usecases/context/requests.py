@@ -77,7 +77,7 @@ class ContextRequests:
             segments = await uow.segments.covering(conversation_id, recalled_seqs(context.recalled))
             views = await views_of(uow, [await uow.compactions.get(outcome.row.id)] if outcome.row else [])
             if ask.counts and context.recalled:
-                await self._count(uow, conversation_id, looked, idem, done)
+                await self._count_once(uow, conversation_id, looked, idem, done)
                 await uow.commit()
         return ContextView(context=located(context, segments), segments=segments, compaction=next(iter(views), None))
 
@@ -91,7 +91,7 @@ class ContextRequests:
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, self._shell.clock.now())
             if before and before.get("compaction_id"):
-                return InlineOutcome(row=await self._row(uow, UUID(before["compaction_id"])))
+                return InlineOutcome(row=await self._finished_row(uow, UUID(before["compaction_id"])))
             if before:
                 return InlineOutcome()
             resolved = self._shell.resolver(await uow.conversations.lock(conversation_id))
@@ -102,8 +102,7 @@ class ContextRequests:
         await self._shell.outbox.deliver(uow.committed_events)
         return await self._inline.settle(resolved, claim) if claim else InlineOutcome()
 
-    async def _row(self, uow: UnitOfWork, compaction_id: UUID) -> Compaction:
-        """What the first request with this key compacted; as long as that runs, so does the request."""
+    async def _finished_row(self, uow: UnitOfWork, compaction_id: UUID) -> Compaction:
         row = await uow.compactions.get(compaction_id)
         if row.status == "running" and row.ran_in == IN_REQUEST:
             raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
@@ -113,10 +112,9 @@ class ContextRequests:
         due = due_before_call(resolved, self._shell)
         return await self._inline.claim(uow, resolved, due) if due else None
 
-    async def _count(
+    async def _count_once(
         self, uow: UnitOfWork, conversation_id: UUID, looked: Looked, idem: Idem | None, done: Mapping[str, Any]
     ) -> None:
-        """The expansion, and in the same transaction that the key has counted it."""
         again = await done_before(uow, idem, self._shell.clock.now())
         if again and again.get("counted"):
             return

@@ -102,14 +102,14 @@ class SearchService:
                 narrowed = await uow.messages.sources(
                     conversation_id, stems=query.stems, text=query.text, limit=CANDIDATES, neighbours=False
                 )
-            if ranked := await off_loop(_by_words, query, narrowed, through_seq):
+            if ranked := await off_loop(_ranked_by_words, query, narrowed, through_seq):
                 return ranked
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             held = await uow.messages.holding(
                 conversation_id, query.literal, stems=query.literal_stems, limit=CANDIDATES
             )
-        return await off_loop(_as_it_stands, query, held)
+        return await off_loop(_ranked_by_literal_part, query, held)
 
     async def _hits(self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[Ranked]) -> list[SearchHit]:
         """What is erased by now is no hit any more."""
@@ -137,18 +137,17 @@ class SearchService:
         return await off_loop(show)
 
 
-def _by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
-    """By what there was through ``through_seq``: what came later makes no word commoner, or pages would move."""
+def _ranked_by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
     sources = [source for source in narrowed.sources if source.seq <= through_seq]
     language = stem_language([source.text for source in sources], narrowed.language)
+    # What came after ``through_seq`` makes no word commoner: else results would move between pages.
     later = [words_in(source.text, language).counts for source in narrowed.sources if source.seq > through_seq]
     documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
     total = min(narrowed.total - len(later), through_seq)
     return rank(query, sources, documents=documents, total=total, language=language)
 
 
-def _as_it_stands(query: Query, held: list[Source]) -> list[Ranked]:
-    """Messages that say the literal part: by the words of the whole query, those without any the newest first."""
+def _ranked_by_literal_part(query: Query, held: list[Source]) -> list[Ranked]:
     sources = sorted((source for source in held if says(source.text, query.literal)), key=lambda source: source.seq)
     ranked = rank(query, sources)
     seen = {item.source.seq for item in ranked}

@@ -58,7 +58,7 @@ class SimilarityService:
         if embedder is None or not gathered.question or gathered.narrowed is None:
             return gathered, None
         try:
-            vectors = await self._vectors(tenant_id, conversation_id, gathered, embedder)
+            vectors = await self._vectors_to_compare(tenant_id, conversation_id, gathered, embedder)
             asked = await self._question(tenant_id, conversation_id, gathered.question, embedder) if vectors else None
         except DependencyUnavailableError as error:
             log.warning("recall.by_words", reason=error.stable_code)
@@ -68,17 +68,16 @@ class SimilarityService:
         found = await off_loop(cosines, asked, vectors)
         return (replace(gathered, cosines=found), BY_BOTH) if found else (gathered, BY_WORDS)
 
-    async def _vectors(
+    async def _vectors_to_compare(
         self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered, embedder: Embedder
     ) -> dict[int, bytes]:
-        """The vectors of the messages that are looked at; where they are too many, of those that words find best."""
         async with self._shell.uow(tenant_id) as uow:
             dimensions = await uow.embeddings.dimensions(conversation_id, embedder.name)
         if not dimensions:
             return {}
         seqs: Collection[int] = [source.seq for source in gathered.narrowed.sources] if gathered.narrowed else []
         if len(seqs) > (most := most_vectors(dimensions)):
-            seqs = await off_loop(_best, conversation_id, gathered, most)
+            seqs = await off_loop(_best_by_words, conversation_id, gathered, most)
         async with self._shell.uow(tenant_id) as uow:
             return await uow.embeddings.of(conversation_id, seqs, embedder.name)
 
@@ -118,8 +117,7 @@ class SimilarityService:
         return vector
 
 
-def _best(conversation_id: UUID, gathered: Gathered, count: int) -> Sequence[int]:
-    """CPU work."""
+def _best_by_words(conversation_id: UUID, gathered: Gathered, count: int) -> Sequence[int]:
     found = gathered.narrowed
     if found is None:
         return ()

@@ -77,13 +77,13 @@ class FileService:
                 created_at=shell.clock.now(),
             )
             await self._refuse_too_many(uow, conversation, file)
-            resolved = shell.resolver(_with_file_sizes(conversation, file.tokens, file.bytes))
+            resolved = shell.resolver(_with_more_files(conversation, file.tokens, file.bytes))
             _refuse_without_room(shell.resolver(conversation), resolved, file)
             content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
             await uow.contents.count_up({sha256: content}, [[sha256]])
             await uow.files.add(file)
             await uow.caches.leave(conversation_id)
-            job = await self._settle(uow, resolved)
+            job = await self._store_sizes_and_claim(uow, resolved)
             numbers = {"conversation_id": str(conversation_id), "bytes": file.bytes, "tokens": file.tokens}
             await audit(uow, shell, tenant_id, "file.attached", file.id, **numbers)
             await record(uow, idem, {"file_id": str(file.id)})
@@ -129,9 +129,9 @@ class FileService:
             await uow.caches.leave(conversation_id)
             # A stateful model's provider was told of it with earlier responses.
             await uow.copies.want_deleted(conversation_id)
-            without = _with_file_sizes(conversation, -file.tokens, -file.bytes)
+            without = _with_more_files(conversation, -file.tokens, -file.bytes)
             without = replace(without, content_epoch=conversation.content_epoch + 1)
-            job = await self._settle(uow, shell.resolver(without))
+            job = await self._store_sizes_and_claim(uow, shell.resolver(without))
             await audit(uow, shell, tenant_id, "file.removed", file_id, conversation_id=str(conversation_id))
             await uow.commit()
         await shell.outbox.deliver(uow.committed_events, [job] if job else [])
@@ -150,13 +150,13 @@ class FileService:
                 extra={"size": file.bytes, "files_bytes": size, "limit": self._files_bytes},
             )
 
-    async def _settle(self, uow: UnitOfWork, resolved: Resolved) -> UUID | None:
-        """Store the new sizes, claim a compaction where one is due, and end the live context of a stateful model."""
+    async def _store_sizes_and_claim(self, uow: UnitOfWork, resolved: Resolved) -> UUID | None:
         conversation = resolved.conversation
         changes: dict[str, Any] = {
             "file_tokens": conversation.file_tokens,
             "file_bytes": conversation.file_bytes,
             "content_epoch": conversation.content_epoch,
+            # A stateful model's live context was made with the files before.
             "live": None,
         }
         stored = await refresh_sizes(uow, resolved, **changes)
@@ -171,13 +171,12 @@ async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source
     await uow.contents.count_up({}, [[file.sha256] for file in files])
     for file in files:
         await uow.files.add(replace(file, id=shell.new_id(), conversation_id=fork.id))
-    forked = _with_file_sizes(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
+    forked = _with_more_files(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
     sizes = {"file_tokens": forked.file_tokens, "file_bytes": forked.file_bytes}
     return await refresh_sizes(uow, shell.resolver(forked), **sizes)
 
 
-def _with_file_sizes(conversation: Conversation, tokens: int, size: int) -> Conversation:
-    """The conversation with so many more tokens and bytes of files; negative numbers take away."""
+def _with_more_files(conversation: Conversation, tokens: int, size: int) -> Conversation:
     return replace(
         conversation,
         file_tokens=max(conversation.file_tokens + tokens, 0),
@@ -186,7 +185,6 @@ def _with_file_sizes(conversation: Conversation, tokens: int, size: int) -> Conv
 
 
 async def _hash_and_weight(given: NewFile) -> tuple[str, int]:
-    """The hash of a file's bytes, and its tokens. Raises ``InvalidInputError``."""
     if len(given.data) <= ON_LOOP:
         return _read(given)
     return await off_loop(_read, given)

@@ -137,7 +137,7 @@ class FileCopyService:
             if reason is not None:
                 return "", reason
             try:
-                return await self._usable(keeper, wanted), ""
+                return await self._usable_address(keeper, wanted), ""
             except ModelUnavailableError as error:
                 self._note_refused(keeper, wanted, error.reason)
                 return "", error.reason
@@ -150,8 +150,7 @@ class FileCopyService:
         _log.warning("file.not_copied", reason=reason, model=keeper.model, bytes=wanted.bytes)
         self._memory.note_refused(keeper.account, wanted.sha256, _Refused(reason, until))
 
-    async def _usable(self, keeper: Keeper, wanted: Wanted) -> str:
-        """The address of a copy that can be used. Raises ``ModelUnavailableError``."""
+    async def _usable_address(self, keeper: Keeper, wanted: Wanted) -> str:
         copy = await self._present(keeper, wanted)
         if copy is not None:
             try:

@@ -72,7 +72,7 @@ class FileServing:
     ) -> tuple[tuple[RequestFile, ...], int]:
         """The files as a request to that model carries them, or a client; and the room that media have left."""
         plan = _planned(attached, profile, self._shell.media_bytes)
-        addresses = await self._addresses(tenant_id, plan, profile)
+        addresses = await self._copy_addresses(tenant_id, plan, profile)
         wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})
         async with self._shell.uow(tenant_id) as uow:
             contents = await uow.contents.read(wanted) if wanted else {}
@@ -86,8 +86,7 @@ class FileServing:
             return False
         return await self._copies.lost(Keeper(tenant_id, profile.name, profile.file_account), named)
 
-    async def _addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
-        """The addresses of the copies; a file without one goes with the request where it can, else in words."""
+    async def _copy_addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
         if profile is None or profile.file_account is None or not plan.copies:
             return {}
         keeper = Keeper(tenant_id, profile.name, profile.file_account)

@@ -62,7 +62,7 @@ async def anchors_said(
     if not spoken:
         return NOTHING_SAID
     if read is None:
-        return await _read_here(uow, shell, conversation, spoken)
+        return await _read_within_transaction(uow, shell, conversation, spoken)
     return await still_said(uow, conversation, read)
 
 
@@ -89,8 +89,9 @@ async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) 
     return _touches_layout(conversation, said.before, read.changed)
 
 
-async def _read_here(uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]) -> Said:
-    """What messages say, and the anchors that were active before."""
+async def _read_within_transaction(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
+) -> Said:
     now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
     what = await off_loop(lambda: message_statements(spoken, new_id=shell.new_id, now=now), size=size)
     before = await _within_reach(uow, conversation, what) if what.may_change_others else []
@@ -139,15 +140,16 @@ async def add_proposed(
     conversation = resolved.conversation
     known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
     tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
-    changes = await compute(_replayed, proposed, known, [*span, *tail])
-    made, changed = _settled(proposed, changes)
+    changes = await compute(_transitions_from_first_proposed, proposed, known, [*span, *tail])
+    made, changed = _with_final_status(proposed, changes)
     mine = {anchor.id for anchor in proposed}
     await uow.anchors.add(made)
     await uow.anchors.change(conversation.id, [one for one in changed if one.superseded_by in mine])
 
 
-def _replayed(proposed: Sequence[Anchor], known: Sequence[Anchor], messages: Sequence[Message]) -> list[Transition]:
-    """What happens when the messages from the first proposal on are read again, the proposals among their anchors."""
+def _transitions_from_first_proposed(
+    proposed: Sequence[Anchor], known: Sequence[Anchor], messages: Sequence[Message]
+) -> list[Transition]:
     first = min(anchor.seq for anchor in proposed)
     before = [anchor for anchor in known if anchor.seq < first]
     since = [anchor for anchor in known if anchor.seq >= first]
@@ -181,7 +183,7 @@ def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datet
 
 def settled(what: MessageStatements, before: Sequence[Anchor]) -> Read:
     """What messages and their anchors do to the active ones and to each other."""
-    made, changed = _settled(what.found, transitions(before, what.found, what.messages, said=what.said))
+    made, changed = _with_final_status(what.found, transitions(before, what.found, what.messages, said=what.said))
     return Read(made=made, changed=changed)
 
 
@@ -190,8 +192,9 @@ def _anchor(found: FoundAnchor, source: Message, id_: UUID, now: datetime) -> An
     return Anchor(**given, id=id_, conversation_id=source.conversation_id, message_id=source.id, created_at=now)
 
 
-def _settled(new: Sequence[Anchor], changes: Sequence[Transition]) -> tuple[tuple[Anchor, ...], tuple[Transition, ...]]:
-    """New anchors with their status, and the changes of those that were there before; the last one counts."""
+def _with_final_status(
+    new: Sequence[Anchor], changes: Sequence[Transition]
+) -> tuple[tuple[Anchor, ...], tuple[Transition, ...]]:
     last: Mapping[object, Transition] = {change.anchor_id: change for change in changes}
     made = tuple(
         replace(anchor, status=last[anchor.id].status, superseded_by=last[anchor.id].superseded_by)
@@ -204,7 +207,6 @@ def _settled(new: Sequence[Anchor], changes: Sequence[Transition]) -> tuple[tupl
 
 
 def _touches_layout(conversation: Conversation, before: Sequence[Anchor], changed: Sequence[Transition]) -> bool:
-    """Whether one of these stands in the block, or behind its marker."""
     layout = conversation.layout
     if layout is None:
         return False

@@ -117,9 +117,9 @@ async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: V
 
 
 async def _successor(uow: UnitOfWork, conversation_id: UUID, anchor: Anchor) -> UUID | None:
-    """The anchor that takes its place: that of the message behind the claim, if it holds exactly one."""
     if anchor.claimed_seq is None or anchor.claimed_seq == anchor.seq:
         return None
     active = await uow.anchors.active(conversation_id, through_seq=anchor.claimed_seq)
+    # More than one anchor in the message behind the claim: nothing says which of them it is.
     there = [one.id for one in active if one.seq == anchor.claimed_seq]
     return there[0] if len(there) == 1 else None

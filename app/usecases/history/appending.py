@@ -70,7 +70,7 @@ async def append(
     now = shell.clock.now()
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = before or shell.resolver(conversation)
-    written = await _written(before, drafts, new_id=shell.new_id, now=now)
+    written = await _messages_of_drafts(before, drafts, new_id=shell.new_id, now=now)
     read = prepared.read_for(conversation, written)
     decided = await decide_protection(uow, before, written)
     if decided.left_out and before.policy.over_allotment == "refuse" and not is_copy:
@@ -134,8 +134,8 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
         refuse_long(draft, name)
     if resolved.policy.oversized == "elide":
         return
-    window = _window(resolved)
-    floor = _floor(resolved)
+    window = _window_in_estimated_tokens(resolved)
+    floor = _lasting_tokens(resolved)
     sizes = [_size(resolved, draft) for draft in drafts]
     for name, size in [("the message", sum(sizes))] if together else zip(names, sizes, strict=True):
         if floor + size > window:
@@ -161,7 +161,7 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
     present = resolved.breakdown.total
     if policy.triggers or policy.on_failure != "keep_full" or resolved.conversation.counted(present + size) <= window:
         return
-    limit = max(_window(resolved) - present, 0)
+    limit = max(_window_in_estimated_tokens(resolved) - present, 0)
     raise TooLargeError(
         f"the message has {size} tokens, at most {limit} fit beside a context of {present} in a window of"
         f" {window}, and the policy neither compacts by itself nor cuts: compact first, or choose"
@@ -170,17 +170,13 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
     )
 
 
-def _floor(resolved: Resolved) -> int:
-    """What no compaction takes away: every held message, and the block at its largest with the anchors it serves.
-
-    Anchors without an allotment do not count: they may be many, and make way where the whole does not fit.
-    """
+def _lasting_tokens(resolved: Resolved) -> int:
+    # Anchors without an allotment do not count: they make way where the whole does not fit.
     anchors = 0 if resolved.policy.anchor_share is None else resolved.breakdown.anchors
     return resolved.lasting_tokens + resolved.budgets.state_cap + anchors
 
 
-def _window(resolved: Resolved) -> int:
-    """The window in estimated tokens."""
+def _window_in_estimated_tokens(resolved: Resolved) -> int:
     return resolved.conversation.estimated_within(resolved.budgets.window)
 
 
@@ -190,7 +186,6 @@ def _size(resolved: Resolved, draft: MessageDraft) -> int:
 
 
 async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, now: datetime) -> None:
-    """One event each time the gauge climbs a step."""
     was, gauge = before.gauge, after.gauge
     if RANKS[gauge.status] > RANKS[was.status]:
         await uow.events.add(after.conversation.id, "context.threshold", threshold_event_data(after), now)
@@ -218,11 +213,9 @@ async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, dra
         raise InvalidInputError("a tool result answers a call that is not in this conversation", errors=errors)
 
 
-async def _written(
+async def _messages_of_drafts(
     resolved: Resolved, drafts: Sequence[MessageDraft], *, new_id: NewId, now: datetime
 ) -> list[Message]:
-    """The messages with their numbers and weights; many are weighed off the event loop."""
-
     def write() -> list[Message]:
         first = resolved.conversation.last_seq + 1
         return [

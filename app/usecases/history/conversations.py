@@ -113,7 +113,7 @@ class ConversationService:
             id=given.id or self._shell.new_id(),
             tenant_id=tenant_id,
             title=given.title,
-            user_id=_user_of(given),
+            user_id=_owner_of(given),
             locale=given.locale,
             system_prompt=given.system_prompt,
             preset=given.preset or self._shell.resolver.default_preset,
@@ -128,7 +128,7 @@ class ConversationService:
         self._refuse_unmeetable(resolved, {"policy": given.policy})
         await check_models(self._shell.models, given.policy)
         if given.id is not None:
-            await self._make_room(tenant_id, given.id)
+            await self._remove_deleted(tenant_id, given.id)
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
@@ -139,8 +139,7 @@ class ConversationService:
             await uow.commit()
         return self.view(stored)
 
-    async def _make_room(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        """Remove what is left of a deleted conversation whose id is wanted again."""
+    async def _remove_deleted(self, tenant_id: UUID, conversation_id: UUID) -> None:
         removed = ROWS
         while removed >= ROWS:
             async with self._shell.uow(tenant_id) as uow:
@@ -203,15 +202,15 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
-            values = _changed(present, changes)
+            values = _values_with_merged(present, changes)
             await self._shell.resolver.weighed(replace(present, **values))
             before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
             if before.policy.estimator != after.policy.estimator:
                 values["token_factor"] = 1.0  # learned of the other estimator's numbers
                 after = self._shell.resolver(replace(present, **values))
             if SHAPING & values.keys():
-                self._refuse_what_does_not_fit(after, changes)
-                after = await self._reshaped(uow, before, after, goals, results)
+                self._refuse_naming_changed_field(after, changes)
+                after = await self._with_decisions_renewed(uow, before, after, goals, results)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
             if before.prefix != after.prefix or after.policy.cache == "off":
@@ -241,21 +240,20 @@ class ConversationService:
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
-            changed = replace(present, **_changed(present, changes))
+            changed = replace(present, **_values_with_merged(present, changes))
             await self._shell.resolver.weighed(changed)
             after = self._shell.resolver(changed)
             asks = asks_for_goals(self._shell.resolver(present), after)
             return await goals_stated(uow, after) if asks else NO_GOALS
 
-    async def _reshaped(
+    async def _with_decisions_renewed(
         self, uow: UnitOfWork, before: Resolved, after: Resolved, goals: Goals, compute: Compute
     ) -> Resolved:
-        """Decide protection again, and render the block again, where the change asks for it."""
-        decides, decided = _protecting(before) != _protecting(after), after
+        decides, decided = _protection_inputs(before) != _protection_inputs(after), after
         if decides:
             goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
             decided = await decide_protection_again(uow, self._shell, after, goals, compute=compute)
-        if decides or _rendering(before) != _rendering(after):
+        if decides or _block_inputs(before) != _block_inputs(after):
             return await laid_out_again(uow, self._shell, decided, compute=compute)
         return decided
 
@@ -272,8 +270,7 @@ class ConversationService:
         if errors:
             raise PolicyInvalidError(errors[0].message, errors=errors)
 
-    def _refuse_what_does_not_fit(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
-        """Refuse what does not fit, naming the field that the client changed."""
+    def _refuse_naming_changed_field(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
         try:
             self._refuse_unmeetable(resolved, changes)
         except PolicyInvalidError as error:
@@ -287,18 +284,17 @@ class ConversationService:
         return [job] if job else []
 
 
-def _changed(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The new values of the given fields. Raises ``InvalidInputError`` for a merged one that is too large."""
+def _values_with_merged(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: _merged(name, getattr(present, name), value or {}) if name in MERGED_BYTES else value
+        name: _merged_within_limit(name, getattr(present, name), value or {}) if name in MERGED_BYTES else value
         for name, value in changes.items()
     }
 
 
-def _merged(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """A field merged by RFC 7396. What is too large already, from a time without a limit, may shrink."""
+def _merged_within_limit(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     merged = merge_patch(present, patch)
     size, before, limit = json_bytes(merged), json_bytes(present), MERGED_BYTES[field]
+    # What is too large already, from a time without a limit, may shrink.
     if size <= max(limit, before):
         return merged
     message = (
@@ -308,14 +304,12 @@ def _merged(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) ->
     raise InvalidInputError(f"{field}: {message}", errors=[FieldError(field=field, message=message)])
 
 
-def _protecting(resolved: Resolved) -> tuple[object, ...]:
-    """What decides which messages are held."""
+def _protection_inputs(resolved: Resolved) -> tuple[object, ...]:
     policy = resolved.policy
     return policy.protect, policy.held_roles, policy.estimator, resolved.budgets.pin_tokens
 
 
-def _rendering(resolved: Resolved) -> tuple[object, ...]:
-    """What decides how the block is served."""
+def _block_inputs(resolved: Resolved) -> tuple[object, ...]:
     policy, budgets = resolved.policy, resolved.budgets
     return policy.served_as, policy.estimator, policy.levels, budgets.anchor_tokens, budgets.digest_tokens
 
@@ -329,8 +323,7 @@ def check_version(conversation: Conversation, expected: int | None) -> None:
         )
 
 
-def _user_of(given: NewConversation) -> str | None:
-    """Whose conversation it becomes. Raises ``ForbiddenError``."""
+def _owner_of(given: NewConversation) -> str | None:
     own = own_user()
     if own is not None and given.user_id not in {None, own}:
         raise ForbiddenError("this key is of one end user: leave user_id out, or name that one")

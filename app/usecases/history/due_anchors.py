@@ -89,7 +89,7 @@ async def find_due_anchors(shell: Shell, tenant_id: UUID, conversation_id: UUID)
                 continue
             log.warning("anchors.not_read", conversation_id=str(conversation_id), seq=due.first_seq)
             limit, read = STEP, NOTHING_READ
-        await _store(shell, conversation, due, read)
+        await _store_if_unchanged(shell, conversation, due, read)
 
 
 async def find_due_anchors_within(
@@ -132,23 +132,23 @@ class Due:
 
 def read_due(due: Due) -> Read:
     """What messages say; a reply that gave way to another has anchors that are withdrawn, and changes nothing."""
-    present = {_place(anchor): anchor for anchor in due.present}
+    present = {_place_of(anchor): anchor for anchor in due.present}
     spoken = [message for message in due.messages if _is_spoken(message) and message.status != "superseded"]
     what = message_statements(spoken, new_id=due.new_id, now=due.now)
-    found = [present.get(_place(anchor), anchor) for anchor in what.found]
+    found = [present.get(_place_of(anchor), anchor) for anchor in what.found]
     read = settled(replace(what, found=found), due.before)
-    made = [anchor for anchor in read.made if _place(anchor) not in present]
+    made = [anchor for anchor in read.made if _place_of(anchor) not in present]
     return Read(made=(*made, *_withdrawn(due, present)), changed=read.changed)
 
 
 def _withdrawn(due: Due, present: Mapping[tuple[int, int, str], Anchor]) -> list[Anchor]:
     superseded = [message for message in due.messages if _is_spoken(message) and message.status == "superseded"]
     found = message_statements(superseded, new_id=due.new_id, now=due.now).found
-    return [replace(anchor, status="withdrawn") for anchor in found if _place(anchor) not in present]
+    return [replace(anchor, status="withdrawn") for anchor in found if _place_of(anchor) not in present]
 
 
-def _place(anchor: Anchor) -> tuple[int, int, str]:
-    """Where an anchor stands in the order of all; no two of a conversation have the same place."""
+def _place_of(anchor: Anchor) -> tuple[int, int, str]:
+    # No two anchors of a conversation have the same place.
     return anchor.seq, anchor.offset, anchor.type
 
 
@@ -180,8 +180,7 @@ async def _read(shell: Shell, conversation: Conversation, due: Due) -> Read:
     return await shell.processes.run(conversation.tenant_id, read_due, due)
 
 
-async def _store(shell: Shell, read_of: Conversation, due: Due, read: Read) -> None:
-    """Store what was read, unless others found it meanwhile, or something was erased."""
+async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, read: Read) -> None:
     async with shell.uow(read_of.tenant_id) as uow:
         present = await uow.conversations.lock(read_of.id)
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):

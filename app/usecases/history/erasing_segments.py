@@ -49,13 +49,12 @@ async def concerned(
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):
         told = await uow.segments.described_by_model(conversation_id, ids[place : place + READ_AT_ONCE])
-        doubtful += await compute(_in_doubt, told, erased) if told else []
+        doubtful += await compute(_segments_in_doubt, told, erased) if told else []
     return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
-def _in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
-    """The segments whose texts, as far as a model wrote them, hold anything of what was erased."""
-    return [segment for segment in segments if any(erased.in_(text) for text in _texts(segment))]
+def _segments_in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
+    return [segment for segment in segments if any(erased.in_(text) for text in _texts_by_model(segment))]
 
 
 async def forget(
@@ -79,34 +78,34 @@ async def forget(
     for place in range(0, len(segments), TOLD_AT_ONCE):
         some = segments[place : place + TOLD_AT_ONCE]
         spans = [await uow.messages.between(one.conversation_id, one.from_seq, one.to_seq) for one in some]
-        for told, leaks in await compute(_told_anew, some, spans, erased, locale, now):
+        for told, leaks in await compute(_told_anew_with_leaks, some, spans, erased, locale, now):
             await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
             await uow.segments.update(told.conversation_id, told.id, detail_after=None)
             if leaks:
                 await uow.segments.rename(told.conversation_id, told.id, await _neutral_id(uow, told))
 
 
-def _texts(segment: Segment) -> list[str]:
-    """The texts that a model wrote, who may have seen more than the segment's own messages."""
+def _texts_by_model(segment: Segment) -> list[str]:
+    # The model may have seen more than the messages of the segment.
     by_model = [level.text for level in segment.levels.values() if level.made_by != EXTRACTIVE]
     return [*by_model, segment.topic, segment.id.replace("_", " ")] if by_model else []
 
 
 def _draws_on(segment: Segment, erased: Erased, remaining: Remaining) -> bool:
     own = range(segment.from_seq, segment.to_seq + 1)
-    return not all(remaining.holds(erased.in_(text), own) for text in _texts(segment))
+    return not all(remaining.holds(erased.in_(text), own) for text in _texts_by_model(segment))
 
 
 def _drawing(segments: Sequence[Segment], erased: Erased, remaining: Remaining) -> list[Segment]:
     return [segment for segment in segments if _draws_on(segment, erased, remaining)]
 
 
-def _told_anew(
+def _told_anew_with_leaks(
     segments: Sequence[Segment], spans: Sequence[Sequence[Message]], erased: Erased, locale: str, now: datetime
 ) -> list[tuple[Segment, bool]]:
-    """Each segment told anew, and whether its id says what was erased."""
     return [
-        (_left_of(one, span, locale, now), _names(one, span, erased)) for one, span in zip(segments, spans, strict=True)
+        (_left_of(one, span, locale, now), _does_id_say_erased(one, span, erased))
+        for one, span in zip(segments, spans, strict=True)
     ]
 
 
@@ -137,14 +136,12 @@ def _described(segment: Segment, left: Sequence[Message]) -> CutSegment:
     return replace(described(segment), topic=STUB, messages=0, tokens=0, identifiers=())
 
 
-def _names(segment: Segment, originals: Sequence[Message], erased: Erased) -> bool:
-    """Whether the id, or the topic that it was made of, says a word that only the erased message said."""
+def _does_id_say_erased(segment: Segment, originals: Sequence[Message], erased: Erased) -> bool:
     left = "\n".join(told_by(message) for message in originals if message.status != "erased")
     return bool(erased.words_only_in(f"{segment.topic} {segment.id.replace('_', ' ')}", left))
 
 
 async def _neutral_id(uow: UnitOfWork, segment: Segment) -> str:
-    """``segment_<n>``, from the segment's first position on."""
     taken = await uow.segments.ids_like(segment.conversation_id, [FALLBACK])
     number = segment.from_seq
     while f"{FALLBACK}_{number}" in taken:
@@ -153,8 +150,8 @@ async def _neutral_id(uow: UnitOfWork, segment: Segment) -> str:
 
 
 def _wants_detail(shell: Shell, resolved: Resolved) -> bool:
-    """Whether a model is to write an L1 again; with its key gone, none."""
     try:
         return "L1" in resolved.policy.levels and summarizer_of(shell, resolved).profile.metered
     except InvalidInputError:
+        # With its key gone, no model writes one.
         return False

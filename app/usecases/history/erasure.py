@@ -152,15 +152,15 @@ class ErasureService:
         gone = await _from_history(uow, message, compute)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
         first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
-        total = await _lighter(uow, gone, conversation, conversation.total, conversation.last_seq)
-        covered = await _lighter(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
+        total = await _sums_without_erased(uow, gone, conversation, conversation.total, conversation.last_seq)
+        covered = await _sums_without_erased(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
         await uow.conversations.update(conversation.id, total=total, covered=covered)
         versions = await uow.states.since_boundary(conversation.id, first_seq, one.known.versions)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
         focused = await uow.compactions.focused(conversation.id)
         found = await concerned(uow, resolved, gone.changed, gone.erased, compute=compute)
         others = [*answers, *found.doubtful, *focused]
-        remaining = await _remaining(one, versions, others, gone.erased)
+        remaining = await _said_by_remaining(one, versions, others, gone.erased)
         await forget(
             uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining, now=one.now, compute=compute
         )
@@ -168,17 +168,19 @@ class ErasureService:
         current = await self._from_states(lighter, versions, gone, remaining)
         # Of thousands of rows: once all is computed, since a try that is not the last would write them in vain.
         await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
-        await _from_answers(uow, answers, gone.erased, remaining)
-        await _from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
+        await _erase_from_command_answers(uow, answers, gone.erased, remaining)
+        await _erase_from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
         await uow.copies.want_deleted(conversation.id)
         await uow.caches.leave_holding(references(message.parts))
         # A stateful model's provider still holds what was erased: nothing goes on from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
-        changed = await uow.conversations.update(conversation.id, **changes, **_shown_fields(conversation, current))
+        changed = await uow.conversations.update(
+            conversation.id, **changes, **_conversation_fields_of(conversation, current)
+        )
         changed = await refresh_sizes(uow, self._shell.resolver(changed))
         erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in gone.stones]
         await uow.events.add_many(conversation.id, erased, one.now)
-        return await self._requeue(uow, changed, is_told_anew=current is not None and _tells(current))
+        return await self._requeue(uow, changed, is_told_anew=current is not None and _has_narrative(current))
 
     async def _from_states(
         self, one: _Erasure, versions: Sequence[StateVersion], gone: _Gone, remaining: Remaining
@@ -194,7 +196,7 @@ class ErasureService:
             is_current = version.version == conversation.state_version
             entries = await self._with_digest(one, version, kept) if is_current else kept
             repairs = tuple(repair.blanked() for repair in version.repairs)
-            covered = await _lighter(uow, gone, conversation, version.covered, version.boundary_seq)
+            covered = await _sums_without_erased(uow, gone, conversation, version.covered, version.boundary_seq)
             lighter = replace(version, entries=entries, repairs=repairs, covered=covered)
             written = await self._rewritten(one, lighter, is_served=is_current)
             current = written if is_current else current
@@ -223,15 +225,16 @@ class ErasureService:
             return tuple(entries)
         conversation = one.conversation
         originals = await one.uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
-        room = min(max(estimate_text(told.text), DIGEST), self._room(conversation, version, entries))
+        room = min(max(estimate_text(told.text), DIGEST), self._room_for_narrative(conversation, version, entries))
         size = sum(AN_ITEM + message.byte_length for message in originals)
         text = await one.compute(_digest, originals, room, conversation.locale, size=size)
         if not text:
             return tuple(entries)
         return (*entries, replace(told, text=text, superseded=(), from_seqs=(), in_doubt=False))
 
-    def _room(self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]) -> int:
-        """Tokens that a narrative may have beside these entries, within the cap."""
+    def _room_for_narrative(
+        self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]
+    ) -> int:
         resolved, schema = self._shell.resolver(conversation), schema_named(version.state_schema)
         policy = resolved.policy
         block = layout_of(schema, state_of(schema, entries), served_as=policy.served_as, estimator=policy.estimator)
@@ -255,7 +258,7 @@ async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> 
     """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
-    quoting = await _quoting(uow, message)
+    quoting = await _all_quoting(uow, message)
     calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_of(part)))
     others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
     halves = list(others.values())
@@ -265,7 +268,7 @@ async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> 
     pairs = [(message, stone), *zip(halves, stubs, strict=True)]
     lighter = tuple((before.seq, _counted_sums(before).minus(_counted_sums(after))) for before, after in pairs)
     seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
-    said = [told_by(message), *(_only_in(half, stub) for half, stub in zip(halves, stubs, strict=True))]
+    said = [told_by(message), *(_said_before_stub(half, stub) for half, stub in zip(halves, stubs, strict=True))]
     changed = seqs.union(half.seq for half in halves)
     stones = (message, *(stub for stub in stubs if stub.status == "erased"))
     erased = await compute(Erased, said, seqs, size=sum(map(len, said)))
@@ -273,21 +276,20 @@ async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> 
 
 
 def _counted_sums(message: Message) -> Sums:
-    """What a message weighs in the running sums."""
     if message.is_command or message.status in {"erased", "superseded"}:
         return Sums()
     return Sums(messages=1, tokens=message.token_count, bytes=message.byte_length)
 
 
-async def _lighter(uow: UnitOfWork, gone: _Gone, conversation: Conversation, sums: Sums, through_seq: int) -> Sums:
-    """The sums through a message without what is gone: no other message has to be read for it."""
+async def _sums_without_erased(
+    uow: UnitOfWork, gone: _Gone, conversation: Conversation, sums: Sums, through_seq: int
+) -> Sums:
     lost = reduce(Sums.plus, (lost for seq, lost in gone.lighter if seq <= through_seq), Sums())
     held = await uow.messages.held_at(conversation.id, through_seq)
     return replace(sums.minus(lost), held_tokens=held.held_tokens, held_bytes=held.held_bytes)
 
 
-async def _quoting(uow: UnitOfWork, message: Message) -> list[Message]:
-    """What tools brought back of it, and what they brought back of that."""
+async def _all_quoting(uow: UnitOfWork, message: Message) -> list[Message]:
     found: dict[UUID, Message] = {}
     waiting = [message]
     while waiting:
@@ -298,33 +300,28 @@ async def _quoting(uow: UnitOfWork, message: Message) -> list[Message]:
     return list(found.values())
 
 
-def _only_in(half: Message, stub: Message) -> str:
-    """What a half said before it was stubbed, and does not say any more."""
+def _said_before_stub(half: Message, stub: Message) -> str:
     parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
     return told_by(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
 
 
-async def _remaining(
+async def _said_by_remaining(
     one: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: Erased
 ) -> Remaining:
-    """What the conversation still says, as far as it matters to the entries of these versions and to these others."""
     conversation = one.conversation
     entries = list(_each_once(version.entries for version in versions).values())
     doubtful = await one.compute(suspicious, entries, erased, size=_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
-    messages = await _sources(one, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs))
+    messages = await _messages_of_sources(one, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs))
     size = sum(AN_ITEM + message.byte_length for message in messages) // LOOKED_UP
     return await one.compute(_said_by, messages, size=size)
 
 
-async def _sources(one: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
-    """The messages up to that ``seq``, and these: thousands, so that they are read once for all tries.
-
-    What they say changes only where the epoch does.
-    """
+async def _messages_of_sources(one: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
     conversation, repository = one.conversation, one.uow.messages
+    # Thousands, so all tries share them: what they say changes only where the epoch does.
     same = (conversation.content_epoch, last, seqs)
     if one.known.messages[0] != same:
         near = await repository.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
@@ -346,13 +343,12 @@ def _said_by(messages: Sequence[Message]) -> Remaining:
 def _entries_left(
     versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
 ) -> list[tuple[StateEntry, ...]]:
-    """What is left of the entries of each version."""
     left = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
     return [tuple(kept for entry in entries for kept in left[id(entry)]) for entries in versions]
 
 
 def _each_once(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry]:
-    """The entries of versions: most are the same object in many of them."""
+    # Most entries are the same object in many versions.
     return {id(entry): entry for entries in versions for entry in entries}
 
 
@@ -361,8 +357,9 @@ def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
     return " ".join(digest(told, tokens, locale).split("\n")) if told and tokens else ""
 
 
-async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining) -> None:
-    """Take what was erased out of the answers to typed commands: summaries that are stored as messages."""
+async def _erase_from_command_answers(
+    uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining
+) -> None:
     for answer in answers:
         content = lines_without(answer.content, erased, remaining)
         if content != answer.content:
@@ -371,10 +368,9 @@ async def _from_answers(uow: UnitOfWork, answers: Sequence[Message], erased: Era
             await uow.messages.erase(answer.conversation_id, [changed])
 
 
-async def _from_focuses(
+async def _erase_from_focuses(
     uow: UnitOfWork, focused: Sequence[Compaction], erased: Erased, remaining: Remaining, typed: str | None
 ) -> None:
-    """Take what was erased out of the focus of compactions that was typed in the message, or quotes it."""
     for row in focused:
         focus = row.request.focus or ""
         if focus == typed or quotes(focus, erased, remaining):
@@ -382,18 +378,16 @@ async def _from_focuses(
 
 
 def _typed_focus(message: Message) -> str | None:
-    """The focus of a typed command, as its compaction stores it."""
     asked = compact_command(message.content) if message.is_command else None
+    # Without its secrets, as its compaction stores it.
     return None if asked is None or asked.focus is None else redact(asked.focus)
 
 
-def _tells(version: StateVersion) -> bool:
-    """Whether there is a narrative to be told anew."""
+def _has_narrative(version: StateVersion) -> bool:
     return any(not field.is_list for field in schema_named(version.state_schema).fields)
 
 
-def _shown_fields(conversation: Conversation, current: StateVersion | None) -> Mapping[str, Any]:
-    """What the conversation row shows of its current version."""
+def _conversation_fields_of(conversation: Conversation, current: StateVersion | None) -> Mapping[str, Any]:
     if current is None:
         return {}
     return {

@@ -48,7 +48,7 @@ class ExportService:
             messages = await uow.messages.reasoned(messages)
             return (await uow.contents.filled(messages) if with_data else messages), cursor
 
-        async for message in self._all(tenant_id, read):
+        async for message in self._rows_of_all_pages(tenant_id, read):
             if message.seq > through_seq:
                 return
             yield message
@@ -57,7 +57,9 @@ class ExportService:
         self, tenant_id: UUID, conversation_id: UUID, *, through_version: int
     ) -> AsyncIterator[StateVersion]:
         """Every version of the state up to that one, in order."""
-        async for version in self._all(tenant_id, lambda uow, page: uow.states.page(conversation_id, page)):
+        async for version in self._rows_of_all_pages(
+            tenant_id, lambda uow, page: uow.states.page(conversation_id, page)
+        ):
             if version.version > through_version:
                 return
             yield version
@@ -65,7 +67,9 @@ class ExportService:
     async def anchors(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Anchor]:
         """Every anchor up to that ``seq``, in order of position."""
         await find_due_anchors(self._shell, tenant_id, conversation_id)
-        async for anchor in self._all(tenant_id, lambda uow, page: uow.anchors.page(conversation_id, page)):
+        async for anchor in self._rows_of_all_pages(
+            tenant_id, lambda uow, page: uow.anchors.page(conversation_id, page)
+        ):
             if anchor.seq > through_seq:
                 return
             yield anchor
@@ -80,10 +84,10 @@ class ExportService:
             if file.sha256 in found:
                 yield file, found[file.sha256]
 
-    async def _all(self, tenant_id: UUID, read: Read[Row]) -> AsyncIterator[Row]:
-        """Page after page, each in a short transaction of its own."""
+    async def _rows_of_all_pages(self, tenant_id: UUID, read: Read[Row]) -> AsyncIterator[Row]:
         cursor: str | None = None
         while True:
+            # Each page in a short transaction of its own.
             async with self._shell.uow(tenant_id) as uow:
                 rows, cursor = await read(uow, Page(limit=PAGE, after=cursor, order="asc"))
             for row in rows:

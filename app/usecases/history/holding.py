@@ -98,7 +98,7 @@ async def unit_of(uow: UnitOfWork, message: Message) -> list[Message]:
 
 
 async def _stored_halves(uow: UnitOfWork, messages: Sequence[Message]) -> list[Message]:
-    """Stored messages that can only be held together with one of these new ones: a result is held where its call is."""
+    # A tool's result is held where its call is.
     return await _held_with(uow, messages, {call for message in messages for call in call_ids(message)[1]})
 
 
@@ -180,7 +180,7 @@ async def decide_protection_again(
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
     if left_out and policy.over_allotment == "refuse":
-        raise _no_room_for_all(resolved, messages, reasons, left_out[0])
+        raise _pins_without_room_error(resolved, messages, reasons, left_out[0])
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
     await tell_over_allotment(uow, shell, summed, left_out)
@@ -224,10 +224,9 @@ async def over_allotment_error(
     )
 
 
-def _no_room_for_all(
+def _pins_without_room_error(
     resolved: Resolved, messages: Sequence[Message], reasons: dict[int, ProtectedReason], first: Message
 ) -> PinBudgetExceededError:
-    """The error of a change of policy that would let go of a message that is to be held for ever."""
     used = sum(size_of(one, resolved.policy.estimator) for one in messages if takes_room(reasons[one.seq]))
     return _no_room(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
 

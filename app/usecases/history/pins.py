@@ -59,7 +59,7 @@ class PinService:
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
                 return await _filled(uow, message), (), ()
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
-            jobs = await self._settle(uow, resolved, total, results)
+            jobs = await self._store_after_pinning(uow, resolved, total, results)
             shown = await _filled(uow, stored)
             await uow.commit()
         return shown, uow.committed_events, jobs
@@ -78,8 +78,9 @@ class PinService:
         others = {one.seq: reasons[one.seq] for one in unit if one.seq != wanted.seq}
         return stored, await uow.messages.reweigh(conversation_id, dict(others))
 
-    async def _settle(self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results) -> list[UUID]:
-        """Update the sums, the served block and the triggers after what is held has changed."""
+    async def _store_after_pinning(
+        self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results
+    ) -> list[UUID]:
         shell, conversation = self._shell, resolved.conversation
         summed = shell.resolver(await summed_again(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
         laid_out = await laid_out_again(uow, shell, summed, compute=results)

@@ -46,7 +46,11 @@ class Reckoned:
         spoken = messages[-len(self.ids) :]
         places = tuple(message.id for message in spoken) == self.ids and spoken[0].seq == self.first_seq
         rest = messages[: -len(self.ids)]
-        return places and _base_of(conversation) == self.base and not any(message.content.strip() for message in rest)
+        return (
+            places
+            and _base_of_anchors(conversation) == self.base
+            and not any(message.content.strip() for message in rest)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,7 @@ class _Texts:
     finds_anchors: bool
 
 
-def _base_of(conversation: Conversation) -> tuple[int, int, int]:
-    """What anchors of new messages rest on: other messages, compactions and erasures change it."""
+def _base_of_anchors(conversation: Conversation) -> tuple[int, int, int]:
     return conversation.last_seq, *_rest_of(conversation)
 
 
@@ -195,7 +198,9 @@ async def _reckoned(
     lasts = [*accumulate(map(len, groups), initial=conversation.last_seq)][:-1]
     firsts = [*(last + 1 for last in lasts[:-1]), lasts[-1] + 1 + after]
     texts = _Texts(
-        groups=tuple((first, tuple(map(_without_data, group))) for first, group in zip(firsts, named, strict=True)),
+        groups=tuple(
+            (first, tuple(map(_without_media_data, group))) for first, group in zip(firsts, named, strict=True)
+        ),
         conversation_id=conversation.id,
         before=tuple(before),
         new_id=shell.new_id,
@@ -284,8 +289,8 @@ def warm() -> None:
     reckon(texts)
 
 
-def _without_data(draft: MessageDraft) -> MessageDraft:
-    """Nothing that is computed looks at the data of media, and none of it need be sent to a process."""
+def _without_media_data(draft: MessageDraft) -> MessageDraft:
+    # Nothing that is computed looks at it, and it need not be sent to a process.
     if not any(map(_has_data, draft.parts)):
         return draft
     return replace(draft, parts=tuple({**part, "data": ""} if _has_data(part) else part for part in draft.parts))

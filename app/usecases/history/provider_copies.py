@@ -47,7 +47,7 @@ class ProviderCopyService:
             await uow.commit()
         if copy is None:  # another process is at it
             return
-        reason = await self._delete_at_provider(copy)
+        reason = await self._failure_of_deleting(copy)
         if reason is None:
             await self._end(copy)
         elif copy.tries >= TRIES:
@@ -56,8 +56,7 @@ class ProviderCopyService:
         else:
             _log.warning("copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
 
-    async def _delete_at_provider(self, copy: ProviderCopy) -> str | None:
-        """``None`` when the provider keeps it no more, else why not."""
+    async def _failure_of_deleting(self, copy: ProviderCopy) -> str | None:
         try:
             await self._shell.models.forget(copy.model, copy.response_id)
         except ModelUnavailableError as error:

@@ -133,7 +133,7 @@ class RemovalService:
                 turns += await delete_conversation(uow, conversation_id)
             if ids:
                 await uow.erasures.count(erasure.id, len(ids))
-            ended = not ids and await self._ended(uow, erasure)
+            ended = not ids and await self._is_all_removed(uow, erasure)
             await uow.commit()
         await self._tell(ids, turns)
         if ended:
@@ -141,13 +141,13 @@ class RemovalService:
             _log.info("erasure.done", erasure_id=str(erasure.id), kind=kind, conversations=erasure.conversations)
         return bool(ids)
 
-    async def _ended(self, uow: UnitOfWork, erasure: Erasure) -> bool:
-        """Whether nothing is left to remove; the providers' copies go first, since they are asked as the tenant."""
+    async def _is_all_removed(self, uow: UnitOfWork, erasure: Erasure) -> bool:
         if await uow.conversations.of_user(erasure.user_id, limit=1, deleted=True):
             return False
         if erasure.user_id is not None:
             await uow.erasures.end(erasure.id)
             return True
+        # The tenant goes last: providers are asked as this tenant to delete their copies.
         kept = await uow.copies.count() + await uow.file_copies.count() + await uow.caches.count()
         return not kept and await uow.removal.remove_tenant()
 

@@ -143,7 +143,7 @@ class StatelessAnswers:
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
-        return await off_loop(lambda: sum(_sizes(prompt.messages)) + _tokens_beside(prompt.brought))
+        return await off_loop(lambda: sum(_sizes(prompt.messages)) + _tokens_beside_messages(prompt.brought))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
@@ -170,7 +170,7 @@ class StatelessAnswers:
         try:
             said = answering.result()
         except ModelFailedError as error:
-            return [Failed(_failure(error))]
+            return [Failed(_failure_of_unstored_request(error))]
         calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in said.calls)
         finish: FinishReason = "tool_call" if calls else finish_told_by(said.warnings)
         ended = Ended(
@@ -204,7 +204,7 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     )
     words = prompt.brought.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
-    sizes, beside = _sizes(prompt.messages), _tokens_beside(prompt.brought)
+    sizes, beside = _sizes(prompt.messages), _tokens_beside_messages(prompt.brought)
     room = profile.input_limit - beside
     if sum(sizes) <= room:
         return (*system, *messages)
@@ -218,8 +218,7 @@ def _sizes(messages: Sequence[MessageDraft]) -> list[int]:
     return [draft.weighed().tokens for draft in messages]
 
 
-def _tokens_beside(brought: Brought) -> int:
-    """What stands in every request beside the messages."""
+def _tokens_beside_messages(brought: Brought) -> int:
     words = weigh("system", brought.instructions, ()).tokens if brought.instructions else 0
     return words + tools_tokens(brought.offered, "script") + brought.schema_tokens("script")
 
@@ -232,8 +231,7 @@ def _too_large(size: int, limit: int) -> TooLargeError:
     )
 
 
-def _failure(error: ModelFailedError) -> DomainError:
-    """The failure in words that are true where nothing is stored."""
+def _failure_of_unstored_request(error: ModelFailedError) -> DomainError:
     reason = error.extra.get("reason")
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")

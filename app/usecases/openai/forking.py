@@ -78,7 +78,7 @@ class ForkService:
             async with shell.uow(None) as uow:
                 fork = await uow.conversations.get(conversation_id)
             while is_being_copied(fork):
-                fork, events, jobs = await self._step(fork.tenant_id, fork.id)
+                fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id)
                 await shell.outbox.deliver(events, jobs)
         except NotFoundError:
             log.info("fork.gone", conversation_id=str(conversation_id))
@@ -103,8 +103,7 @@ class ForkService:
                 await uow.commit()
         return fork, uow.committed_events
 
-    async def _step(self, tenant_id: UUID, fork_id: UUID) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
-        """The transaction of a step of the worker; its events and the compactions to send."""
+    async def _copy_step(self, tenant_id: UUID, fork_id: UUID) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
         shell, job = self._shell, None
         async with shell.uow(tenant_id) as uow:
             fork = await self._copied(uow, await uow.conversations.lock(fork_id))
@@ -137,18 +136,17 @@ class ForkService:
         source = fork.forked_from
         if source is None or not is_being_copied(fork):
             return fork
-        drafts = await _copies_of(uow, fork) if await uow.conversations.is_there(source) else []
+        drafts = await _next_copies(uow, fork) if await uow.conversations.is_there(source) else []
         if not drafts:  # the other conversation was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
         _, resolved = await append(uow, self._shell, fork, drafts, is_copy=True)
         if is_being_copied(resolved.conversation):
             return resolved.conversation
-        await self._carry_choices(uow, resolved.conversation, source)
+        await self._carry_chosen_anchors(uow, resolved.conversation, source)
         return await copied_files(uow, self._shell, resolved.conversation, source)
 
-    async def _carry_choices(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> None:
-        """Set the anchors of a fork that users set to stay in the other conversation; its first fold serves them."""
+    async def _carry_chosen_anchors(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> None:
         chosen = await uow.anchors.chosen(source, through_seq=fork.last_seq)
         there = await uow.messages.at_seqs(fork.id, sorted({anchor.seq for anchor in chosen})) if chosen else []
         ids = {message.seq: message.id for message in there}
@@ -160,8 +158,7 @@ class ForkService:
         )
 
 
-async def _copies_of(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft]:
-    """Copies of as many further messages as are copied at once."""
+async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft]:
     source, first, last = fork.forked_from, fork.last_seq + 1, fork.forked_through or 0
     if source is None or first > last:
         return []

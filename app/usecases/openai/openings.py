@@ -58,14 +58,14 @@ class Openings:
     async def note(self, tenant_id: UUID, opening: Idem, turn_id: UUID) -> None:
         """Say which turn it was, unless another first try came meanwhile."""
         async with self._shell.uow(tenant_id) as uow:
-            if await _ref(uow, opening) == {}:
+            if await _reference_on_record(uow, opening) == {}:
                 await uow.idempotency.update(opening.key, ref={"turn_id": str(turn_id)}, status=201)
                 await uow.commit()
 
     async def drop(self, tenant_id: UUID, opening: Idem) -> None:
         """Say that nothing began."""
         async with self._shell.uow(tenant_id) as uow:
-            if await _ref(uow, opening) == {}:
+            if await _reference_on_record(uow, opening) == {}:
                 await uow.idempotency.delete(opening.key)
                 await uow.commit()
 
@@ -75,12 +75,12 @@ class Openings:
         deadline = clock.monotonic() + PATIENCE
         while clock.monotonic() < deadline:
             async with self._shell.uow(tenant_id) as uow:
-                if await _ref(uow, opening) != {}:
+                if await _reference_on_record(uow, opening) != {}:
                     return
             await asyncio.sleep(self._shell.timings.poll_seconds)
 
 
-async def _ref(uow: UnitOfWork, opening: Idem) -> Mapping[str, Any] | None:
-    """What is on record of it: nothing yet (empty), the turn, or that it is shared; ``None`` where it is unknown."""
+async def _reference_on_record(uow: UnitOfWork, opening: Idem) -> Mapping[str, Any] | None:
     found = await uow.idempotency.get(opening.key)
+    # Empty where no turn has begun yet.
     return None if found is None else found.ref

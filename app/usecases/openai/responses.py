@@ -101,7 +101,7 @@ class StoredResponses:
         async with self._shell.uow(tenant_id) as uow:
             messages = await _input_of(uow, await self._get(uow, turn_id))
             items = [item for message in messages for item in render(message)]
-            page = _cut(items if order == "asc" else items[::-1], limit, after)
+            page = _page_after(items if order == "asc" else items[::-1], limit, after)
             return await _with_data(uow, page, messages, render)
 
     async def item_page(
@@ -127,13 +127,13 @@ class StoredResponses:
                 stored, cursor = await uow.messages.page(conversation_id, read)
                 for message in await uow.contents.filled(stored):
                     found += render(message)[::step]
-                page = _cut(found, limit, after[0] if after else None)
+                page = _page_after(found, limit, after[0] if after else None)
                 if page.has_more or (page.items and cursor is not None):  # it may end early, by its bytes
                     return replace(page, has_more=True)
                 if cursor is None:
                     break
                 seq = stored[-1].seq + step
-        return _cut(found, limit, after[0] if after else None)
+        return _page_after(found, limit, after[0] if after else None)
 
     async def message(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
         """One message of a conversation. Raises ``NotFoundError``."""
@@ -198,8 +198,7 @@ async def _with_data(uow: UnitOfWork, page: ItemPage, messages: Sequence[Message
     return ItemPage(items=items, has_more=page.has_more or count < len(page.items))
 
 
-def _cut(items: Sequence[Json], limit: int, after: str | None) -> ItemPage:
-    """A page of items, after the one with that id. Raises ``InvalidInputError`` where it is not among them."""
+def _page_after(items: Sequence[Json], limit: int, after: str | None) -> ItemPage:
     start = 0
     if after is not None:
         start = next((number for number, item in enumerate(items, 1) if item["id"] == after), 0)

@@ -116,7 +116,7 @@ class StoredAnswers:
         before = await self._before(tenant_id, conversation_id, idem)
         if before is not None:
             return before
-        return _there(await self._begin_when_free(tenant_id, conversation_id, request, idem))
+        return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> Begun:
         """Go on from a stored response: at the end of its conversation there, else in a fork of it.
@@ -139,7 +139,7 @@ class StoredAnswers:
                 continue  # somebody went on from there first: this becomes a fork
         fork_id = await self._forks.fork(tenant_id, place, replace(idem, key=f"{idem.key}:fork"))
         begun = await self._begin_when_free(tenant_id, fork_id, request, idem)
-        return replace(_there(begun), forked_from=place.conversation_id)
+        return replace(_begun_or_conflict(begun), forked_from=place.conversation_id)
 
     async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
         """Begin a conversation of the request's own; nothing that is stored is looked at.
@@ -233,7 +233,7 @@ class StoredAnswers:
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             running = await uow.turns.running(conversation_id)
-            await _read(uow, conversation, reconciling)
+            await _compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
         if waits and running is not None:
             return await self._chat.follow_turn(tenant_id, running.id)
@@ -257,7 +257,7 @@ class StoredAnswers:
             following = await uow.messages.span(turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS)
             last = await uow.messages.last(turn.conversation_id)
         # Results of our own tools that were called beside the client's stand after the reply, and belong to it.
-        own = list(takewhile(lambda message: _is_of(turn, message), following))
+        own = list(takewhile(lambda message: _is_result_of(turn, message), following))
         end = own[-1] if own else reply
         place = ForkPoint(conversation_id=turn.conversation_id, through_seq=end.seq)
         is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
@@ -300,18 +300,18 @@ class StoredAnswers:
         return await self._begun_turn(tenant_id, handle)
 
     async def _create_conversation(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
-        """A new conversation; under an id that is given, whoever makes it first."""
         new = NewConversation(id=id_, user_id=request.user, preset=request.preset, metadata=request.metadata)
         try:
             return (await self._conversations.create(tenant_id, new)).conversation.id
         except ConflictError:
             if id_ is None:
                 raise
+            # Another request has made it meanwhile.
             return id_
 
     async def _drop_if_empty(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        """What is refused leaves nothing behind; another request may have begun the same conversation meanwhile."""
         async with self._shell.uow(tenant_id) as uow:
+            # Another request may have begun the same conversation meanwhile.
             if (await uow.conversations.lock(conversation_id)).last_seq == 0:
                 await uow.conversations.delete(conversation_id)
                 await uow.commit()
@@ -336,8 +336,7 @@ class StoredAnswers:
         )
 
 
-async def _read(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciling) -> None:
-    """The stored history, as far as the two agree."""
+async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciling) -> None:
     agrees, seq = True, 0
     while agrees and seq < conversation.last_seq:
         texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE)
@@ -387,7 +386,6 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
 
 
 def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ...]:
-    """The results that the new messages begin with: they answer calls that wait."""
     results: list[ToolResultInput] = []
     for draft in new:
         if draft.role != "tool":
@@ -396,8 +394,7 @@ def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ..
     return tuple(results)
 
 
-def _is_of(turn: Turn, message: Message) -> bool:
-    """Whether a tool's result was stored while the turn ran."""
+def _is_result_of(turn: Turn, message: Message) -> bool:
     return message.role == "tool" and turn.finished_at is not None and message.created_at <= turn.finished_at
 
 
@@ -405,8 +402,8 @@ def _wrong(message: str) -> InvalidInputError:
     return InvalidInputError(f"the messages {message}", errors=[FieldError(field="input", message=message)])
 
 
-def _there(begun: Begun | None) -> Begun:
-    """What was begun; ``None`` comes only of requests whose history is compared. Raises ``ConflictError``."""
+def _begun_or_conflict(begun: Begun | None) -> Begun:
+    # ``None`` comes only of requests whose history is compared.
     if begun is None:
         raise ConflictError("the request is no longer being processed: send it again")
     return begun

@@ -135,7 +135,7 @@ class DetailService:
         if not isinstance(claimed, _Claim):
             return Detailed(outcome=claimed)
         answer = await self._ask(claimed)
-        outcome = await self._stored(tenant_id, claimed, answer)
+        outcome = await self._outcome_stored(tenant_id, claimed, answer)
         log.info(
             "detail.done",
             conversation_id=str(conversation_id),
@@ -152,7 +152,6 @@ class DetailService:
             return await uow.segments.wanting_detail(limit=2, conversation_id=conversation_id)
 
     async def _is_busy(self) -> bool:
-        """Whether a compaction waits for somebody, or as many calls run as may."""
         async with self._shell.uow(None) as uow:
             if await a_compaction_waits(uow):
                 return True
@@ -259,8 +258,7 @@ class DetailService:
 
     # --- what becomes of it
 
-    async def _stored(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
-        """Store the answer, unless the conversation's messages changed or the claim is another's by now."""
+    async def _outcome_stored(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
         async with self._shell.uow(tenant_id) as uow:
             try:
                 present = await uow.conversations.lock(claim.conversation.id)
@@ -277,7 +275,7 @@ class DetailService:
             segment = await uow.segments.get(present.id, id_)
         except NotFoundError:  # erasure may give a segment another name
             return "stale"
-        if not _is_last(claim, segment):
+        if not _is_claim_current(claim, segment):
             return "stale"
         if _erased_meanwhile(claim.conversation, present):
             await uow.segments.update(present.id, id_, detail_tries=tries - 1, detail_after=None)
@@ -314,8 +312,7 @@ class DetailService:
         )
 
 
-def _is_last(claim: _Claim, segment: Segment) -> bool:
-    """Whether nobody claimed the segment, or settled it, since."""
+def _is_claim_current(claim: _Claim, segment: Segment) -> bool:
     return segment.wants_detail and segment.detail_tries == claim.tries
 
 

@@ -212,7 +212,7 @@ class ExpansionService:
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             resolved = shell.resolver(await uow.conversations.get(conversation_id))
-        segment = await self._at(
+        segment = await self._segment_at(
             tenant_id, conversation_id, (before["from_seq"], before["to_seq"]) if before else place
         )
         if not before and wanted is not None:
@@ -226,12 +226,11 @@ class ExpansionService:
                 await uow.commit()
         return shown
 
-    async def _at(self, tenant_id: UUID, conversation_id: UUID, place: str | tuple[int, int]) -> Segment:
-        """The segment of that id, or of that range. Raises ``NotFoundError`` and ``NotFoldedError``."""
+    async def _segment_at(self, tenant_id: UUID, conversation_id: UUID, place: str | tuple[int, int]) -> Segment:
         if not isinstance(place, str):
             return await segment_of_range(self._shell, tenant_id, conversation_id, *place)
         async with self._shell.uow(tenant_id) as uow:
-            return await _segment(uow, conversation_id, place)
+            return await _segment_named(uow, conversation_id, place)
 
     async def _make(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
         """Make the level: by code in any case, so that there is one; then an L1 by the model, where one writes them."""
@@ -257,8 +256,8 @@ class ExpansionService:
             levels = self._shell.resolver(conversation).policy.levels
             return await _earlier(uow, conversation, levels[0] if levels else "L3", asked)
         if segment_id == ANCHORS:
-            return await _anchors(uow, conversation, asked)
-        segment = await _segment(uow, conversation.id, segment_id)
+            return await _anchors_by_position(uow, conversation, asked)
+        segment = await _segment_named(uow, conversation.id, segment_id)
         return await _page_of(uow, segment, level, asked)
 
     def _expansion(self, conversation_id: UUID, found: Expanded, began: float) -> Expansion:
@@ -278,11 +277,10 @@ class ExpansionService:
 async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _Asked) -> Expanded:
     wanted = LEVEL_OF[level]
     page = await _originals(uow, segment, asked) if wanted is None else _text(segment, wanted, asked)
-    return replace(page, anchors=await _anchors_in(uow, segment))
+    return replace(page, anchors=await _anchors_of_segment(uow, segment))
 
 
-async def _segment(uow: UnitOfWork, conversation_id: UUID, segment_id: str) -> Segment:
-    """The segment of that id. Raises ``NotFoundError``, also for what cannot be an id."""
+async def _segment_named(uow: UnitOfWork, conversation_id: UUID, segment_id: str) -> Segment:
     if not is_id(segment_id):
         raise NotFoundError("No such segment.")
     return await uow.segments.get(conversation_id, segment_id)
@@ -296,7 +294,7 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
     for _ in range(_TRIES):
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            segment = await _segment(uow, conversation_id, segment_id)
+            segment = await _segment_named(uow, conversation_id, segment_id)
             stored = segment.levels.get(level)
             if stored is not None and stored.made_by != EXTRACTIVE:
                 return segment
@@ -324,9 +322,9 @@ async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: 
 def _level_by_code(
     segment: Segment, originals: Sequence[Message], level: Level, locale: str, now: datetime
 ) -> SegmentLevel | None:
-    """A level by code, or the stored one where code would write the same; its words cost more than their hash."""
     shown = redact_messages(originals)
     stored = segment.levels.get(level)
+    # Writing the words costs more than their hash.
     if stored is not None and stored.content_hash == extractive_hash(level, shown):
         return stored
     return extractive_level(level, shown, described(segment), locale=locale, now=now)
@@ -369,7 +367,7 @@ def _text(segment: Segment, level: Level, asked: _Asked) -> Expanded:
         markers=deeper_markers(segment, level),
         token_count=estimate_text(text[start:end]),
         made_by=stored.made_by if stored else EXTRACTIVE,
-        following=f"{end}.{_mark(stored)}" if stored and end < len(text) else None,
+        following=f"{end}.{_hash_of_text(stored)}" if stored and end < len(text) else None,
     )
 
 
@@ -390,8 +388,7 @@ async def _earlier(uow: UnitOfWork, conversation: Conversation, level: Level, as
     )
 
 
-async def _anchors(uow: UnitOfWork, conversation: Conversation, asked: _Asked) -> Expanded:
-    """All active anchors by position: those that the block shows, and those for which it had no room."""
+async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, asked: _Asked) -> Expanded:
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.anchors.page(conversation.id, page, status="active")
     lines = [line_of(anchor) for anchor in found]
@@ -423,9 +420,9 @@ def _listed(
     )
 
 
-async def _anchors_in(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
-    """Active ones up to its end are read newest first: those within it are the first of them."""
+async def _anchors_of_segment(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
     active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MOST_ANCHORS)
+    # Newest first: those of the segment are the first of all up to its end.
     return _inside(active, segment)
 
 
@@ -449,15 +446,15 @@ def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
     offset, _, key = cursor.partition(".")
     if not _NUMBER.fullmatch(offset) or not key:
         raise _bad_cursor()
-    if stored is None or key != _mark(stored) or int(offset) >= len(stored.text):
+    if stored is None or key != _hash_of_text(stored) or int(offset) >= len(stored.text):
         raise InvalidInputError.of(
             "after", "this level was written anew since the page before; begin again without after"
         )
     return int(offset)
 
 
-def _mark(stored: SegmentLevel) -> str:
-    """A mark of the text itself: a model may write another one of the same messages."""
+def _hash_of_text(stored: SegmentLevel) -> str:
+    # Of the text itself: a model may write another one of the same messages.
     return hashlib.sha256(stored.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
 
 

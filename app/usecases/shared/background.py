@@ -63,7 +63,7 @@ class _Task:
 
     @property
     def is_well(self) -> bool:
-        return not self._failures or self._lasted() >= STEADY_SECONDS
+        return not self._failures or self._seconds_running() >= STEADY_SECONDS
 
     async def run(self) -> None:
         while True:
@@ -89,6 +89,5 @@ class _Task:
             return type(error).__name__
         return "returned"
 
-    def _lasted(self) -> float:
-        """For how long the work has been running; 0 between two runs."""
+    def _seconds_running(self) -> float:
         return self._clock.monotonic() - self._began if self._began is not None else 0.0

@@ -138,7 +138,7 @@ async def layout_sources(
         standing: The layout that the state had, where it is not the conversation's present one.
     """
     id_, policy = resolved.conversation.id, resolved.policy
-    most = _allotted(resolved.budgets, beside=0)
+    most = _tokens_for_digests(resolved.budgets, beside=0)
     return LayoutSources(
         policy=policy,
         budgets=resolved.budgets,
@@ -147,9 +147,9 @@ async def layout_sources(
         anchor_room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
         kept=kept,
         held=await held_messages(uow, id_, through_seq=boundary_seq),
-        since=await _since(uow, id_, boundary_seq),
+        since=await _first_day_uncovered(uow, id_, boundary_seq),
         active=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
-        newest=await _newest(uow, resolved, room=most if kept is None else min(most, kept)),
+        newest=await _newest_segments(uow, resolved, room=most if kept is None else min(most, kept)),
     )
 
 
@@ -188,30 +188,26 @@ def laid_out(
     )
     kept = room_for_digests(layout) if room_for_digests else sources.kept
     beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
-    allotted = _allotted(sources.budgets, beside=beside)
+    allotted = _tokens_for_digests(sources.budgets, beside=beside)
     room = allotted if kept is None else min(allotted, kept)
-    source = _digestible(policy, sources.locale, sources.newest, through_seq=sources.boundary_seq, room=room)
+    source = _digestible_within(policy, sources.locale, sources.newest, through_seq=sources.boundary_seq, room=room)
     told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
     return with_digests(layout, source, room=room, kept=kept, served_as=policy.served_as)
 
 
-def _allotted(budgets: Budgets, *, beside: int) -> int:
-    """Tokens for digests: where anchors and pins leave none, still those of the marker that leads to them all."""
+def _tokens_for_digests(budgets: Budgets, *, beside: int) -> int:
+    # Where anchors and pins leave no room, still the marker that leads to all segments.
     return max(digest_room(budgets, beside=beside), min(budgets.digest_tokens, WAY_BACK))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
-    """Their allotment; where a change of preset left none, what they had, until a compaction takes them over.
-
-    ``None`` where all of them were shown. The room that lines need is computed line by line, each rounded up, and so is
-    more than the element weighed.
-    """
     allotted, had = resolved.budgets.anchor_tokens, standing or resolved.conversation.layout
     if allotted != 0 or had is None or schema.name == resolved.schema.name:
         return allotted
     if had.anchors and not had.anchors_behind_marker:
         return None
+    # Each line is rounded up, so that all lines together need more than the element weighed.
     return had.anchor_tokens + had.anchors.count("\n") + FRAME_TOKENS if had.anchors else 0
 
 
@@ -221,15 +217,16 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
     Where the layout shows some, these alone of them: no others are served until the next one.
     """
     layout = resolved.conversation.layout
-    newest = await _newest(uow, resolved, room=room, shown=[one.id for one in layout.segments] if layout else ())
-    work = partial(_digestible, through_seq=through_seq, room=room)
+    newest = await _newest_segments(
+        uow, resolved, room=room, shown=[one.id for one in layout.segments] if layout else ()
+    )
+    work = partial(_digestible_within, through_seq=through_seq, room=room)
     return await off_loop(
         work, resolved.policy, resolved.conversation.locale, newest, size=AN_ITEM * len(newest.segments)
     )
 
 
-async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()) -> Newest:
-    """The newest segments, as many as could have a line in so many tokens; where some are named, only these."""
+async def _newest_segments(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()) -> Newest:
     id_, limit = resolved.conversation.id, _most_segments(room)
     if room <= 0 or not resolved.policy.levels:
         return NO_SEGMENTS
@@ -237,15 +234,18 @@ async def _newest(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequ
     segments = await read
     if not (segments or shown):
         return NO_SEGMENTS
-    return Newest(segments=segments, total=await uow.segments.count(id_), outdated=await _outdated(uow, resolved))
+    return Newest(
+        segments=segments, total=await uow.segments.count(id_), outdated=await _texts_taken_back(uow, resolved)
+    )
 
 
 def _most_segments(room: int) -> int:
     return min(room // LEAST_DIGEST + 1, MOST_SEGMENTS)
 
 
-def _digestible(policy: CompactionPolicy, locale: str, stored: Newest, *, through_seq: int, room: int) -> Digestible:
-    """The newest of these up to that ``seq``, without what corrections took back."""
+def _digestible_within(
+    policy: CompactionPolicy, locale: str, stored: Newest, *, through_seq: int, room: int
+) -> Digestible:
     source = Digestible(levels=policy.levels, estimator=policy.estimator, locale=locale)
     if room <= 0:
         return source
@@ -263,17 +263,17 @@ async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
     found = await uow.segments.newest(id_, limit=MOST_DETAILED, whole=True)
     if not found:
         return Detail()
-    return Detail(segments=tuple(await _present(uow, resolved, found)), total=await uow.segments.count(id_))
+    return Detail(segments=tuple(await _without_taken_back(uow, resolved, found)), total=await uow.segments.count(id_))
 
 
-async def _present(uow: UnitOfWork, resolved: Resolved, segments: Sequence[ServableSegment]) -> list[ServableSegment]:
-    """The segments without what corrections took back."""
-    outdated = await _outdated(uow, resolved)
+async def _without_taken_back(
+    uow: UnitOfWork, resolved: Resolved, segments: Sequence[ServableSegment]
+) -> list[ServableSegment]:
+    outdated = await _texts_taken_back(uow, resolved)
     return await off_loop(without_outdated, segments, outdated, size=AN_ITEM * len(segments))
 
 
-async def _outdated(uow: UnitOfWork, resolved: Resolved) -> list[str]:
-    """What corrections took back, the newest."""
+async def _texts_taken_back(uow: UnitOfWork, resolved: Resolved) -> list[str]:
     return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MOST_OUTDATED)
 
 
@@ -281,8 +281,7 @@ def _kept_room(layout: Layout | None) -> int | None:
     return layout.digest_room if layout else None
 
 
-async def _since(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:
-    """The day of the first message after the boundary; without one, that of the last covered message."""
+async def _first_day_uncovered(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:
     found = await uow.messages.at_seqs(conversation_id, [boundary_seq, boundary_seq + 1])
     return found[-1].created_at.date() if found else None
 

@@ -317,5 +317,5 @@ def hidden_tokens(conversation: Conversation) -> int:
 
 @memoized(FIGURE)
 def _system_tokens(system: str, estimator: Estimator) -> int:
-    """A system prompt is weighed at every turn and hardly ever changes."""
+    # Weighed at every turn, and hardly ever changed.
     return messages_tokens((ContextMessage(role="system", content=system),), estimator)

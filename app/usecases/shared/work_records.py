@@ -79,7 +79,7 @@ class WorkBook:
         )
         before = await self.enter(work)
         record = OnRecord(self, work)
-        self._keep(record)
+        self._renew_with_others(record)
         try:
             yield record
         finally:
@@ -91,7 +91,7 @@ class WorkBook:
     async def enter(self, work: Work) -> Crashes | None:
         """Put it on record; the crashes that its conversation has so far. Raises ``ConversationSetAsideError``."""
         async with self.uow(work.tenant_id) as uow:
-            crashes = await uow.works.begin(work, seconds=self._lease)
+            crashes = await uow.works.begin(work, seconds=self._lease_seconds)
         if crashes is not None and crashes.set_aside_at is not None:
             self.remove(work)
             raise set_aside_error(crashes)
@@ -112,8 +112,8 @@ class WorkBook:
             self._removing.cancel()
 
     @property
-    def _lease(self) -> float:
-        """Seconds that a record holds: longer than a hanging process lives, so that only ended ones are counted."""
+    def _lease_seconds(self) -> float:
+        # Longer than a hanging process lives, so that only ended processes are counted.
         return self.timings.lease_seconds + self.timings.watchdog_seconds
 
     async def _remove(self) -> None:
@@ -129,9 +129,9 @@ class WorkBook:
             else:
                 self._done -= ended
 
-    def _keep(self, record: OnRecord) -> None:
-        """Renew it with all others: one task for the process, since most work is over before it is due."""
+    def _renew_with_others(self, record: OnRecord) -> None:
         self._present.add(record)
+        # One task for the process, since most work is over before its record is due.
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew(), context=Context())  # of no request, and no end user
 
@@ -143,10 +143,9 @@ class WorkBook:
             for record in tuple(self._present):
                 with suppress(DependencyUnavailableError):
                     async with self.uow(record.work.tenant_id) as uow:
-                        await uow.works.renew(record.work.id, seconds=self._lease)
+                        await uow.works.renew(record.work.id, seconds=self._lease_seconds)
 
     async def _forget_crashes(self, work: Work) -> None:
-        """Forget the processes that this work ended before: it has been done now."""
         with suppress(DependencyUnavailableError):
             async with self.uow(work.tenant_id) as uow:
                 await uow.works.forget_crashes(work.conversation_id, kind=work.kind)

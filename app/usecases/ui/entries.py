@@ -76,7 +76,7 @@ def entries_of(groups: Sequence[Group], turns: Sequence[Turn], compactions: Iter
         named = next(iter(live), None) or next(reversed(failed), None)
         entries.append(
             Entry(
-                id=(named.planned_reply_id or named.reply_id if named else None) or _own_id(group),
+                id=(named.planned_reply_id or named.reply_id if named else None) or _id_without_turn(group),
                 messages=group,
                 recalled=tuple(sorted({seq for turn in live for seq in turn.recalled})),
                 warnings=tuple(dict.fromkeys(warning for turn in live for warning in turn.warnings)),
@@ -98,17 +98,17 @@ def turns_of(group: Group, asked: Message | None, turns: Iterable[Turn]) -> tupl
     return live, failed
 
 
-def _own_id(group: Group) -> UUID:
-    """The id of an answer that no turn made: an import's."""
+def _id_without_turn(group: Group) -> UUID:
+    # An import's answer: no turn made it.
     return next((message.id for message in reversed(group) if message.role == "assistant"), group[0].id)
 
 
 def _with_compactions(
     entries: Sequence[Entry], begun: Sequence[UUID], compactions: Iterable[Compaction]
 ) -> list[Entry]:
-    """Each at the last entry that began before it: ids are in the order of time."""
     placed: Mapping[int, list[Compaction]] = {number: [] for number in range(len(entries))}
     for row in compactions:
+        # Ids are in the order of time.
         number = max((place for place, id_ in enumerate(begun) if id_ < row.id), default=None)
         if number is not None:
             placed[number].append(row)

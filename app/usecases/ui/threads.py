@@ -84,7 +84,7 @@ class ThreadService:
         return Thread(
             entries=tuple(entries if page.order == "asc" else reversed(entries)),
             passages=passages,
-            cursor=_cursor(messages, page, conversation.last_seq),
+            cursor=_next_page_cursor(messages, page, conversation.last_seq),
             own_tools=self.own_tools,
         )
 
@@ -97,7 +97,7 @@ class ThreadService:
             earlier = groups_of(message for message in near if message.id < turn.id)
             goes_on = bool(earlier) and is_inside_answer(earlier[-1][-1])
             before = tuple(await uow.messages.reasoned(earlier[-1])) if goes_on else ()
-            since = await _neighbour(uow, conversation_id, before[0].seq - 1) if before else None
+            since = await _message_id_at(uow, conversation_id, before[0].seq - 1) if before else None
             turns = await uow.turns.between(conversation_id, since, turn.id) if before else []
         live, _ = turns_of(before, None, turns) if before else ([], [])
         first = live[0] if live else turn
@@ -123,8 +123,7 @@ async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Pag
     return [*(message for message in earlier if begin <= message.seq and end >= first), *messages]
 
 
-def _cursor(messages: Sequence[Message], page: Page, last_seq: int) -> str | None:
-    """Where the next page begins; ``None`` at the end."""
+def _next_page_cursor(messages: Sequence[Message], page: Page, last_seq: int) -> str | None:
     if not messages:
         return None
     seq, end = (messages[-1].seq, last_seq) if page.order == "asc" else (messages[0].seq, 1)
@@ -135,8 +134,8 @@ async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Me
     if not messages:
         return []
     running = await uow.turns.running(conversation_id)
-    since = await _neighbour(uow, conversation_id, messages[0].seq - 1)
-    until = await _neighbour(uow, conversation_id, messages[-1].seq + 1) or (running.id if running else None)
+    since = await _message_id_at(uow, conversation_id, messages[0].seq - 1)
+    until = await _message_id_at(uow, conversation_id, messages[-1].seq + 1) or (running.id if running else None)
     said = [
         message
         for message in messages
@@ -150,8 +149,7 @@ async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Me
     return entries_of(groups_of(said), turns, shown)
 
 
-async def _neighbour(uow: UnitOfWork, conversation_id: UUID, seq: int) -> UUID | None:
-    """The id of the message at a position, if there is one."""
+async def _message_id_at(uow: UnitOfWork, conversation_id: UUID, seq: int) -> UUID | None:
     found = await uow.messages.span(conversation_id, seq, seq)
     return found[0].id if found else None
 

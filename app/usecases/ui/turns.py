@@ -46,7 +46,7 @@ class FrontendTurnService:
         """
         id_ = _uuid(named) if given.has_message else None
         if id_ is not None:
-            given = await self._read_before(tenant_id, conversation_id, id_, given)
+            given = await self._given_if_stored_before(tenant_id, conversation_id, id_, given)
         return await self._chat.start(tenant_id, conversation_id, given, idem=idem)
 
     async def regenerate(
@@ -60,14 +60,15 @@ class FrontendTurnService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             exchange = await exchange_of(uow, conversation_id)
-            if not await _is_meant(uow, conversation_id, exchange, again):
+            if not await _is_last_exchange_meant(uow, conversation_id, exchange, again):
                 raise NotRegenerableError("only the last reply can be made again: read the history, it has moved on")
         return await self._chat.start(
             tenant_id, conversation_id, replace(given, regenerates=not exchange.waits), idem=idem
         )
 
-    async def _read_before(self, tenant_id: UUID, conversation_id: UUID, id_: UUID, given: ChatInput) -> ChatInput:
-        """What is asked for with a message of that id: where it is stored, its answer, if it is still the last one."""
+    async def _given_if_stored_before(
+        self, tenant_id: UUID, conversation_id: UUID, id_: UUID, given: ChatInput
+    ) -> ChatInput:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             if await _stored(uow, conversation_id, id_) is None:
@@ -78,8 +79,7 @@ class FrontendTurnService:
         return replace(given, expected_last_message_id=id_)
 
 
-async def _is_meant(uow: UnitOfWork, conversation_id: UUID, exchange: Exchange, again: Again) -> bool:
-    """Whether the last exchange is what a frontend wants made again."""
+async def _is_last_exchange_meant(uow: UnitOfWork, conversation_id: UUID, exchange: Exchange, again: Again) -> bool:
     id_ = _uuid(again.named) if again.named else None
     stored = await _stored(uow, conversation_id, id_) if id_ else None
     if stored is not None:

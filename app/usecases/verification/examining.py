@@ -96,7 +96,7 @@ class ExaminationService:
             StateVersionMismatchError: It is another version than ``if_match``.
         """
         shell = self._shell
-        look = partial(self._looked, tenant_id, conversation_id, if_match)
+        look = partial(self._examined_unlocked, tenant_id, conversation_id, if_match)
         async with shell.work.on_record(tenant_id, conversation_id, "examination"):
             if not mend:
                 return (await look()).examination
@@ -105,8 +105,8 @@ class ExaminationService:
         await shell.outbox.deliver(events)
         return examination
 
-    async def _looked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Looked:
-        """The examination, without holding the conversation: it takes as long as reading its messages does."""
+    async def _examined_unlocked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Looked:
+        # It takes as long as reading all messages does, so the conversation is not locked.
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
@@ -135,10 +135,10 @@ class ExaminationService:
         return examination, uow.committed_events
 
     async def _examined(self, uow: UnitOfWork, present: Conversation) -> _Looked:
-        versions = await _versions(uow, present)
+        versions = await _versions_to_present(uow, present)
         lineage = [await _how_made(uow, version) for version in versions]
         said = await _texts_of(uow, present.id, lineage)
-        found, sound, done = await off_loop(_judged, lineage, said)
+        found, sound, done = await off_loop(_damages_and_repairs, lineage, said)
         number, examination = present.state_version, Examination(conversation_id=present.id)
         if found:
             before = next((one.covered for one in versions if one.version == sound), Sums())
@@ -166,8 +166,9 @@ class ExaminationService:
         return version.version
 
 
-def _judged(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[tuple[Damage, ...], int | None, Mended]:
-    """What is damaged, the newest version in which nothing was, and the last one mended."""
+def _damages_and_repairs(
+    lineage: Sequence[Made], said: Mapping[int, str]
+) -> tuple[tuple[Damage, ...], int | None, Mended]:
     found = damages(lineage, said)
     if not found:
         return found, None, Mended()
@@ -179,8 +180,7 @@ async def _current(uow: UnitOfWork, present: Conversation) -> StateVersion | Non
     return await uow.states.get(present.id, present.state_version) if present.state_version else None
 
 
-async def _versions(uow: UnitOfWork, present: Conversation) -> list[StateVersion]:
-    """The versions that led to the present one, oldest first."""
+async def _versions_to_present(uow: UnitOfWork, present: Conversation) -> list[StateVersion]:
     found: list[StateVersion] = []
     number: int | None = present.state_version
     while number and len(found) < MOST_VERSIONS:
@@ -190,7 +190,6 @@ async def _versions(uow: UnitOfWork, present: Conversation) -> list[StateVersion
 
 
 async def _how_made(uow: UnitOfWork, version: StateVersion) -> Made:
-    """How it was made; what a restore or a verification wrote goes on from what is on record before it."""
     row = await uow.compactions.get(version.compaction_id) if version.compaction_id else None
     return Made(
         version=version.version,
@@ -202,7 +201,6 @@ async def _how_made(uow: UnitOfWork, version: StateVersion) -> Made:
 
 
 def _is_of_earlier_checks(row: Compaction) -> bool:
-    """Whether a language model's answer was checked before prompts had a version."""
     accepted = [attempt for attempt in row.attempts if attempt.outcome == "accepted"]
     return any(attempt.metered and attempt.prompt_version is None for attempt in accepted)
 

@@ -133,7 +133,7 @@ class Judgement:
         return Judgement(
             attempts=(*self.attempts, *further.attempts),
             verdicts=(*self.verdicts, *further.verdicts),
-            shown=_joined(self.shown, further.shown),
+            shown=_joined_texts(self.shown, further.shown),
         )
 
 
@@ -143,8 +143,8 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
     Waiting versions are judged together, the oldest first, as many as one call can read; versions that fold nothing go
     with the one before them. What is returned may end before the version that was asked for.
     """
-    since, base = await _since(uow, conversation_id, version)
-    since = _readable(since, base, most_tokens)
+    since, base = await _versions_judged_together(uow, conversation_id, version)
+    since = _oldest_readable(since, base, most_tokens)
     version = since[0]
     start = base.boundary_seq if base else 0
     messages = await uow.messages.between(conversation_id, start + 1, version.boundary_seq)
@@ -162,10 +162,9 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
     )
 
 
-async def _since(
+async def _versions_judged_together(
     uow: UnitOfWork, conversation_id: UUID, version: StateVersion
 ) -> tuple[tuple[StateVersion, ...], StateVersion | None]:
-    """The versions that belong together, the newest first, and the one before them."""
     since, base = [version], await _parent(uow, conversation_id, version)
     while base is not None and len(since) < MOST_VERSIONS:
         folds_nothing = since[-1].boundary_seq == base.boundary_seq
@@ -176,8 +175,9 @@ async def _since(
     return tuple(since), base
 
 
-def _readable(since: tuple[StateVersion, ...], base: StateVersion | None, most_tokens: int) -> tuple[StateVersion, ...]:
-    """The oldest of them that one request may read, one in any case: the others are judged after them."""
+def _oldest_readable(
+    since: tuple[StateVersion, ...], base: StateVersion | None, most_tokens: int
+) -> tuple[StateVersion, ...]:
     before = base.covered.tokens if base else 0
     weights = [version.covered.tokens - before for version in since]
     return since[sum(weight > most_tokens for weight in weights[:-1]) :]
@@ -264,7 +264,7 @@ async def _judgement(
             continue
         if found:
             verdicts += found
-            shown = _joined(shown, await off_loop(shown_texts, request))
+            shown = _joined_texts(shown, await off_loop(shown_texts, request))
         if _asks_no_more(attempt):
             break
     return Judgement(attempts=tuple(attempts), verdicts=tuple(verdicts), shown=shown)
@@ -274,8 +274,7 @@ def _asks_no_more(attempt: Attempt) -> bool:
     return attempt.outcome == "error" or attempt.reason == BLOCKED
 
 
-def _joined(shown: ShownTexts, further: ShownTexts) -> dict[int, tuple[str, ...]]:
-    """The texts that several calls showed, by message."""
+def _joined_texts(shown: ShownTexts, further: ShownTexts) -> dict[int, tuple[str, ...]]:
     seqs = (*shown, *further)
     return {seq: tuple(dict.fromkeys((*shown.get(seq, ()), *further.get(seq, ())))) for seq in seqs}
 

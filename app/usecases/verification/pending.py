@@ -65,10 +65,10 @@ async def note_version(
     Call it in the same transaction.
     """
     await uow.states.unmark(conversation_id, after=version.parent_version or 0, before=version.version)
-    await _forget_old(uow, shell, conversation_id, version.version)
+    await _forget_old_versions(uow, shell, conversation_id, version.version)
     if version.verified != PENDING or (waiting := await uow.states.waiting(conversation_id)) is None:
         return
-    gathers = not (is_pressing or _is_enough(shell, waiting, version))
+    gathers = not (is_pressing or _is_enough_waiting(shell, waiting, version))
     await uow.verifications.open(
         Verification(
             id=shell.new_id(),
@@ -83,8 +83,7 @@ async def note_version(
         await uow.verifications.hasten(conversation_id, GATHERING)
 
 
-def _is_enough(shell: Shell, waiting: Waiting, version: StateVersion) -> bool:
-    """Whether what waits is as much as is judged together."""
+def _is_enough_waiting(shell: Shell, waiting: Waiting, version: StateVersion) -> bool:
     folded = version.covered.tokens - waiting.tokens_before
     return not shell.verify_wait or waiting.versions >= MOST_GATHERED or folded >= ENOUGH_TOKENS
 
@@ -101,8 +100,7 @@ def gathers_until(shell: Shell, row: Verification, last_message_at: datetime | N
     return until if until > shell.clock.now() else None
 
 
-async def _forget_old(uow: UnitOfWork, shell: Shell, conversation_id: UUID, newest: int) -> None:
-    """Keep the newest so many versions; of those before them usually one is left to forget."""
+async def _forget_old_versions(uow: UnitOfWork, shell: Shell, conversation_id: UUID, newest: int) -> None:
     if not shell.versions_kept:
         return
     through = newest - max(shell.versions_kept, FEWEST_KEPT)

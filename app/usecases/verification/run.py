@@ -177,19 +177,15 @@ class VerificationService:
             log.warning("verification.model_unavailable", model=model, detail=error.detail)
 
     async def _is_busy(self) -> bool:
-        """Whether a compaction waits for somebody, or as many verifications run as may.
-
-        One whose model does not answer keeps no place for long: others begin beside it, as many again at most.
-        """
         patience = timedelta(seconds=self._shell.timings.verification_patience_seconds)
         async with self._shell.uow(None) as uow:
             if await a_compaction_waits(uow):
                 return True
             running, of_late = await uow.verifications.running(since=self._shell.clock.now() - patience)
+            # Calls that take longer than the patience keep no slot: others begin beside them, as many again at most.
             return of_late >= self._slots or running >= _PLACES * self._slots
 
     def _verifier(self, resolved: Resolved) -> Summarizer | None:
-        """Whoever judges; ``None`` while it cannot be built, as when its key is gone."""
         try:
             return self._shell.models.summarizer(self._model) if self._model else summarizer_of(self._shell, resolved)
         except InvalidInputError:
@@ -228,13 +224,12 @@ class VerificationService:
         summarizer = self._verifier(resolved)
         if not is_wanted(self._shell, resolved.policy) or (summarizer and not summarizer.profile.metered):
             return await self._ended(uow, row, "skipped", "off")
-        wait = await self._wait(uow, resolved) if summarizer else BACK_OFF
+        wait = await self._wait_for_others(uow, resolved) if summarizer else BACK_OFF
         if summarizer is None or wait is not None:
             return await self._later(uow, row, wait or BACK_OFF)
         return await self._begin(uow, resolved, row, version, summarizer)
 
-    async def _wait(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
-        """How long compactions, or the spend guard, come first."""
+    async def _wait_for_others(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
         if await uow.compactions.in_flight(resolved.conversation.id):
             return AGAIN
         return await self._spending.wait(uow, resolved, metered=True, spares=True, purpose="verification")
@@ -354,25 +349,24 @@ class VerificationService:
     ) -> Outcome:
         subject, judgement = judged.subject, judged.judgement
         if claimed.conversation.content_epoch != present.content_epoch or is_late:
-            return await self._put_back(uow, row, AGAIN if is_late else None)
+            return await self._queue_again(uow, row, AGAIN if is_late else None)
         if not subject.claims or not subject.messages:
             ended = await self._ended(uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify")
-            await self._go_on(uow, present.id)
+            await self._note_current_version(uow, present.id)
             return ended
         if not judgement.verdicts:
             failed = await self._in_vain(uow, row, judgement)
-            await self._go_on(uow, present.id)
+            await self._note_current_version(uow, present.id)
             return failed
         changed = await self._apply(uow, present, judged, compute)
         now = self._shell.clock.now()
         await uow.verifications.update(
             row.id, status="done", reason=None, after=None, attempts=row.attempts, finished_at=now
         )
-        await self._go_on(uow, present.id)
+        await self._note_current_version(uow, present.id)
         return "changed" if changed else "verified"
 
-    async def _put_back(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
-        """Put it back, to be asked about what stands there now: after a wait, or at once without counting this try."""
+    async def _queue_again(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
         after = None if wait is None else self._shell.clock.now() + wait
         tries = row.tries - (wait is None)
         await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
@@ -395,8 +389,7 @@ class VerificationService:
         )
         return "failed"
 
-    async def _go_on(self, uow: UnitOfWork, conversation_id: UUID) -> None:
-        """Have the current version verified too, where it was written meanwhile."""
+    async def _note_current_version(self, uow: UnitOfWork, conversation_id: UUID) -> None:
         present = await uow.conversations.get(conversation_id)
         await note_version(uow, self._shell, conversation_id, await uow.states.get(present.id, present.state_version))
 
@@ -405,7 +398,7 @@ class VerificationService:
     async def _apply(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
         """Apply verdicts to the version that is current now; whether that led to a new one."""
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
-        verified = await _verdicts(current, judged, compute)
+        verified = await _with_verdicts_applied(current, judged, compute)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark(present.id, version.version, counts)
@@ -417,8 +410,10 @@ class VerificationService:
         is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
-        retold = await _retold(uow, present, judged, verified.digests, compute)
-        if retold or (verified.is_changed and not verified.is_order_only and not _is_by_digests(verified, current)):
+        retold = await _retell_contradicted(uow, present, judged, verified.digests, compute)
+        if retold or (
+            verified.is_changed and not verified.is_order_only and verified.entries != current.entries
+        ):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
             return True
         if moves_anchors:
@@ -430,14 +425,13 @@ class VerificationService:
         return False
 
     async def _lay_out_again(self, uow: UnitOfWork, present: Conversation, compute: Compute) -> None:
-        """Serve the state without the anchors that went."""
         resolved = self._shell.resolver(present)
         await refresh_sizes(uow, await laid_out_again(uow, self._shell, resolved, compute=compute))
 
 
-async def _verdicts(current: StateVersion, judged: _Judged, compute: Compute) -> VerifiedState:
-    """What the verdicts make of the current version; what stood before is as it was: nothing was erased since."""
+async def _with_verdicts_applied(current: StateVersion, judged: _Judged, compute: Compute) -> VerifiedState:
     before = judged.subject.reading.before
+    # Nothing was erased since, so what stood before is as it was.
     is_alike = before is not None and before.state_schema == current.state_schema
     return await compute(_applied, current, judged, before.entries if before is not None and is_alike else ())
 
@@ -463,10 +457,9 @@ def _applied(current: StateVersion, judged: _Judged, before: Sequence[StateEntry
     return without_gone(found, gone)
 
 
-async def _retold(
+async def _retell_contradicted(
     uow: UnitOfWork, present: Conversation, judged: _Judged, segment_ids: Sequence[str], compute: Compute
 ) -> bool:
-    """Tell segments whose digest was contradicted by code, where they still say what was judged."""
     texts = {claim.target: claim for claim in judged.subject.claims if claim.kind == "digest"}
     retold = [await _retell(uow, present, texts[id_], judged.now, compute) for id_ in segment_ids]
     return any(retold)
@@ -494,11 +487,6 @@ def _told_by_code(segment: Segment, spoken: Sequence[Message], locale: str, now:
     made = [extractive_level(level, messages, cut, locale=locale, now=now) for level in wanted]
     levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
     return replace(segment, topic=topic, levels=levels)
-
-
-def _is_by_digests(verified: VerifiedState, current: StateVersion) -> bool:
-    """Whether only digests were contradicted, so that the entries stay as they are."""
-    return verified.entries == current.entries
 
 
 def _counts(verified: VerifiedState, judgement: Judgement) -> VerificationCounts:
