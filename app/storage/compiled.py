@@ -51,7 +51,7 @@ class CompiledStatement:
             raise ValueError(
                 f"this cannot be built once: its SQL depends on its values, or on columns' defaults: {made}"
             )
-        text, binds = _with_constants(str(made), [made.binds[name] for name in made.positiontup])
+        text, binds = _with_constants_written_in(str(made), [made.binds[name] for name in made.positiontup])
         self.text = text
         self._parts = _PLACE.split(self.text)
         """Text and the number of a value in turns."""
@@ -67,7 +67,7 @@ class CompiledStatement:
             for bind in binds
         ]
         columns = made._result_columns or ()  # noqa: SLF001 - what SQLAlchemy itself reads rows by
-        processes = [_reading(column.type.dialect_impl(dialect), dialect) for column in columns]
+        processes = [_result_processor(column.type.dialect_impl(dialect), dialect) for column in columns]
         self._processes: list[tuple[int, Process]] = [(place, one) for place, one in enumerate(processes) if one]
         self._is_whole, names = _names(statement, [column.name for column in columns])
         self._row: Any = namedtuple("_row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
@@ -130,12 +130,9 @@ def together(statements: tuple[CompiledStatement, ...]) -> str:
     return f"WITH {parts} {texts[-1]}" if parts else texts[-1]
 
 
-def _with_constants(text: str, binds: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The text with what is always the same written into it, and the values that are left, counted anew.
-
-    A plan that Postgres keeps is made without values: without ``'superseded'`` no message is expected to be anything
-    else, since all have one status, and so all of a conversation are read to find its last.
-    """
+def _with_constants_written_in(text: str, binds: Sequence[Any]) -> tuple[str, list[Any]]:
+    # Postgres makes a plan that it keeps without values. Nearly all messages have one status: not knowing that
+    # ``'superseded'`` is rare, it would read a whole conversation to find its last message.
     kept = [bind for bind in binds if not _is_constant(bind)]
     places = {bind.key: number for number, bind in enumerate(kept, 1)}
 
@@ -147,9 +144,9 @@ def _with_constants(text: str, binds: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _is_constant(bind: Any) -> bool:
-    """Whether it is a plain word or a whole number that nobody can give: it has no name."""
     value = bind.effective_value
     is_plain = type(value) is int or (type(value) is str and _SPELT.fullmatch(value) is not None)
+    # A bind without a name is one that nobody can give.
     return bind.unique and not bind.required and is_plain
 
 
@@ -173,7 +170,7 @@ def _literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, list):
-        return f"'{{{','.join(map(_id, value))}}}'"
+        return f"'{{{','.join(map(_id_spelt_out, value))}}}'"
     if isinstance(value, str) and not _SPELT.fullmatch(value):
         return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     if isinstance(value, timedelta):
@@ -183,16 +180,15 @@ def _literal(value: Any) -> str:
     return f"'{value}'"
 
 
-def _id(value: Any) -> str:
-    """One of a list, which is one literal as a whole: in it the word ``null`` would be nothing."""
+def _id_spelt_out(value: Any) -> str:
+    # The list is one literal as a whole: in it the word ``null`` would be nothing.
     if not isinstance(value, UUID):
         raise ValueError("of a list only ids are spelt out")  # noqa: TRY004 - a value, not a type
     return str(value)
 
 
-def _reading(kind: Any, dialect: Dialect) -> Process | None:
-    """What is to be done with a column's value as the driver gives it."""
-    if isinstance(kind, ARRAY) and _reading(kind.item_type.dialect_impl(dialect), dialect) is None:
+def _result_processor(kind: Any, dialect: Dialect) -> Process | None:
+    if isinstance(kind, ARRAY) and _result_processor(kind.item_type.dialect_impl(dialect), dialect) is None:
         return None  # else SQLAlchemy copies each list
     process: Process | None = kind.result_processor(dialect, _FLOAT8 if isinstance(kind, Float) else None)
     return process
@@ -201,19 +197,18 @@ def _reading(kind: Any, dialect: Dialect) -> Process | None:
 def _names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether rows stand for objects, and the names of what is in them."""
     if isinstance(statement, UpdateBase):
-        attributes = _attributes(statement.entity_description["entity"])
+        attributes = _attributes_by_column(statement.entity_description["entity"])
         return len(columns) == len(attributes), [attributes[name] for name in columns]
     described = statement.column_descriptions
     if len(described) == 1 and isinstance(described[0]["expr"], type):
-        attributes = _attributes(described[0]["expr"])
+        attributes = _attributes_by_column(described[0]["expr"])
         return True, [attributes[name] for name in columns]
     if len(described) != len(columns):
         raise ValueError(f"its rows hold an object and more: {statement}")
     return False, [one["name"] or "_" for one in described]
 
 
-def _attributes(entity: Any) -> dict[str, str]:
-    """What an object calls its columns, by their names."""
+def _attributes_by_column(entity: Any) -> dict[str, str]:
     return {column.name: name for name, column in inspect(entity).columns.items()}
 
 

@@ -107,15 +107,15 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         # Parameters hold people's messages, and an error with its text goes into the log.
         hide_parameters=True,
         json_serializer=_AS_WRITTEN,
-        json_deserializer=_as_read,
+        json_deserializer=_json_value,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
-    connections.listen(engine, role_of(url), _limits() if _is_pooled(url) else "")
+    connections.listen(engine, role_of(url), _limits_for_pooler() if _is_pooled(url) else "")
     return engine
 
 
-def _as_read(written: str) -> Any:
-    """The value of a column of JSON; the empty list and object, which are most of them, without the parser."""
+def _json_value(written: str) -> Any:
+    # Most values are empty: those are not worth the parser.
     if written == "[]":
         return []
     return {} if written == "{}" else json.loads(written)
@@ -134,8 +134,8 @@ def _is_pooled(url: str) -> bool:
     return database_address(url).query.get("pgbouncer") == "true"
 
 
-def _limits() -> str:
-    """The settings that a connection pooler does not pass on, as a statement for each transaction."""
+def _limits_for_pooler() -> str:
+    # A connection pooler passes these on with each transaction only.
     settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED} | TIMEOUTS
     return "".join(f" SET LOCAL {name} = '{value}';" for name, value in settings.items())
 
@@ -153,7 +153,7 @@ def _connect_arguments(url: str, timeouts: dict[str, str]) -> dict[str, Any]:
 
 
 def _refuse_closed(connection: Any, record: Any, proxy: Any) -> None:  # noqa: ARG001 - the event's signature
-    """Take another connection for one that the server has closed meanwhile: a look at the socket, no round trip."""
+    # A look at the socket, no round trip: the pool then takes another connection.
     if connection.driver_connection.is_closed():
         raise DisconnectionError
 

@@ -40,11 +40,11 @@ def run_migrations(url: str, revision: str = "head") -> None:
     In a thread of its own, since Alembic's environment runs an event loop and the caller may have one.
     """
     with ThreadPoolExecutor(1) as thread, translated():
-        thread.submit(_upgrade, url, revision).result()
+        thread.submit(_upgrade_with_retries, url, revision).result()
 
 
-def _upgrade(url: str, revision: str) -> None:
-    """Revisions that are done stay done, so that another attempt goes on where the last one gave up."""
+def _upgrade_with_retries(url: str, revision: str) -> None:
+    # Revisions that are done stay done, so that another attempt goes on where the last one gave up.
     for left in reversed(range(ATTEMPTS)):
         try:
             command.upgrade(alembic_config(url), revision)

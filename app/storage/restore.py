@@ -57,11 +57,11 @@ def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> No
     if found is not None and found not in known:
         raise BackupError(f"The database has the schema of a later version of Throughline ({found}): use that version.")
     if found is not None:
-        _remove_schema(database_url)
+        _remove_empty_schema(database_url)
     run_migrations(database_url, manifest.revision)
     asyncio.run(_load(database_url, archive, progress))
     run_migrations(database_url)
-    asyncio.run(_analyze(database_url))
+    asyncio.run(_analyze_tables(database_url))
 
 
 def _known_revisions(database_url: str) -> frozenset[str]:
@@ -91,7 +91,7 @@ async def _revision_of_empty(database_url: str) -> str | None:
 
 
 async def _check_alone(connection: Any) -> None:
-    """Refuse to work under a running service; a connection that was closed a moment ago needs a moment to go."""
+    # A connection that was closed a moment ago needs a moment to go.
     deadline = time.monotonic() + _GOING_SECONDS
     while await connection.fetchval(_OTHERS, SESSION_SETTINGS["application_name"]):
         if time.monotonic() > deadline:
@@ -99,8 +99,8 @@ async def _check_alone(connection: Any) -> None:
         await asyncio.sleep(0.05)
 
 
-def _remove_schema(database_url: str) -> None:
-    """Take the empty tables away, in a thread since Alembic's environment runs an event loop."""
+def _remove_empty_schema(database_url: str) -> None:
+    # In a thread, since Alembic's environment runs an event loop.
     with ThreadPoolExecutor(1) as thread, translated():
         thread.submit(command.downgrade, alembic_config(database_url), "base").result()
 
@@ -113,7 +113,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
         copying.one_transaction(connection, isolation="read_committed"),
     ):
         await _check_shape(connection, manifest)
-        indexes = await _drop_indexes(connection)
+        indexes = await _drop_indexes_of_no_constraint(connection)
         for table in manifest.tables:
 
             def advance(rows: int, name: str = table.name) -> None:
@@ -133,7 +133,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
 
 
 async def _check_shape(connection: Any, manifest: Manifest) -> None:
-    """The names of a file reach a statement only where the schema has the same."""
+    # The names in a file reach a statement only where the schema has the same.
     for table in manifest.tables:
         if table.columns != await copying.columns_of(connection, table.name):
             raise BackupError(f"The backup does not fit its schema {manifest.revision}: table {table.name} is another.")
@@ -141,8 +141,8 @@ async def _check_shape(connection: Any, manifest: Manifest) -> None:
         raise BackupError(f"The backup does not fit its schema {manifest.revision}: it has other tables.")
 
 
-async def _drop_indexes(connection: Any) -> list[str]:
-    """Drop what no constraint needs, and return how it is made again: over all rows at once that is far quicker."""
+async def _drop_indexes_of_no_constraint(connection: Any) -> list[str]:
+    # Made again over all rows at once, they cost far less than row by row.
     await connection.execute(f"SET LOCAL maintenance_work_mem = '{_INDEX_MEMORY}'")
     found = await connection.fetch(_INDEXES, list(await copying.tables_of(connection)))
     for row in found:
@@ -167,8 +167,8 @@ async def _copy(connection: Any, archive: ArchiveReader, table: TableContent, ad
         raise BackupError(f"Of {table.rows} rows of {table.name} the database took {said}. Nothing was written.")
 
 
-async def _analyze(database_url: str) -> None:
-    """Give the planner its figures now, not when autovacuum comes by."""
+async def _analyze_tables(database_url: str) -> None:
+    # The planner has its figures now, and not when autovacuum comes by.
     async with copying.connected(database_url) as connection:
         for name in await copying.tables_of(connection):
             await connection.execute(f"ANALYZE {copying.quoted(name)}")

@@ -34,7 +34,6 @@ _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder
 
 @event.listens_for(ScopedSession, "after_begin")
 def _act_for_tenant(session: Session, _transaction: object, connection: Connection) -> None:
-    """Tell the connection for whom Postgres is to look, before it begins."""
     tenant_id = session.info.get(TENANT, connections.NOBODY)
     connections.act_for(connection.connection, SYSTEM if tenant_id is None else tenant_id)
 
@@ -55,7 +54,6 @@ async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
 
 
 async def _rows_in_slices(make: Callable[[Any], Any], records: Iterable[Any]) -> list[Any]:
-    """A row of each record of the driver; between slices the loop does what else there is to do."""
     rows: list[Any] = []
     began = thread_time()
     for number, record in enumerate(records, 1):
@@ -66,8 +64,8 @@ async def _rows_in_slices(make: Callable[[Any], Any], records: Iterable[Any]) ->
     return rows
 
 
-def _count(told: str) -> int:
-    """The rows in what the server says of a statement, such as ``INSERT 0 1``."""
+def _rows_in_status(told: str) -> int:
+    # The server says, for example, ``INSERT 0 1``.
     return int(told.rpartition(" ")[2])
 
 
@@ -114,7 +112,7 @@ class TenantSession:
 
         ``given`` are the values of its ``bindparam``s.
         """
-        await self._take_share()
+        await self._take_share_once()
         with translated():
             await self._write_waiting()
             found = await greenlet_spawn(self._execute, statement, (given or None) if rows is None else rows[:SLICE])
@@ -148,7 +146,7 @@ class TenantSession:
         with translated():
             if not self._pending.can_join(compiled):
                 await self._write_waiting()
-            records = await self._run([*self._pending.take(), (compiled, self._values(compiled, given))])
+            records = await self._run_together([*self._pending.take(), (compiled, self._values(compiled, given))])
         if self._each_commits:
             await self.commit()
         return compiled.scalar(records[0]) if records else None
@@ -158,10 +156,10 @@ class TenantSession:
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
         if self._lent is not None or self._pending or not can_be_spelt(values):
-            return len((await self._fetched(statement, given))[1])
+            return len((await self._compiled_and_records(statement, given))[1])
         with translated():
             await self._begin_transaction(compiled.spelled(values) + ";")
-        return _count(self._pooled.driver_connection.told)
+        return _rows_in_status(self._pooled.driver_connection.told)
 
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
@@ -170,34 +168,34 @@ class TenantSession:
         """
         compiled = self._compiled(statement)
         text = compiled.spelled(self._values(compiled, given))
-        await self._take_share()
+        await self._take_share_once()
         with translated():
-            await self._connected()
-            self._tell(text)
-            done = await self._answered_or_lost(self._pooled.driver_connection.run_alone(text))
+            await self._take_connection()
+            self._tell_listeners(text)
+            done = await self._answer_without_rollback(self._pooled.driver_connection.run_alone(text))
             await self._release()
         self._give_share_back()
-        return _count(done)
+        return _rows_in_status(done)
 
     async def first(self, statement: Executable, /, **given: Any) -> Any:
         """The first column of the first row, or ``None``."""
         if not tenancy.is_built_once(statement):
             return (await self.execute(statement, **given)).scalars().first()
-        compiled, records = await self._fetched(statement, given)
+        compiled, records = await self._compiled_and_records(statement, given)
         return compiled.scalar(records[0]) if records else None
 
     async def all(self, statement: Executable, /, **given: Any) -> list[Any]:
         """The first column of every row."""
         if not tenancy.is_built_once(statement):
             return await _in_parts((await self.execute(statement, **given)).scalars())
-        compiled, records = await self._fetched(statement, given)
+        compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.scalar, records)
 
     async def rows(self, statement: Executable, /, **given: Any) -> list[Any]:
         """Every row, its columns by name and in order."""
         if not tenancy.is_built_once(statement):
             return await _in_parts(await self.execute(statement, **given))
-        compiled, records = await self._fetched(statement, given)
+        compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.row, records)
 
     async def records(self, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
@@ -205,14 +203,14 @@ class TenantSession:
 
         Raises ``ValueError`` where a column needs more than the driver does.
         """
-        compiled, records = await self._fetched(statement, given)
+        compiled, records = await self._compiled_and_records(statement, given)
         if not compiled.is_plain:
             raise ValueError(f"a column has a type that the driver does not read: use rows() for {compiled.text}")
         return records
 
     async def use_snapshot(self) -> None:
         """Begin the transaction so that every statement of it sees the same snapshot."""
-        await self._take_share()
+        await self._take_share_once()
         with translated():
             await greenlet_spawn(self._begin, isolation_level="REPEATABLE READ")
 
@@ -224,7 +222,7 @@ class TenantSession:
         """Make it so."""
         if self._lent is not None or self._pending:
             with translated():
-                await self._write_last()
+                await self._write_with_commit()
                 await self._end("commit")
                 await self._release()
         self._give_share_back()
@@ -247,15 +245,14 @@ class TenantSession:
         finally:
             self._give_share_back()
 
-    async def _fetched(
+    async def _compiled_and_records(
         self, statement: Executable, given: Mapping[str, Any]
     ) -> tuple[CompiledStatement, Sequence[Any]]:
-        """What the driver reads; the first statement of a transaction begins it."""
         compiled = self._compiled(statement)
         values = self._values(compiled, given)
         with translated():
             await self._write_waiting()
-            records = await self._run([(compiled, values)])
+            records = await self._run_together([(compiled, values)])
         if self._each_commits:
             await self.commit()
         return compiled, records
@@ -264,33 +261,31 @@ class TenantSession:
 
     async def _write_waiting(self) -> None:
         if self._pending:
-            await self._run(self._pending.take())
+            await self._run_together(self._pending.take())
 
-    async def _write_last(self) -> None:
-        """What still waits goes out with ``COMMIT``, if it is short."""
+    async def _write_with_commit(self) -> None:
         text = self._pending.spelled()
         if text is None:
             await self._write_waiting()
             return
         self._pending.take()
         await self._begin_transaction()
-        self._tell(text)
+        self._tell_listeners(text)
         self._pooled.driver_connection.last = text
 
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begin_transaction()
         for first in range(0, len(rows), SLICE):
             some = [self._values(compiled, row) for row in rows[first : first + SLICE]]
-            self._tell(compiled.text, some, is_many=True)
-            await self._answered(self._pooled.driver_connection.executemany(compiled.text, some))
+            self._tell_listeners(compiled.text, some, is_many=True)
+            await self._answer(self._pooled.driver_connection.executemany(compiled.text, some))
 
-    async def _run(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
-        """Statements as one; the rows of the last."""
+    async def _run_together(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
         text = together(tuple(compiled for compiled, _ in parts))
         values = [value for _, values in parts for value in values]
         await self._begin_transaction()
-        self._tell(text, values)
-        records: Sequence[Any] = await self._answered(self._pooled.driver_connection.fetch(text, *values))
+        self._tell_listeners(text, values)
+        records: Sequence[Any] = await self._answer(self._pooled.driver_connection.fetch(text, *values))
         return records
 
     def _compiled(self, statement: Executable) -> CompiledStatement:
@@ -303,7 +298,7 @@ class TenantSession:
 
     @property
     def _transaction(self) -> Any:
-        """The driver's, where the adapter keeps its own: whoever begins it, statements of both go on within it."""
+        # The driver's, where the adapter keeps its own, so that statements of both go on within it.
         return self._pooled._transaction  # noqa: SLF001
 
     @_transaction.setter
@@ -313,49 +308,46 @@ class TenantSession:
     async def _begin_transaction(self, first: str = "") -> None:
         """Begin the transaction, unless a statement of it ran before; with a first one."""
         if self._lent is None:
-            await self._take_share()
-            await self._connected()
+            await self._take_share_once()
+            await self._take_connection()
         if self._transaction is None:
             if first:
-                self._tell(first)
+                self._tell_listeners(first)
                 self._pooled.driver_connection.first = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
-            await self._answered(transaction.start())
+            await self._answer(transaction.start())
             self._transaction = transaction
 
-    def _tell(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
-        """Who listens to the ORM's statements hears of this one too."""
+    def _tell_listeners(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
         listeners: Any = self._engine.dispatch.before_cursor_execute
         if listeners:
             listeners(self._connection, None, text, values if is_many else tuple(values), None, is_many)
 
-    async def _answered(self, answer: Awaitable[Any]) -> Any:
-        """What the server says; a connection that is gone is told to the pool."""
+    async def _answer(self, answer: Awaitable[Any]) -> Any:
         try:
             return await answer
         except DATABASE_ERRORS as error:
             is_gone = self._pooled.driver_connection.is_closed() or has_lost_protocol(error)
             if is_gone:
-                self._lose(error)
+                self._discard_connection(error)
             raise
 
     async def _end(self, how: Literal["commit", "rollback"]) -> None:
         transaction = self._transaction
         if transaction is not None:
             self._transaction = None
-            await self._answered_or_lost(getattr(transaction, how)())
+            await self._answer_without_rollback(getattr(transaction, how)())
 
-    async def _answered_or_lost(self, answer: Awaitable[Any]) -> Any:
-        """As ``_answered``, where no rollback follows: a connection that was left without an answer is closed."""
+    async def _answer_without_rollback(self, answer: Awaitable[Any]) -> Any:
         try:
-            return await self._answered(answer)
+            return await self._answer(answer)
         except BaseException as error:
+            # Left without an answer, the connection is closed: no rollback follows that would make it usable again.
             if not isinstance(error, asyncpg.PostgresError):
-                self._lose(error)
+                self._discard_connection(error)
             raise
 
-    def _lose(self, error: BaseException) -> None:
-        """Have the pool throw the connection away."""
+    def _discard_connection(self, error: BaseException) -> None:
         connection = self._connection or self._lent
         if connection is not None:
             connection.invalidate(error)
@@ -374,14 +366,14 @@ class TenantSession:
             else:
                 await greenlet_spawn(_give_back, connection, session)
 
-    async def _connected(self) -> None:
-        """One that lies in the pool is taken as it is: SQLAlchemy waits in greenlets only, and these are dear."""
+    async def _take_connection(self) -> None:
+        # SQLAlchemy waits in greenlets only, and these cost much: one that lies in the pool needs none.
         pool = self._engine.pool
         if isinstance(pool, QueuePool) and pool.checkedin():
             with suppress(MissingGreenlet):  # the one that lay there was closed, or too old
                 self._keep(self._engine.raw_connection())
                 return
-        await greenlet_spawn(self._connect)
+        await greenlet_spawn(self._connection_made_if_missing)
 
     def _keep(self, lent: PoolProxiedConnection) -> None:
         self._lent = lent
@@ -389,15 +381,13 @@ class TenantSession:
         connections.act_for(lent, SYSTEM if self.tenant_id is None else self.tenant_id)
 
     def _fits_pool(self) -> bool:
-        """Whether the connection only has to be put back: a healthy one, and the pool has room for it."""
         pool = self._engine.pool
         has_room = isinstance(pool, QueuePool) and pool.overflow() <= 0
         return has_room and self._transaction is None and not self._pooled.driver_connection.is_closed()
 
     # --- within a greenlet, where there is something to wait for
 
-    def _connect(self) -> Connection:
-        """SQLAlchemy's connection: around the one that there is, or a new one."""
+    def _connection_made_if_missing(self) -> Connection:
         if self._connection is None and self._lent is not None:
             self._connection = Connection(self._engine, self._lent)
         elif self._connection is None:
@@ -406,7 +396,7 @@ class TenantSession:
         return self._connection
 
     def _begin(self, **options: Any) -> Connection:
-        connection = self._connect()
+        connection = self._connection_made_if_missing()
         if options:
             connection.execution_options(**options)
         if not connection.in_transaction():
@@ -419,10 +409,10 @@ class TenantSession:
             self._session = ScopedSession(self._begin(), info=info, expire_on_commit=False)
         return self._session.execute(statement, given)
 
-    async def _take_share(self) -> None:
-        """Before a connection is taken; who holds one already in the same task waits for no second share."""
+    async def _take_share_once(self) -> None:
         if self._shares is None or self.tenant_id is None or self._holds_share:
             return
+        # Whoever holds one already in the same task waits for no second share.
         holder = _holder.get()
         if holder is not None and holder._holds_share:  # noqa: SLF001 - another session of the same task
             return

@@ -65,8 +65,8 @@ def _one_of(column: str, literal: Any) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({words})", name=column)
 
 
-def _by_default(value: str) -> dict[str, Any]:
-    """What a row has that a version of the program wrote which does not know the column: see docs/upgrading.md."""
+def _server_default(value: str) -> dict[str, Any]:
+    # For rows of a version that does not know the column: see docs/upgrading.md.
     return {"server_default": text(value)}
 
 
@@ -103,7 +103,7 @@ class ApiKeyRow(TenantScoped, table=True):
     prefix: str
     secret_hash: bytes = Field(sa_type=LargeBinary)
     scopes: list[str] = Field(sa_type=TEXTS)
-    limits: dict[str, Any] = Field(sa_type=JSON, sa_column_kwargs=_by_default("'{}'::jsonb"))
+    limits: dict[str, Any] = Field(sa_type=JSON, sa_column_kwargs=_server_default("'{}'::jsonb"))
     created_at: datetime = Field(sa_type=MOMENT)
     expires_at: datetime | None = Field(sa_type=MOMENT)
     last_used_at: datetime | None = Field(sa_type=MOMENT)
@@ -193,8 +193,8 @@ class ConversationRow(TenantScoped, table=True):
     live_model: str | None
     live_response_id: str | None
     live_through_seq: int | None = Field(sa_type=BIG)
-    file_tokens: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
-    file_bytes: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
+    file_tokens: int = Field(sa_type=BIG, sa_column_kwargs=_server_default("0"))
+    file_bytes: int = Field(sa_type=BIG, sa_column_kwargs=_server_default("0"))
     anchors_due_from: int | None = Field(sa_type=BIG)
     forked_from: UUID | None
     forked_through: int | None = Field(sa_type=BIG)
@@ -204,7 +204,7 @@ class ConversationRow(TenantScoped, table=True):
     stale_sums_to: int | None = Field(sa_type=BIG)
     """The running sums of these messages are still those before an erasure; they are made anew in steps."""
     embedded_model: str | None
-    embedded_seq: int = Field(sa_type=BIG, sa_column_kwargs=_by_default("0"))
+    embedded_seq: int = Field(sa_type=BIG, sa_column_kwargs=_server_default("0"))
     """Through here the covered messages have vectors of that model, those that can have one."""
     embed_after: datetime | None = Field(sa_type=MOMENT)
     """Not before then is it gone on with."""
@@ -272,7 +272,7 @@ class MessageRow(TenantScoped, table=True):
     parts: list[dict[str, Any]] = Field(sa_type=PARTS)
     call_ids: list[str] = Field(sa_type=TEXTS)
     result_ids: list[str] = Field(sa_type=TEXTS)
-    contents: list[str] = Field(sa_type=TEXTS, sa_column_kwargs=_by_default("'{}'::text[]"))
+    contents: list[str] = Field(sa_type=TEXTS, sa_column_kwargs=_server_default("'{}'::text[]"))
     """Hashes of the contents that its parts refer to; the database counts them down when they go."""
     event_type: str
     status: str
@@ -287,7 +287,7 @@ class MessageRow(TenantScoped, table=True):
     byte_sum: int = Field(sa_type=BIG)
     model: str | None
     usage: dict[str, Any] | None = Field(sa_type=JSON)
-    reasoning: str = Field(sa_column_kwargs=_by_default("''"))
+    reasoning: str = Field(sa_column_kwargs=_server_default("''"))
     """What its model showed of its thoughts; the database empties it when the content is rewritten."""
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
     term_keys: list[int] = Field(sa_type=NUMBERS)
@@ -419,11 +419,11 @@ class StateVersionRow(TenantScoped, table=True):
     created_at: datetime = Field(sa_type=MOMENT)
     parent_version: int | None = Field(sa_type=BIG)
     segment_ids: list[str] = Field(sa_type=TEXTS)
-    repairs: list[dict[str, Any]] = Field(sa_type=JSON, sa_column_kwargs=_by_default("'[]'::jsonb"))
-    verified: str = Field(sa_column_kwargs=_by_default("'exact'"))
+    repairs: list[dict[str, Any]] = Field(sa_type=JSON, sa_column_kwargs=_server_default("'[]'::jsonb"))
+    verified: str = Field(sa_column_kwargs=_server_default("'exact'"))
     verification: dict[str, Any] | None = Field(sa_type=JSON)
-    made_by: str = Field(sa_column_kwargs=_by_default("'compaction'"))
-    is_forgotten: bool = Field(default=False, sa_column_kwargs=_by_default("false"))
+    made_by: str = Field(sa_column_kwargs=_server_default("'compaction'"))
+    is_forgotten: bool = Field(default=False, sa_column_kwargs=_server_default("false"))
     """Its texts are gone; its segments are those of the versions after it, too."""
 
 
@@ -504,7 +504,7 @@ class DetailCallRow(TenantScoped, table=True):
 
     id: UUID = Field(primary_key=True)
     conversation_id: UUID
-    purpose: str = Field(sa_column_kwargs=_by_default("'detail'"))
+    purpose: str = Field(sa_column_kwargs=_server_default("'detail'"))
     attempt: dict[str, Any] | None = Field(sa_type=JSON)
     called_at: datetime = Field(sa_type=MOMENT)
 
@@ -559,9 +559,9 @@ class AnchorRow(TenantScoped, table=True):
     content: str
     status: str
     proposed_by: str
-    speaker: str = Field(sa_column_kwargs=_by_default("'user'"))
-    pasted: bool = Field(sa_column_kwargs=_by_default("false"))
-    passed_over: bool = Field(sa_column_kwargs=_by_default("false"))
+    speaker: str = Field(sa_column_kwargs=_server_default("'user'"))
+    pasted: bool = Field(sa_column_kwargs=_server_default("false"))
+    passed_over: bool = Field(sa_column_kwargs=_server_default("false"))
     importance: float
     token_count: int
     superseded_by: UUID | None
@@ -700,7 +700,7 @@ class TurnRow(TenantScoped, table=True):
     followed_at: datetime | None = Field(sa_type=MOMENT)
     stream_key: bytes | None = Field(sa_type=LargeBinary)
     warnings: list[str] = Field(sa_type=TEXTS)
-    recalled: list[int] = Field(sa_type=NUMBERS, sa_column_kwargs=_by_default("'{}'"))
+    recalled: list[int] = Field(sa_type=NUMBERS, sa_column_kwargs=_server_default("'{}'"))
     error_code: str | None
     started_at: datetime = Field(sa_type=MOMENT)
     finished_at: datetime | None = Field(sa_type=MOMENT)

@@ -126,7 +126,7 @@ def running(messages: Sequence[Message], start: Sums | None = None) -> list[Sums
 async def resummed(unit: UnitOfWork, conversation_id: UUID) -> Sums:
     """Every running sum made anew from the weights; the sums through the last message."""
     row = await unit.conversations.lock(conversation_id)
-    said = await unit.messages._weigh(conversation_id, 1, row.last_seq)
+    said = await unit.messages._summed_weights(conversation_id, 1, row.last_seq)
     await unit.conversations.update(conversation_id, total=said)
     await unit.messages.renew_sums(conversation_id, from_seq=1)
     while await unit.messages.renew_older_sums(conversation_id):

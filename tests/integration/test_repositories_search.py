@@ -150,13 +150,13 @@ async def test_pairs_of_common_words_that_could_change_nothing_are_not_sought(
 def sought_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What is sought two by two from now on."""
     sought: list[tuple[int, int]] = []
-    lists = narrowing.Narrowing._lists
+    lists = narrowing.Narrowing._messages_holding_both
 
     async def noting(of: narrowing.Narrowing, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
         sought.extend(pair for pair in pairs if pair[0] != pair[1])
         return await lists(of, pairs)
 
-    monkeypatch.setattr(narrowing.Narrowing, "_lists", noting)
+    monkeypatch.setattr(narrowing.Narrowing, "_messages_holding_both", noting)
     return sought
 
 

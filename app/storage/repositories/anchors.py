@@ -81,7 +81,6 @@ _NO_END = 2**62
 
 
 def _newest_active(wanted: Any) -> Any:
-    """Of a select, those that are active, the newest first."""
     return (
         wanted.where(col(AnchorRow.conversation_id) == bindparam("conversation_id"))
         .where(col(AnchorRow.seq) <= bindparam("through_seq"), text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
@@ -185,18 +184,20 @@ class AnchorRepository(Repository):
 
         Read by columns, which costs a third of objects.
         """
-        return await in_slices(_anchor, await self._newest(_ACTIVE, conversation_id, through_seq, limit))
+        return await in_slices(_anchor, await self._newest_in_order(_ACTIVE, conversation_id, through_seq, limit))
 
     async def still_active(self, conversation_id: UUID, ids: Sequence[UUID | str]) -> list[Anchor]:
         """The active anchors among these, in order of position."""
         if not ids:
             return []
         these = [UUID(str(id_)) for id_ in ids]
-        return await in_slices(_anchor, await self._newest(_THESE, conversation_id, None, len(ids), ids=these))
+        return await in_slices(_anchor, await self._newest_in_order(_THESE, conversation_id, None, len(ids), ids=these))
 
     async def active_since(self, conversation_id: UUID, from_seq: int, *, limit: int) -> list[Anchor]:
         """The newest ``limit`` active ones from that ``seq`` on, in order of position."""
-        return await in_slices(_anchor, await self._newest(_SINCE, conversation_id, None, limit, from_seq=from_seq))
+        return await in_slices(
+            _anchor, await self._newest_in_order(_SINCE, conversation_id, None, limit, from_seq=from_seq)
+        )
 
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
         """The anchors of these messages, whatever their status, in order of position."""
@@ -224,7 +225,7 @@ class AnchorRepository(Repository):
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[FoundAnchor]:
         """Active anchors with the columns that serving needs, in half the time of ``active``."""
-        return await in_slices(_served, await self._newest(_SERVABLE, conversation_id, through_seq, limit))
+        return await in_slices(_served, await self._newest_in_order(_SERVABLE, conversation_id, through_seq, limit))
 
     async def showable(
         self, conversation_id: UUID, *, covered_seq: int, held: Sequence[int], room: int, limit: int
@@ -256,7 +257,7 @@ class AnchorRepository(Repository):
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
         """The newest ``limit`` active ones up to that ``seq`` of which something is claimed, in order of position."""
-        return await in_slices(_anchor, await self._newest(_CLAIMED, conversation_id, through_seq, limit))
+        return await in_slices(_anchor, await self._newest_in_order(_CLAIMED, conversation_id, through_seq, limit))
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
         """Write down what a language model said of anchors; those that a user set are left as they are."""
@@ -285,7 +286,7 @@ class AnchorRepository(Repository):
 
     async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
         """The active ones up to that ``seq`` that a user set to stay, in order of position."""
-        return await in_slices(_anchor, await self._newest(_CHOSEN, conversation_id, through_seq, MOST_CHOSEN))
+        return await in_slices(_anchor, await self._newest_in_order(_CHOSEN, conversation_id, through_seq, MOST_CHOSEN))
 
     async def choose(self, anchors: Sequence[Anchor]) -> None:
         """Store these as a user's choice; one that stands at the same place with the same type becomes it."""
@@ -343,10 +344,9 @@ class AnchorRepository(Repository):
             )
         return len(gone)
 
-    async def _newest(
+    async def _newest_in_order(
         self, wanted: Any, conversation_id: UUID, through_seq: int | None, limit: int, **given: Any
     ) -> list[Any]:
-        """The newest rows of these, in order of position; ``None``: up to the end."""
         given |= {"conversation_id": conversation_id, "limit": limit}
         rows = await self._session.rows(wanted, through_seq=_NO_END if through_seq is None else through_seq, **given)
         return rows[::-1]

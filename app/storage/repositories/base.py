@@ -14,7 +14,6 @@ class Repository:
         self._session = session
 
     def _check_tenant(self, tenant_id: UUID) -> None:
-        """A record of another tenant than the unit of work's is a defect of the caller."""
         if self._session.tenant_id not in {None, tenant_id}:
             raise ValueError("the record is of another tenant than the unit of work")
 

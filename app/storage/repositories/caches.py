@@ -73,12 +73,14 @@ class CacheRepository(Repository):
 
     async def orphans(self, *, limit: int) -> list[ProviderCache]:
         """What is to be looked at now, over all tenants, and begins nobody's requests any more."""
-        statement = select(_row).where(text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now(), ~_begins())
+        statement = select(_row).where(
+            text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now(), ~_is_begun_with()
+        )
         return [_cache(row) for row in await self._session.all(statement.order_by(col(_row.due_at)).limit(limit))]
 
     async def taken_off(self, cache_id: UUID, *, orphan: bool) -> ProviderCache | None:
         """Forget a prefix, and give it back; an ``orphan`` only while it begins nobody's requests."""
-        which = [col(_row.id) == cache_id, *([~_begins()] if orphan else [])]
+        which = [col(_row.id) == cache_id, *([~_is_begun_with()] if orphan else [])]
         locked = select(_row).where(*which).with_for_update(skip_locked=True)
         row = await self._session.first(locked)
         if row is None:
@@ -105,12 +107,12 @@ class CacheRepository(Repository):
         keys = ["tenant_id", "conversation_id", "model"]
         await self._session.execute(new.on_conflict_do_update(index_elements=keys, set_=changed))
         if before is not None:
-            await self._look_at([before])
+            await self._make_due_for_sweeper([before])
 
     async def leave(self, conversation_id: UUID) -> int:
         """The conversation begins its requests with none of these any more; how many they were."""
         gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
-        return await self._look_at(await self._session.all(gone))
+        return await self._make_due_for_sweeper(await self._session.all(gone))
 
     async def leave_holding(self, files: Sequence[str]) -> int:
         """Nobody's requests begin with these files any more, given by SHA-256; how many prefixes held one."""
@@ -119,7 +121,7 @@ class CacheRepository(Repository):
         holding = select(col(_row.id)).where(col(_row.files).op("&&")(cast(list(files), TEXTS)))
         ids = await self._session.all(holding)
         await self._session.execute(delete(_member).where(col(_member.cache_id).in_(ids)))
-        return await self._look_at(ids)
+        return await self._make_due_for_sweeper(ids)
 
     async def member(self, cache_id: UUID) -> UUID | None:
         """The conversation that began with it last; ``None``: none does."""
@@ -155,16 +157,15 @@ class CacheRepository(Repository):
         """One line of the account. Raises ``NotFoundError`` when its conversation, or the tenant, is gone."""
         await self._session.execute(insert(CacheEntryRow).values(**columns(entry)))
 
-    async def _look_at(self, ids: Sequence[UUID]) -> int:
-        """Have the sweeper look whether anybody still begins with them."""
+    async def _make_due_for_sweeper(self, ids: Sequence[UUID]) -> int:
         if ids:
             looked = update(_row).where(col(_row.id).in_(ids)).values(due_at=now(), tries=0)
             await self._session.execute(looked)
         return len(ids)
 
 
-def _begins() -> Any:
-    """Whether any conversation's requests begin with this prefix. By tenant too: the key begins with it."""
+def _is_begun_with() -> Any:
+    # By tenant too, since the key begins with it.
     whose = (col(_member.tenant_id) == col(_row.tenant_id)) & (col(_member.cache_id) == col(_row.id))
     return select(col(_member.conversation_id)).where(whose).exists()
 

@@ -153,12 +153,12 @@ class CompactionRepository(LeasedRepository):
 
     async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:
         """Set fields, fenced by the lease token; an ending status lets go of the lease. ``None`` when it is lost."""
-        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_changes(changes))
+        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_values_to_set(changes))
         return await self._maybe(statement.returning(CompactionRow))
 
     async def finish(self, compaction_id: UUID, **changes: Any) -> Compaction:
         """Set fields without a fence, for a row locked in this transaction. Raises ``NotFoundError``."""
-        statement = update(CompactionRow).where(_id == compaction_id).values(**_changes(changes))
+        statement = update(CompactionRow).where(_id == compaction_id).values(**_values_to_set(changes))
         return await self._one(statement.returning(CompactionRow))
 
     async def requeue(self, compaction_id: UUID, lease_token: UUID, *, count: bool) -> bool:
@@ -226,9 +226,9 @@ def _columns(changes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _changes(changes: dict[str, Any]) -> dict[str, Any]:
-    """What to set; a row that is no longer running holds no lease."""
+def _values_to_set(changes: dict[str, Any]) -> dict[str, Any]:
     ends = changes.get("status", "running") != "running"
+    # A row that no longer runs holds no lease.
     return _columns(changes) | (_NO_LEASE if ends else {})
 
 

@@ -54,8 +54,7 @@ _UPDATE = update(ConversationRow).where(_THIS)
 
 
 @lru_cache(maxsize=128)
-def _setting(names: frozenset[str], returned: Any = ConversationRow) -> Any:
-    """The update of these columns. Raises ``ValueError``."""
+def _update_of(names: frozenset[str], returned: Any = ConversationRow) -> Any:
     if unknown := names.difference(ConversationRow.model_fields):
         raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
     statement = _UPDATE.values({"updated_at": now()} | new(also=sorted(names))).returning(returned)
@@ -109,14 +108,14 @@ class ConversationRepository(Repository):
         """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
         values = _columns(changes)
         given = {"conversation_id": conversation_id, **as_new(values)}
-        return await self._read(await self._session.change(_setting(frozenset(values)), **given))
+        return await self._read(await self._session.change(_update_of(frozenset(values)), **given))
 
     async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
         """As ``update``, of one that this transaction holds and knows as it stands: only the time is read back."""
         self._check_tenant(known.tenant_id)
         values = _columns(changes)
         given = {"conversation_id": known.id, **as_new(values)}
-        updated_at = await self._session.change(_setting(frozenset(values), col(ConversationRow.updated_at)), **given)
+        updated_at = await self._session.change(_update_of(frozenset(values), col(ConversationRow.updated_at)), **given)
         if updated_at is None:
             raise _not_found()
         return replace(known, **changes, updated_at=updated_at)
@@ -203,17 +202,17 @@ class ConversationRepository(Repository):
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))
-            .where(~_of_this(CompactionRow).where(text(COMPACTION_IN_FLIGHT)))
-            .where(~_of_this(CrashRow).where(col(CrashRow.set_aside_at).is_not(None)))
-            .where(~_of_this(TurnRow).where(text(RUNNING), col(TurnRow.lease_until) > now()))
+            .where(~_exists_for_conversation(CompactionRow).where(text(COMPACTION_IN_FLIGHT)))
+            .where(~_exists_for_conversation(CrashRow).where(col(CrashRow.set_aside_at).is_not(None)))
+            .where(~_exists_for_conversation(TurnRow).where(text(RUNNING), col(TurnRow.lease_until) > now()))
             .order_by(func.random())
             .limit(limit)
         )
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
 
 
-def _of_this(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:
-    """Rows of the conversation of the outer statement; by tenant too, since the system scope adds none."""
+def _exists_for_conversation(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:
+    # By tenant too, since the system scope adds no tenant.
     return exists().where(
         col(table.tenant_id) == col(ConversationRow.tenant_id), col(table.conversation_id) == col(ConversationRow.id)
     )

@@ -37,14 +37,13 @@ def decode(cursor: str, kind: TypeAdapter[Key]) -> Key:
     try:
         raw = urlsafe_b64decode(cursor[:MAX_CURSOR].encode("ascii") + b"=" * (-len(cursor) % 4))
         key = kind.validate_json(raw)
-        _in_utc(key)
+        _check_times_in_utc(key)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError.of("after", "not a cursor of this list; use next_cursor of a page before") from error
     return key
 
 
-def _in_utc(key: tuple[Any, ...]) -> None:
-    """Raise ``OverflowError`` for a time that leaves the calendar on its way to the database."""
+def _check_times_in_utc(key: tuple[Any, ...]) -> None:
     for value in key:
         if isinstance(value, datetime):
             value.astimezone(UTC)

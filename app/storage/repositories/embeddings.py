@@ -36,7 +36,7 @@ class EmbeddingRepository(Repository):
         Over all tenants by two partial indexes: one for what is new, one for vectors of another model.
         """
         found: dict[tuple[UUID, UUID], None] = {}
-        for wanted in (text(f"conversations.{UNEMBEDDED}"), _of_another(model)):
+        for wanted in (text(f"conversations.{UNEMBEDDED}"), _embedded_by_another(model)):
             statement = select(col(_of.tenant_id), col(_of.id)).where(wanted, _IS_THERE, _IS_DUE)
             if conversation_id is not None:
                 statement = statement.where(col(_of.id) == conversation_id)
@@ -115,7 +115,7 @@ def _is(conversation_id: UUID, model: str) -> Any:
     return and_(col(_row.conversation_id) == conversation_id, col(_row.model) == model)
 
 
-def _of_another(model: str) -> Any:
-    """The condition for vectors of another model; as two ranges, which the index can be searched for."""
+def _embedded_by_another(model: str) -> Any:
     name = col(_of.embedded_model)
+    # Two ranges, since the index cannot be searched for an inequality.
     return and_(text(f"conversations.{EMBEDDED}"), or_(name < model, name > model), col(_of.boundary_seq) > 0)

@@ -58,7 +58,7 @@ class EventRepository(Repository):
         """
         if not items:
             return []
-        tenant_id, last = await self._take_numbers(conversation_id, len(items))
+        tenant_id, last = await self._tenant_and_last_number(conversation_id, len(items))
         return await self._insert(tenant_id, conversation_id, last, items, at)
 
     async def add_next(
@@ -89,12 +89,12 @@ class EventRepository(Repository):
         self._added.extend(events)
         return events
 
-    async def _take_numbers(self, conversation_id: UUID, count: int) -> tuple[UUID, int]:
-        """The conversation's tenant, which the system scope does not know, and the last of that many numbers."""
+    async def _tenant_and_last_number(self, conversation_id: UUID, count: int) -> tuple[UUID, int]:
         rows = await self._session.rows(_NUMBERS, conversation_id=conversation_id, count=count)
         if not rows:
             raise NotFoundError("No such conversation.")
         ((tenant_id, last),) = rows
+        # The system scope does not know the tenant.
         return tenant_id, last
 
     async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:

@@ -44,14 +44,13 @@ class IdempotencyRepository(Repository):
         self._claimed: set[str] = set()
         """Inserted in this transaction, so that they are there."""
 
-    def _own(self, key: str) -> str:
-        """Keys of one end user's are apart from everybody else's."""
+    def _key_of_end_user(self, key: str) -> str:
         user = self._session.end_user
         return key if user is None else hashlib.sha256(f"{user}\0{key}".encode()).hexdigest()
 
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
         """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
-        key = self._own(record.key)
+        key = self._key_of_end_user(record.key)
         given = as_new(columns(record, key=key, ref=dict(record.ref)))
         # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
         while not await self._session.begin_with(_CLAIM, **given):
@@ -63,12 +62,12 @@ class IdempotencyRepository(Repository):
 
     async def get(self, key: str) -> IdempotencyRecord | None:
         """What a key stands for; ``None`` where it stands for nothing."""
-        row = await self._session.first(_GET, of_key=self._own(key))
+        row = await self._session.first(_GET, of_key=self._key_of_end_user(key))
         return None if row is None else value(IdempotencyRecord, row)
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
         """Set what the key did, in the transaction that did it. Raises ``NotFoundError``."""
-        given = as_new({"ref": dict(ref), "status": status}) | {"of_key": self._own(key)}
+        given = as_new({"ref": dict(ref), "status": status}) | {"of_key": self._key_of_end_user(key)}
         if given["of_key"] in self._claimed:
             await self._session.write(_UPDATE, [given])
         elif await self._session.change(_UPDATE, **given) is None:
@@ -76,8 +75,8 @@ class IdempotencyRepository(Repository):
 
     async def delete(self, key: str) -> None:
         """Forget a key whose request had no effect; no error when it is gone."""
-        self._claimed.discard(self._own(key))
-        await self._session.execute(delete(IdempotencyRow).where(_key == self._own(key)))
+        self._claimed.discard(self._key_of_end_user(key))
+        await self._session.execute(delete(IdempotencyRow).where(_key == self._key_of_end_user(key)))
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Housekeeping; how many were forgotten, at most ``limit``."""

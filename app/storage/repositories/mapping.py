@@ -28,7 +28,7 @@ def columns(record: Any, **replaced: Any) -> dict[str, Any]:
 
 def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
     """A row's columns as a record of that kind, ``replaced`` put in their place; past ``__init__``, as ``maker``."""
-    read, fills = _filling(cast("Any", kind), tuple(replaced))
+    read, fills = _reader_and_setters(cast("Any", kind), tuple(replaced))
     made = object.__new__(kind)
     for fill, item in zip(fills, (*read(row), *replaced.values()), strict=True):
         fill(made, item)
@@ -36,14 +36,14 @@ def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
 
 
 @cache
-def _filling(
+def _reader_and_setters(
     kind: Any, replaced: tuple[str, ...]
 ) -> tuple[Callable[[Any], Iterable[Any]], Sequence[Callable[..., None]]]:
-    """What reads a row's columns, but for those, and what puts each into a record, those last."""
     if hasattr(kind, "__post_init__"):
         raise TypeError(f"{kind} is made by its own rules")
     names = [name for name in _names(kind) if name not in replaced]
     read: Any = attrgetter(*names) if len(names) > 1 else lambda row: [getattr(row, name) for name in names]
+    # Those that are replaced come last.
     return read, [getattr(kind, name).__set__ for name in (*names, *replaced)]
 
 

@@ -127,7 +127,6 @@ _OUTLINE = (
 
 
 def _newest_within() -> Any:
-    """The newest after ``after_seq`` while they weigh at most ``max_tokens``, and the very newest."""
     token_sum = col(MessageRow.token_sum)
     last = select(token_sum, _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
     floor = select(last.c.token_sum - bindparam("max_tokens")).scalar_subquery()
@@ -169,14 +168,14 @@ class MessageRepository(Repository):
         Inline data of media is stored apart, once. Raises ``NotFoundError`` when there is no such conversation, and
         ``ConflictError`` when a copied message refers to data that was erased meanwhile.
         """
-        keys = await _keys(messages)
+        keys = await _index_keys(messages)
         stored, contents = await _taken_apart(messages)
         rows = await in_slices(
             lambda one: as_new(_columns(one[0], one[1]) | {"term_keys": one[2]}),
             list(zip(stored, sums, keys, strict=True)),
         )
         if rows:
-            for some in _of_few_parts(rows):
+            for some in _slices_by_parts(rows):
                 await self._session.write(_INSERT, some)
             await ContentRepository(self._session).count_up(contents, [row["new_contents"] for row in rows])
 
@@ -328,7 +327,7 @@ class MessageRepository(Repository):
             return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most)
         given = {"conversation_id": conversation_id, "after_seq": after_seq, "max_tokens": max_tokens}
         # Where running sums are stale, these are more: by what was erased.
-        return _newest_of(await self._messages(_NEWEST, **given), max_tokens)
+        return _newest_of_weight(await self._messages(_NEWEST, **given), max_tokens)
 
     async def _newest_counted(
         self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
@@ -359,7 +358,7 @@ class MessageRepository(Repository):
             return Sums()
         stale = await self._stale(conversation_id)
         if stale is not None and stale.first <= seq <= stale.last:
-            said = stale.through.minus(await self._weigh(conversation_id, seq + 1, stale.last))
+            said = stale.through.minus(await self._summed_weights(conversation_id, seq + 1, stale.last))
         else:
             said = await self._stored_sums(conversation_id, seq)
         return said.plus(await self.held_at(conversation_id, seq))
@@ -388,11 +387,10 @@ class MessageRepository(Repository):
             messages, tokens, bytes_ = total
             return _Stale(first=first, last=last, through=Sums(messages=messages, tokens=tokens, bytes=bytes_))
         after = await self._stored_sums(conversation_id, last + 1)
-        through = after.minus(await self._weigh(conversation_id, last + 1, last + 1))
+        through = after.minus(await self._summed_weights(conversation_id, last + 1, last + 1))
         return _Stale(first=first, last=last, through=through)
 
-    async def _weigh(self, conversation_id: UUID, first: int, last: int) -> Sums:
-        """What was said from one message to another, by their own weights."""
+    async def _summed_weights(self, conversation_id: UUID, first: int, last: int) -> Sums:
         row = MessageRow
         sums = [func.coalesce(func.sum(weight), 0) for weight in (1, col(row.token_count), col(row.byte_length))]
         statement = select(*sums).where(
@@ -404,7 +402,7 @@ class MessageRepository(Repository):
     async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
         statement = select(col(MessageRow.call_ids)).where(
-            col(MessageRow.conversation_id) == conversation_id, _in_calls(conversation_id, ids)
+            col(MessageRow.conversation_id) == conversation_id, _belongs_to_calls(conversation_id, ids)
         )
         made = {call_id for call_ids in await self._session.all(statement) for call_id in call_ids}
         return frozenset(ids) & made
@@ -539,7 +537,7 @@ class MessageRepository(Repository):
 
         The one exception to "never changed": tombstones, and the stubbed halves of tool pairs.
         """
-        for message, keys in zip(changed, await _keys(changed), strict=True):
+        for message, keys in zip(changed, await _index_keys(changed), strict=True):
             values = _columns(message, Sums()) | {"term_keys": keys}
             names = (*_REWRITTEN, "call_ids", "result_ids", "contents", "meta", "is_protected", "term_keys")
             await self._session.execute(
@@ -550,7 +548,7 @@ class MessageRepository(Repository):
 
     async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
         """Every message that makes or answers one of these tool calls, by ``seq``."""
-        in_calls = _in_calls(conversation_id, call_ids)
+        in_calls = _belongs_to_calls(conversation_id, call_ids)
         return await self._messages(_of(conversation_id).where(in_calls).order_by(_seq))
 
     async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
@@ -643,9 +641,9 @@ class MessageRepository(Repository):
         row = MessageRow
         here = and_(col(row.conversation_id) == conversation_id, _seq.between(first, last))
         weights = {
-            "message_sum": through.messages - _said_after(1),
-            "token_sum": through.tokens - _said_after(col(row.token_count)),
-            "byte_sum": through.bytes - _said_after(col(row.byte_length)),
+            "message_sum": through.messages - _weight_said_after(1),
+            "token_sum": through.tokens - _weight_said_after(col(row.token_count)),
+            "byte_sum": through.bytes - _weight_said_after(col(row.byte_length)),
         }
         place: ColumnElement[Any] = literal_column("messages.ctid")
         fresh = (
@@ -666,8 +664,7 @@ def _of(conversation_id: UUID) -> Any:
     return _ROWS.where(col(MessageRow.conversation_id) == conversation_id)
 
 
-def _newest_of(messages: Sequence[Message], max_tokens: int) -> list[Message]:
-    """The last of these that weigh at most so much, and the very last one whatever it weighs."""
+def _newest_of_weight(messages: Sequence[Message], max_tokens: int) -> list[Message]:
     through, first = 0, len(messages)
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].status != "erased":
@@ -678,15 +675,14 @@ def _newest_of(messages: Sequence[Message], max_tokens: int) -> list[Message]:
     return list(messages[first:])
 
 
-def _said_after(weight: Any) -> Any:
-    """The sum of a weight after each message of a range; what is no part of what was said weighs nothing."""
+def _weight_said_after(weight: Any) -> Any:
     counted = case((and_(_SPOKEN, _WHOLE), weight), else_=0)
     return cast(func.sum(counted).over(order_by=_seq.desc()) - counted, BigInteger)
 
 
-def _in_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
-    """Makes or answers one of these calls, by the index that holds the conversation as a word."""
+def _belongs_to_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
     calls: ColumnElement[Any] = literal_column(f"({CALLS_OF})")
+    # The index holds the conversation as a word among the calls.
     own, wanted = (literal(words, ARRAY(Text)) for words in ([str(conversation_id)], list(ids)))
     held = (text(f"({IN_A_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
     found = select(col(HOLDER.seq)).where(col(HOLDER.conversation_id) == conversation_id, *held)
@@ -711,8 +707,7 @@ async def _taken_apart(messages: Sequence[Message]) -> tuple[list[Message], dict
     return await off_loop(take, size=size), contents
 
 
-async def _keys(messages: Sequence[Message]) -> list[list[int]]:
-    """The keys of the word index; those of much text are made off the event loop."""
+async def _index_keys(messages: Sequence[Message]) -> list[list[int]]:
     return await off_loop(keys_of, messages, size=sum(AN_ITEM + one.byte_length for one in messages) // KEYED)
 
 
@@ -720,8 +715,8 @@ def _not_found() -> NotFoundError:
     return NotFoundError("No such message.")
 
 
-def _of_few_parts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
-    """The rows in turns: the parts of each turn are written as JSON at a stretch."""
+def _slices_by_parts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    # All parts of a slice are written as JSON before the event loop does anything else.
     some, parts = list[dict[str, Any]](), 0
     for row in rows:
         if some and parts + len(row["new_parts"]) > PARTS_AT_ONCE:

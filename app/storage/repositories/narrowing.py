@@ -162,10 +162,10 @@ class Narrowing:
         self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Narrowed | None
     ) -> Narrowed:
         """``MessageRepository.sources``."""
-        total, bytes_, last_seq, epoch, newest = await self._size(SAMPLED if text else 1)
+        total, bytes_, last_seq, epoch, newest = await self._size_of_conversation(SAMPLED if text else 1)
         language = language_of(newest) if text else None
         if neighbours and total <= WHOLE_UP_TO and bytes_ <= READ_BYTES:
-            found = await self._whole(known.sources if known and known.content_epoch == epoch else ())
+            found = await self._read_whole(known.sources if known and known.content_epoch == epoch else ())
             return Narrowed(sources=found, documents={}, total=total, language=language, content_epoch=epoch)
         wanted = list(
             dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_stems_of_both_languages(text, language)])
@@ -198,7 +198,7 @@ class Narrowing:
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
                 return await self._say(texts, [_at(step) for step in steps], limit)
-        _, _, last_seq, _, _ = await self._size()
+        _, _, last_seq, _, _ = await self._size_of_conversation()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
         holders = col(MessageRow.term_keys).op("@>")(sought)
@@ -213,21 +213,19 @@ class Narrowing:
             for seqs, weight in _batches(await self._session.rows(sizes)):
                 here = self._columns().where(_at(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
                 lines = await self._session.rows(here)
-                found += await _sources(lines)
+                found += await _sources_of_lines(lines)
                 left -= weight
                 if len(found) >= limit or left <= 0:
                     return found[:limit]
         return found
 
     async def _read_within_bytes(self, seqs: Sequence[int]) -> list[Source]:
-        """Read the first of these messages, as many as are no more than ``READ_BYTES`` together: mostly all."""
         if lines := await self._session.records(_THESE_IF_FEW, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
-            return await _sources(lines)
+            return await _sources_of_lines(lines)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
         return await self._read(within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
 
-    async def _size(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
-        """Messages that are neither commands nor erased, their bytes, the last ``seq``, the epoch, the newest ones."""
+    async def _size_of_conversation(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
         found = await self._session.rows(_SIZE, of=self._id, limit=sampled)
         if not found:
             return 0, 0, 0, 0, []
@@ -236,8 +234,8 @@ class Narrowing:
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
         keys = [self._keys.of_stem(stem) for stem in stems]
-        lists = await self._lists([(key, key) for key in keys])
-        return {stem: _Posting(seqs, _about(seqs, last_seq)) for stem, seqs in zip(stems, lists, strict=True)}
+        lists = await self._messages_holding_both([(key, key) for key in keys])
+        return {stem: _Posting(seqs, _estimated_count(seqs, last_seq)) for stem, seqs in zip(stems, lists, strict=True)}
 
     async def _add_pairs(
         self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float], limit: int
@@ -254,47 +252,47 @@ class Narrowing:
             some = pairs[place : place + _PAIRS_AT_ONCE]
             if len(worth) >= limit and sorted(worth.values(), reverse=True)[limit - 1] > some[0][0]:
                 return
-            lists = await self._lists([(self._keys.of_stem(one), self._keys.of_stem(other)) for _, one, other in some])
+            lists = await self._messages_holding_both(
+                [(self._keys.of_stem(one), self._keys.of_stem(other)) for _, one, other in some]
+            )
             for (value, _, _), seqs in zip(some, lists, strict=True):
                 worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
 
-    async def _lists(self, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
-        """For each pair of keys the messages that hold both, ``COMMON_FROM`` of them at most; one statement for all."""
+    async def _messages_holding_both(self, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
         if not pairs:
             return []
         firsts, seconds = map(list, zip(*pairs, strict=True))
+        # One statement for all pairs.
         found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM)
         seqs = {place: frozenset(listed) for place, listed in found}
         return [seqs[place] for place in range(1, len(pairs) + 1)]
 
-    async def _whole(self, known: Sequence[Source]) -> list[Source]:
-        """All of them; of those that are known the last is read again, which tells that it is the same conversation."""
+    async def _read_whole(self, known: Sequence[Source]) -> list[Source]:
         if not known:
             return await self._read()
-        newer = await _sources(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
+        # The last one that is known is read again, which tells that it is the same conversation.
+        newer = await _sources_of_lines(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
         return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read()
 
     async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
-        """Read the messages at these positions, or all."""
         if seqs is None:
             lines = await self._session.records(_ALL, of=self._id)
         else:
             lines = await self._session.records(_THESE, of=self._id, seqs=sorted(seqs))
-        return await _sources(lines)
+        return await _sources_of_lines(lines)
 
     def _columns(self) -> Any:
         return select(*_COLUMNS).where(self._of, *_SHOWN)
 
 
 def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
-    """The stems of a text in its own language and in the conversation's, of those that Snowball knows."""
     languages = dict.fromkeys((guess(text), stemmed(language)))
     found = (stem for language in languages if language for stem in stems_in(text, language))
     return islice(dict.fromkeys(found), MOST_STEMS)
 
 
-def _about(seqs: frozenset[int], last_seq: int) -> int:
-    """In how many messages a common stem stands: estimated by how densely its first ones lie, in order of writing."""
+def _estimated_count(seqs: frozenset[int], last_seq: int) -> int:
+    # The list is in order of writing, and cut off: how densely it lies says how many there are in all.
     return len(seqs) if len(seqs) < COMMON_FROM else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
 
 
@@ -339,24 +337,23 @@ def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
     return select(says).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
 
 
-async def _sources(lines: Sequence[Sequence[Any]]) -> list[Source]:
-    """Those that say something of their own; between slices of those with parts the loop does what else there is."""
-    told = iter(await in_slices(_told, [line for line in lines if line[-1] is not None]))
+async def _sources_of_lines(lines: Sequence[Sequence[Any]]) -> list[Source]:
+    told = iter(await in_slices(_source_with_parts, [line for line in lines if line[-1] is not None]))
     found = (Source(*line[:-1]) if line[-1] is None else next(told) for line in lines)
     return [source for source in found if source is not None]
 
 
-def _told(line: Sequence[Any]) -> Source | None:
-    """A message with parts as text, each thing once: not what the message itself weighs."""
+def _source_with_parts(line: Sequence[Any]) -> Source | None:
     source, parts = Source(*line[:-1]), json.loads(line[-1])
     if not parts:
         return source
-    if not source.text and all(map(_looks_up, parts)):
+    if not source.text and all(map(_is_look_up, parts)):
         return None
+    # Weighed anew, since each thing is told only once.
     text = text_with_parts(source.text, parts)
     return source._replace(text=text, tokens=weigh(source.role, text).tokens)
 
 
-def _looks_up(part: Mapping[str, Any]) -> bool:
-    """A look-up says nothing of its own: neither its call nor what it brought back, which is found where it stands."""
+def _is_look_up(part: Mapping[str, Any]) -> bool:
+    # It says nothing of its own: what it brought back is found where it stands.
     return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN)

@@ -66,7 +66,9 @@ class RemovalRepository(Repository):
             return 0
         removed = 0
         for table, names in LARGE.items():
-            removed += await self._remove(table, names, table.conversation_id == conversation_id, limit - removed)
+            removed += await self._remove_at_most(
+                table, names, table.conversation_id == conversation_id, limit - removed
+            )
             if removed >= limit:
                 return removed
         await self._session.execute(delete(row).where(col(row.id) == conversation_id))
@@ -88,7 +90,7 @@ class RemovalRepository(Repository):
         """Forget what ended so long ago, but responses, which their clients delete; how many."""
         row = TurnRow
         old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
-        return await self._remove(row, (), old, limit)
+        return await self._remove_at_most(row, (), old, limit)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
         """Forget what was brought back, which details were written, and what was cached, so long ago; how many."""
@@ -98,7 +100,7 @@ class RemovalRepository(Repository):
             (DetailCallRow, DetailCallRow.called_at),
             (CacheEntryRow, CacheEntryRow.at),
         ):
-            removed += await self._remove(table, (), col(at) < began() - age, limit - removed)
+            removed += await self._remove_at_most(table, (), col(at) < began() - age, limit - removed)
         return removed
 
     async def remove_tenant(self) -> bool:
@@ -109,8 +111,7 @@ class RemovalRepository(Repository):
         own = col(TenantRow.tenant_id)
         return await self._session.first(delete(TenantRow).returning(own)) is not None
 
-    async def _remove(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
-        """So many of these rows at most, in the order of an index, if it is named; how many they were."""
+    async def _remove_at_most(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
         if limit <= 0:
             return 0
         some = places(table).where(which).limit(limit)

@@ -77,7 +77,6 @@ def _servables(picked: Any, levels: Collection[Level]) -> Any:
 
 
 def _with_levels(picked: Any, levels: Collection[Level]) -> Any:
-    """The picked segments with their levels, by place."""
     level, rows = SegmentLevelRow, picked.cte("picked")
     of_segment = and_(
         col(level.tenant_id) == rows.c.tenant_id,
@@ -174,7 +173,7 @@ class SegmentRepository(Repository):
             return []
         near = select(SegmentRow).where(_of(conversation_id), _from <= max(seqs), _to >= min(seqs))
         ordered = sorted(seqs)
-        return [segment for segment in await self._with_all_levels(near) if _holds_any(segment, ordered)]
+        return [segment for segment in await self._with_all_levels(near) if _contains_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """The segments of these ids, current or not, with levels, by ``from_seq``."""
@@ -273,7 +272,7 @@ class SegmentRepository(Repository):
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
     async def _with_all_levels(self, picked: Any) -> list[Segment]:
-        """The picked segments with their levels, by place: one statement, so that the two belong together."""
+        # One statement, so that segments and levels belong together.
         return await self._read(_with_levels(picked, LEVELS))
 
     async def _servable(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
@@ -283,11 +282,10 @@ class SegmentRepository(Repository):
 
     async def _read(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)
-        return await off_loop(_gathered, lines, size=AN_ITEM * len(lines))
+        return await off_loop(_segments_of_lines, lines, size=AN_ITEM * len(lines))
 
 
-def _gathered(lines: Iterable[Any]) -> list[Segment]:
-    """One segment of each, though it stands in as many lines as it has levels."""
+def _segments_of_lines(lines: Iterable[Any]) -> list[Segment]:
     firsts: dict[tuple[UUID, str], Any] = {}
     levels: defaultdict[tuple[UUID, str], dict[Level, SegmentLevel]] = defaultdict(dict)
     for line in lines:
@@ -332,7 +330,6 @@ def _segment(row: Any, levels: Mapping[Level, SegmentLevel] | None = None) -> Se
     return value(Segment, row, identifiers=tuple(row.identifiers), levels=dict(levels or {}))
 
 
-def _holds_any(segment: Segment | SegmentRow, ordered: Sequence[int]) -> bool:
-    """Whether one of these ``seq``s, in order, lies in the segment."""
+def _contains_any(segment: Segment | SegmentRow, ordered: Sequence[int]) -> bool:
     place = bisect_left(ordered, segment.from_seq)
     return place < len(ordered) and ordered[place] <= segment.to_seq

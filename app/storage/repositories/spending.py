@@ -68,10 +68,10 @@ class SpendingRepository(Repository):
         if purpose == "chat":
             return await self._chats(key_id)
         if purpose == "verification":
-            return await self._spent(_attempts(VerificationRow))
+            return await self._spent(_metered_by_minute(VerificationRow))
         if purpose == "embedding":
             return await self._spent(_aside("embedding"))
-        made = await self._spent(_attempts(CompactionRow))
+        made = await self._spent(_metered_by_minute(CompactionRow))
         return sorted([*made, *await self._spent(_aside("detail"))], key=lambda one: one.minute)
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
@@ -108,7 +108,8 @@ def _metered_calls() -> Any:
     """Of the last ``span``: those of ``conversation_id``, and all."""
     since = _PRESENT - bindparam("span", type_=Interval())
     of_compactions = select(
-        col(CompactionRow.conversation_id).label("conversation_id"), _metered(CompactionRow.attempts).label("calls")
+        col(CompactionRow.conversation_id).label("conversation_id"),
+        _count_of_metered(CompactionRow.attempts).label("calls"),
     ).where(or_(col(CompactionRow.finished_at).is_(None), col(CompactionRow.finished_at) > since))
     for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
         col(DetailCallRow.called_at) > since,
@@ -116,7 +117,8 @@ def _metered_calls() -> Any:
         or_(IS_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb")),
     )
     for_verdicts = select(
-        col(VerificationRow.conversation_id), _metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0)
+        col(VerificationRow.conversation_id),
+        _count_of_metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0),
     ).where(col(VerificationRow.asked_at) > since)
     found = union_all(of_compactions, for_l1s, for_verdicts).subquery()
     is_own = found.c.conversation_id == bindparam("conversation_id")
@@ -125,12 +127,11 @@ def _metered_calls() -> Any:
 
 
 @cache
-def _attempts(table: Any) -> Any:
-    """Metered calls among the attempts of rows; what has not ended counts as of now."""
+def _metered_by_minute(table: Any) -> Any:
     at = col(_ENDED[table])
     attempt = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
     minute = func.date_trunc("minute", func.coalesce(at, _PRESENT)).label("minute")
-    statement = select(minute, func.count(), *_used(attempt)).select_from(table)
+    statement = select(minute, func.count(), *_tokens_and_dollars(attempt)).select_from(table)
     recent = or_(at.is_(None), at > _PRESENT - HOUR)
     return statement.where(recent, attempt.op("->>")("metered") == "true").group_by(minute).order_by(minute)
 
@@ -140,7 +141,7 @@ def _aside(purpose: AsidePurpose) -> Any:
     row = DetailCallRow
     minute = func.date_trunc("minute", col(row.called_at)).label("minute")
     attempt: Any = col(row.attempt)
-    statement = select(minute, func.count(), *_used(attempt)).where(
+    statement = select(minute, func.count(), *_tokens_and_dollars(attempt)).where(
         col(row.called_at) > _PRESENT - HOUR,
         col(row.purpose) == purpose,
         attempt.op("->>")("metered") == "true",
@@ -148,15 +149,13 @@ def _aside(purpose: AsidePurpose) -> Any:
     return statement.group_by(minute).order_by(minute)
 
 
-def _metered(attempts: Any) -> Any:
-    """How many attempts cost money."""
+def _count_of_metered(attempts: Any) -> Any:
     return func.jsonb_array_length(
         func.jsonb_path_query_array(col(attempts), literal_column("'$[*] ? (@.metered == true)'::jsonpath"))
     )
 
 
-def _used(attempt: Any) -> tuple[Any, Any]:
-    """Tokens and dollars of the calls."""
+def _tokens_and_dollars(attempt: Any) -> tuple[Any, Any]:
     usage = attempt.op("->")("usage")
     tokens = sum(
         (func.coalesce(cast(usage.op("->>")(name), BigInteger), 0) for name in ("input_tokens", "output_tokens")),

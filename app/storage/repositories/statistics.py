@@ -190,8 +190,8 @@ class StatisticsRepository(Repository):
                 col(ConversationRow.policy),
                 col(ConversationRow.context_tokens),
             )
-            .join(ConversationRow, _same(TurnRow.conversation_id, ConversationRow))
-            .outerjoin(MessageRow, _same(TurnRow.reply_id, MessageRow))
+            .join(ConversationRow, _is_same_row(TurnRow.conversation_id, ConversationRow))
+            .outerjoin(MessageRow, _is_same_row(TurnRow.reply_id, MessageRow))
             .where(col(TurnRow.finished_at) > since)
             .order_by(col(TurnRow.finished_at))
         )
@@ -270,12 +270,12 @@ class StatisticsRepository(Repository):
     async def _calls(self, compactions: _Scope, details: _Scope, verifications: _Scope) -> list[CallTally]:
         one, aside = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
         purposes: list[tuple[Purpose, Any]] = [
-            ("compaction", _each_attempt(CompactionRow).where(*compactions.conditions)),
+            ("compaction", _sums_over_attempts(CompactionRow).where(*compactions.conditions)),
             *(
-                (name, select(*_sums_of(one)).where(one.is_not(None), aside == name, *details.conditions))
+                (name, select(*_sums_by_outcome(one)).where(one.is_not(None), aside == name, *details.conditions))
                 for name in _ASIDE
             ),
-            ("verification", _each_attempt(VerificationRow).where(*verifications.conditions)),
+            ("verification", _sums_over_attempts(VerificationRow).where(*verifications.conditions)),
         ]
         return [
             _calls(purpose, *row)
@@ -445,15 +445,12 @@ class _Scope:
 def _scope(table: Any, ended: str, *, conversation_id: UUID | None, since: datetime | None) -> _Scope:
     given = {"of_conversation": conversation_id, "since": since}
     known = {name: item for name, item in given.items() if item is not None}
-    return _Scope(_conditions(table, ended, *(name in known for name in given)), known)
+    return _Scope(_conditions_of(table, ended, *(name in known for name in given)), known)
 
 
 @cache
-def _conditions(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, ...]:  # noqa: FBT001 - a cache's key
-    """What is not over yet is of now. Of very many the newest ``MOST``.
-
-    Kept, since putting them together takes longer than all else that is done at a stretch.
-    """
+def _conditions_of(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, ...]:  # noqa: FBT001 - a cache's key
+    # Kept, since putting them together takes longer than all else that is done at a stretch.
     older = aliased(table)
     of = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
     whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
@@ -465,8 +462,8 @@ def _conditions(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, 
     return tuple(of)
 
 
-def _same(id_: Any, table: Any) -> Any:
-    """A condition by tenant too: it leads in the key."""
+def _is_same_row(id_: Any, table: Any) -> Any:
+    # By tenant too: it leads in the key.
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
 
 
@@ -474,18 +471,16 @@ def _number(json: Any, name: str, kind: Any) -> Any:
     return cast(json.op("->>")(name), kind)
 
 
-def _sums_of(attempt: Any) -> list[Any]:
-    """Outcome, reason and prompt version of an attempt, how many are so, and what they used."""
+def _sums_by_outcome(attempt: Any) -> list[Any]:
     usage = attempt.op("->")("usage")
     tokens = [func.sum(_number(usage, name, BigInteger)) for name in _TOKENS]
     words = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
     return [*words, func.count(), *tokens, func.sum(_number(usage, "cost_usd", Numeric))]
 
 
-def _each_attempt(table: Any) -> Any:
-    """Sums over the attempts of these rows."""
+def _sums_over_attempts(table: Any) -> Any:
     each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
-    return select(*_sums_of(each)).select_from(table)
+    return select(*_sums_by_outcome(each)).select_from(table)
 
 
 def _compactions(trigger: str, status: str, ran_in: str, reason: str | None, *numbers: Any) -> CompactionTally:

@@ -49,8 +49,7 @@ built_once(_START, _NEWEST, _BEFORE, _LIVING, _BEAT, _FAIL_DEAD)
 
 
 @lru_cache(maxsize=64)
-def _ending(names: tuple[str, ...]) -> Any:
-    """The update of these columns of a running turn."""
+def _update_of_running(names: tuple[str, ...]) -> Any:
     statement = update(TurnRow).where(_THIS, _RUNNING).values(new(also=names)).returning(TurnRow)
     built_once(statement)
     return statement
@@ -112,7 +111,7 @@ class TurnRepository(LeasedRepository):
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
         values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
-        return await self._maybe(_ending(tuple(values)), turn_id=turn_id, **as_new(values))
+        return await self._maybe(_update_of_running(tuple(values)), turn_id=turn_id, **as_new(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""

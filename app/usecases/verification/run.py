@@ -411,9 +411,7 @@ class VerificationService:
         if is_same:
             current = replace(current, verified="model", verification=counts)
         retold = await _retell_contradicted(uow, present, judged, verified.digests, compute)
-        if retold or (
-            verified.is_changed and not verified.is_order_only and verified.entries != current.entries
-        ):
+        if retold or (verified.is_changed and not verified.is_order_only and verified.entries != current.entries):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
             return True
         if moves_anchors:
