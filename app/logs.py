@@ -48,7 +48,7 @@ def configure_logs(settings: Settings) -> None:
 
 
 def _to_standard_error(*_: object) -> structlog.PrintLogger:
-    """What is standard error now: in a test of a command it ends with the command."""
+    # In a test of a command, standard error ends with the command.
     return structlog.PrintLogger(sys.stderr)
 
 
@@ -61,12 +61,11 @@ class RedactingFormatter(logging.Formatter):
 
 
 def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Every value of an event, nested ones too; ``exc_info`` is left to whoever renders it."""
-    return {key: value if key == "exc_info" else _redacted(key, value) for key, value in event.items()}
+    # ``exc_info`` is left to whoever renders it.
+    return {key: value if key == "exc_info" else _redacted_value(key, value) for key, value in event.items()}
 
 
-def _redacted(key: str, value: object) -> object:
-    """The value without secrets; ids are left as they are."""
+def _redacted_value(key: str, value: object) -> object:
     if not isinstance(value, str):
         return redact_value({key: value})[key]
     return value if key.endswith("_id") and _ID.fullmatch(value) else _redacted_text(key, value)
@@ -78,7 +77,7 @@ def _redacted_text(key: str, value: str) -> object:
 
 
 def _redacted_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """Plain: the default one shows the local variables of every frame, and with them people's messages."""
+    # The default one shows the local variables of every frame, and with them people's messages.
     written = io.StringIO()
     structlog.dev.plain_traceback(written, exc_info)
     stream.write(redact(written.getvalue()))

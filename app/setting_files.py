@@ -32,14 +32,14 @@ class StrictYaml(YamlConfigSettingsSource):
 
     def __init__(self, settings_cls: type[BaseSettings]) -> None:
         # The base class reads the file while it is made.
-        self._known = _yaml_names(settings_cls)
+        self._known = _field_of_each_yaml_name(settings_cls)
         _refuse_what_is_no_file(str(settings_cls.model_config.get("yaml_file")))
         super().__init__(settings_cls)
 
     def _read_file(self, file_path: Any) -> dict[str, Any]:
         try:
             found = super()._read_file(file_path)
-            twice = _given_twice(Path(file_path))
+            twice = _names_given_twice(Path(file_path))
         except yaml.YAMLError as error:
             raise SettingFileError(f"{file_path} is no YAML{_place(error)}.") from error
         except UnicodeDecodeError as error:
@@ -60,7 +60,7 @@ class OwnVariables(EnvSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         """The values, as they are read elsewhere."""
-        own = {name.lower() for name in _variables(self.settings_cls).values()}
+        own = {name.lower() for name in _variable_of_each_field(self.settings_cls).values()}
         prefix = self.env_prefix.lower()
         given = self.env_vars.items()
         self.env_vars = {name: value for name, value in given if name in own or not name.lower().startswith(prefix)}
@@ -74,7 +74,7 @@ class StrictDotenv(DotEnvSettingsSource):
         """The values, as they are read elsewhere."""
         if self.env_file:
             _refuse_what_is_no_file(str(self.env_file))
-        variables = _variables(self.settings_cls).values()
+        variables = _variable_of_each_field(self.settings_cls).values()
         if bare := sorted({name.upper() for name, value in self.env_vars.items() if value is None} & {*variables}):
             lines = ", ".join(f"{name}=…" for name in bare)
             raise SettingFileError(
@@ -92,10 +92,10 @@ def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, st
     Other programs put variables with our prefix there too (Kubernetes does for a service of our name): a name that
     resembles none of ours is left alone.
     """
-    known = list(_variables(settings).values())
+    known = list(_variable_of_each_field(settings).values())
     prefix = settings.model_config.get("env_prefix", "")
     ours = [name for name in environment if name.startswith(prefix) and name not in {*known, *ELSEWHERE}]
-    hints = {name: _hint(name, known) for name in ours}
+    hints = {name: _hint_at_similar(name, known) for name in ours}
     return [f"{name} is no setting and is not read{hint}." for name, hint in hints.items() if hint]
 
 
@@ -106,7 +106,7 @@ def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) 
     """
     in_file = {name.upper(): value for name, value in DotEnvSettingsSource(settings).env_vars.items()}
     given = {name for name, value in {**in_file, **environment}.items() if value}
-    missing = {name for name in _variables(settings).values() if name.endswith("_API_KEY")} - given
+    missing = {name for name in _variable_of_each_field(settings).values() if name.endswith("_API_KEY")} - given
     meant = {name: _NAMES_OF_KEYS.get(name) or _nearest(name, missing, _MISSPELLED_KEY) for name in sorted(given)}
     return [f"{name} is not read: name the key {key}." for name, key in meant.items() if key in missing]
 
@@ -114,24 +114,22 @@ def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) 
 def misspelled(names: Iterable[str], known: Iterable[str]) -> str:
     """Words about those that resemble a known name without being one; none about strangers."""
     listed = list(known)
-    hints = {name: _hint(name, listed) for name in names if name not in listed}
+    hints = {name: _hint_at_similar(name, listed) for name in names if name not in listed}
     return "; ".join(f"{name} is no setting{hint}" for name, hint in hints.items() if hint)
 
 
 def variable_of(settings: type[BaseSettings], field: str) -> str:
     """The variable of the environment that sets a field; the field's own name where there is none."""
-    return _variables(settings).get(field, field)
+    return _variable_of_each_field(settings).get(field, field)
 
 
-def _variables(settings: type[BaseSettings]) -> dict[str, str]:
-    """The variable of the environment of each field."""
+def _variable_of_each_field(settings: type[BaseSettings]) -> dict[str, str]:
     prefix = settings.model_config.get("env_prefix", "")
     fields = settings.model_fields.items()
     return {name: str(field.validation_alias or f"{prefix}{name.upper()}") for name, field in fields}
 
 
-def _yaml_names(settings: type[BaseSettings]) -> dict[str, str]:
-    """Every name by which a file may call a field, and the one under which every source gives it."""
+def _field_of_each_yaml_name(settings: type[BaseSettings]) -> dict[str, str]:
     names: dict[str, str] = {}
     for name, field in settings.model_fields.items():
         given = str(field.validation_alias or name)
@@ -141,12 +139,12 @@ def _yaml_names(settings: type[BaseSettings]) -> dict[str, str]:
 
 def _complain_of(unknown: list[str], known: Collection[str], file: str) -> None:
     if unknown:
-        said = "; ".join(f"{name} is no setting{_hint(name, known)}" for name in unknown)
+        said = "; ".join(f"{name} is no setting{_hint_at_similar(name, known)}" for name in unknown)
         raise SettingFileError(f"{file}: {said}. Correct or remove it.")
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    """The known name that resembles this one; what all our variables begin with makes none resemble another."""
+def _hint_at_similar(name: str, known: Iterable[str]) -> str:
+    # The prefix that all our variables share makes none of them resemble another.
     by_own_part = {_own_part(one): one for one in known}
     near = _nearest(_own_part(name), by_own_part, 0.7)
     return f" (is {by_own_part[near]} meant?)" if near else ""
@@ -161,7 +159,7 @@ def _own_part(name: str) -> str:
 
 
 def _refuse_what_is_no_file(name: str) -> None:
-    """The library passes over what is there under a file's name and cannot be read as one."""
+    # The library passes over what it cannot read as a file.
     path = Path(name)
     if path.is_dir():
         raise SettingFileError(f"{name} is a folder, and settings are read from a file of that name: remove it.")
@@ -169,8 +167,8 @@ def _refuse_what_is_no_file(name: str) -> None:
         raise SettingFileError(f"{name} is a link to a file that there is not: correct or remove it.")
 
 
-def _given_twice(path: Path) -> list[str]:
-    """Names of the file's own level; a reader of YAML takes the last of each, and says nothing."""
+def _names_given_twice(path: Path) -> list[str]:
+    # A reader of YAML takes the last of each, and says nothing.
     node = yaml.compose(path.read_bytes(), Loader=yaml.SafeLoader)
     names = Counter(key.value for key, _ in node.value) if isinstance(node, yaml.MappingNode) else Counter[str]()
     return [name for name, count in names.items() if count > 1]

@@ -56,7 +56,6 @@ _ORIGIN = compiled(r"[a-z][a-z0-9+.-]{0,60}://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]
 
 
 def _host_name(value: str) -> str:
-    """A host's name or address as requests name it, without scheme and port. Raises ``ValueError``."""
     name = value.lower().removeprefix("[").removesuffix("]")
     try:
         return str(ipaddress.ip_address(name))
@@ -66,15 +65,13 @@ def _host_name(value: str) -> str:
         return name
 
 
-def _origin(value: str) -> str:
-    """An origin as browsers name it, or ``*``. Raises ``ValueError`` for what would never equal one."""
+def _origin_or_any(value: str) -> str:
     if value != "*" and not _ORIGIN.fullmatch(value.lower()):
         raise ValueError(f"{value!r} is no origin: write scheme and host, as http://localhost:3000, and nothing behind")
     return value.lower()
 
 
 def _zero_where_absent(value: Any) -> Any:
-    """A key without a value is as good as none."""
     return 0 if value is None else value
 
 
@@ -82,13 +79,11 @@ def _empty_where_absent(value: Any) -> Any:
     return {} if value is None else value
 
 
-def _days(number: int) -> timedelta | None:
-    """0 is for ever."""
+def _days_or_for_ever(number: int) -> timedelta | None:
     return timedelta(days=number) if number else None
 
 
-def _at_home(value: Path) -> Path:
-    """With ``~`` as a shell would read it. Raises ``ValueError`` where nobody knows which folder that is."""
+def _with_home_expanded(value: Path) -> Path:
     try:
         return value.expanduser()
     except RuntimeError as error:
@@ -144,7 +139,7 @@ class Settings(BaseSettings):
     """``redis://…``, ``rediss://…`` or ``unix:///path?db=0``; embedded when unset."""
     host: str = Field(default="127.0.0.1", validation_alias="HOST")
     port: int = Field(default=8000, ge=1, le=65535, validation_alias="PORT")
-    data_dir: Annotated[Path, AfterValidator(_at_home)] = Path(".data")
+    data_dir: Annotated[Path, AfterValidator(_with_home_expanded)] = Path(".data")
     """Where the embedded Postgres and Valkey keep their files; ``~`` is the home folder, as in a shell."""
     embedded: bool = False
     """Set by ``throughline run`` for its children when it runs the database itself."""
@@ -223,7 +218,7 @@ class Settings(BaseSettings):
     """Unset: keys are required unless the server listens on loopback in embedded mode."""
     allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], NoDecode] = ()
     """Hosts beside loopback under which requests without a key are answered, where they are answered at all."""
-    cors_origins: Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode] = (
+    cors_origins: Annotated[tuple[Annotated[str, AfterValidator(_origin_or_any)], ...], NoDecode] = (
         "http://localhost:3000",
         "http://127.0.0.1:3000",
     )
@@ -272,21 +267,18 @@ class Settings(BaseSettings):
 
     @field_validator("cors_origins", "tools", "models", "allowed_hosts", mode="before")
     @classmethod
-    def _split_lists(cls, value: Any) -> Any:
-        """Accept ``a,b`` from the environment beside a YAML list."""
+    def _split_at_commas(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
     @field_validator("tenant_limits", "key_limits", mode="before")
     @classmethod
-    def _over_defaults(cls, value: Any, info: ValidationInfo) -> Any:
-        """Limits that are not named keep their defaults; ``null`` is none."""
+    def _limits_over_defaults(cls, value: Any, info: ValidationInfo) -> Any:
         defaults = TENANT_LIMITS if info.field_name == "tenant_limits" else KEY_LIMITS
         return {**defaults.model_dump(), **value} if isinstance(value, dict) else value
 
     @field_validator("log_level", mode="before")
     @classmethod
     def _in_capitals(cls, value: Any) -> Any:
-        """``info`` is what many programs call it."""
         return value.upper() if isinstance(value, str) else value
 
     @field_validator("default_preset")
@@ -298,8 +290,8 @@ class Settings(BaseSettings):
             raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
-    def _presets_are_known(self) -> Self:
-        """Numbers that can never hold are refused here, and not by each conversation."""
+    def _check_operator_numbers(self) -> Self:
+        # Numbers that can never hold are refused here, and not by each conversation.
         try:
             _ = self.operator_numbers
         except (PolicyInvalidError, UnknownPresetError) as error:
@@ -307,8 +299,8 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _timings_fit(self) -> Self:
-        """A lease and its heartbeats are checked together, before anything starts."""
+    def _check_timings(self) -> Self:
+        # A lease and its heartbeats are checked together, before anything starts.
         _ = self.timings
         return self
 
@@ -316,10 +308,10 @@ class Settings(BaseSettings):
     def retention(self) -> Retention:
         """What is kept for a time only."""
         return Retention(
-            events=_days(self.events_days),
-            turns=_days(self.turns_days),
-            measures=_days(self.measures_days),
-            audit=_days(self.audit_days),
+            events=_days_or_for_ever(self.events_days),
+            turns=_days_or_for_ever(self.turns_days),
+            measures=_days_or_for_ever(self.measures_days),
+            audit=_days_or_for_ever(self.audit_days),
         )
 
     @property

@@ -67,7 +67,7 @@ class ParentLoop:
     async def _live(self) -> None:
         self._loop, self._leaving, self._stopping = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         self._ready.set()
-        container = await self._built()
+        container = await self._built_container()
         if container is None:
             return
         try:
@@ -77,14 +77,13 @@ class ParentLoop:
         finally:
             await container.close()
 
-    async def _built(self) -> Container | None:
-        """Build the container, again and again while a dependency is away; ``None`` when it is time to leave."""
+    async def _built_container(self) -> Container | None:
         while not self._leaving.is_set():
             try:
                 return await self._factory()
             except Exception as error:  # noqa: BLE001 - whatever it was, the worker lives on
                 _log.warning("worker.sweeper_start_failed", error=type(error).__name__)
-            await _passed(self._leaving, self._timings.rebuild_seconds)
+            await _came_within(self._leaving, self._timings.rebuild_seconds)
         return None
 
     async def _sweep(self, container: Container) -> None:
@@ -97,12 +96,11 @@ class ParentLoop:
         while True:
             await container.sweeper.release()
             # What a child takes after the first release is given back by a later one.
-            if await _passed(self._stopping, self._timings.release_seconds):
+            if await _came_within(self._stopping, self._timings.release_seconds):
                 return
 
 
-async def _passed(event: asyncio.Event, seconds: float) -> bool:
-    """Whether an event came within so many seconds."""
+async def _came_within(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

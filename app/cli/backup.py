@@ -47,9 +47,9 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Write the whole database, as it is at one moment, into one file; the service may run."""
-    with one_clear_line(), _problems(file):
+    with one_clear_line(), _backup_errors_as_complaints(file):
         _check_target(file, force=force)
-        with _existing_database(read_settings()) as url, _progress("backup") as report:
+        with _existing_database(read_settings()) as url, _progress_on_stderr("backup") as report:
             manifest = _write(url, file, report)
         size = file.stat().st_size
         if as_json:
@@ -80,10 +80,10 @@ def restore_command(
     with one_clear_line():
         file = Path(source)
         _check_source(file, has_version=version is not None, url=url)
-        with _problems(file), contextlib.closing(ArchiveReader(file)) as archive:
-            with _progress("check") as report:
+        with _backup_errors_as_complaints(file), contextlib.closing(ArchiveReader(file)) as archive:
+            with _progress_on_stderr("check") as report:
                 _verify(archive, report)
-            place = None if check else _load(read_settings(), archive)
+            place = None if check else _restore_into_place(read_settings(), archive)
             _tell(archive.manifest, file, place, as_json=as_json)
 
 
@@ -126,9 +126,8 @@ def _verify(archive: ArchiveReader, report: Report) -> None:
     archive.verify(advance)
 
 
-def _load(settings: Settings, archive: ArchiveReader) -> str:
-    """Restore, and say where to."""
-    with _own_database(settings) as url, _progress("restore") as report:
+def _restore_into_place(settings: Settings, archive: ArchiveReader) -> str:
+    with _own_database(settings) as url, _progress_on_stderr("restore") as report:
         restore(url, archive, report)
     return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
 
@@ -155,7 +154,6 @@ def _counted(manifest: Manifest) -> str:
 
 @contextmanager
 def _existing_database(settings: Settings) -> Iterator[str]:
-    """The database that is there, running or not; none is made."""
     if not settings.database_url and not (settings.data_dir / "postgres").is_dir():
         raise ComplaintError(text_of("complaint.no_folder", folder=str(settings.data_dir.absolute())))
     with database(settings, any_version=True) as url:
@@ -180,8 +178,7 @@ def _own_database(settings: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def _problems(file: Path) -> Iterator[None]:
-    """What can be put right, as one line."""
+def _backup_errors_as_complaints(file: Path) -> Iterator[None]:
     try:
         yield
     except BackupError as error:
@@ -191,8 +188,7 @@ def _problems(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Report]:
-    """Show the progress on stderr, and only where somebody looks."""
+def _progress_on_stderr(what: str) -> Iterator[Report]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -53,7 +53,7 @@ def chat(
         address = find_service(url)
     # No language is asked for: a chat speaks that of its conversation.
     with one_clear_line(), open_client(address, key) as client:
-        talk = _conversation(client, conversation, fields, window)
+        talk = _conversation_to_chat_in(client, conversation, fields, window)
         notices = Notices(talk, lambda: open_client(address, key))
         session = Session(client, talk, Screen(catalogue_of(talk.locale)), notices)
         session.open(is_new=conversation is None)
@@ -62,8 +62,9 @@ def chat(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _conversation(client: Throughline, given: str | None, fields: dict[str, Any], window: int | None) -> Conversation:
-    """A new one, or the one that is meant, changed as far as something is asked for."""
+def _conversation_to_chat_in(
+    client: Throughline, given: str | None, fields: dict[str, Any], window: int | None
+) -> Conversation:
     if given is None:
         fields = {"locale": own_language(), **fields} if own_language() else fields
         if window is not None:
@@ -101,7 +102,7 @@ class Session:
         head = f"{self._say.text('cli.conversation')} "
         self.screen.line((head, DIM), self._id, (f" · {self._talk.preset}{title}", DIM))
         if not is_new:
-            self._show_end()
+            self._show_last_exchange()
         show_gauge(self.screen, self._talk.context)
         if self.is_interactive:
             self.screen.line((self._say.text("cli.welcome"), DIM))
@@ -114,7 +115,7 @@ class Session:
             if not self.is_interactive:
                 self.screen.line((PROMPT, DIM), text)
             if text.startswith("/") and text.split()[0] != COMPACT:
-                if not self._command(text):
+                if not self._goes_on_after_command(text):
                     return
             elif text.strip():
                 self._turn(text)
@@ -122,8 +123,7 @@ class Session:
                 self._turn(None)
         self.tell()
 
-    def _command(self, text: str) -> bool:
-        """Run a command of the chat; returns whether the chat goes on."""
+    def _goes_on_after_command(self, text: str) -> bool:
         try:
             return run_command(text, self._client, self._id, self.screen)
         except (ThroughlineError, ComplaintError) as error:
@@ -134,7 +134,7 @@ class Session:
         """One turn; an interrupt stops the reply, and keeps the chat."""
         over = threading.Event()
         try:
-            with _on_interrupt(lambda: self._interrupt(over)):
+            with _on_interrupt(lambda: self._interrupt_until_stopped(over)):
                 self.follow(text)
         except KeyboardInterrupt:
             self.screen.line()
@@ -178,10 +178,9 @@ class Session:
                     self.screen.line()
                 if written != event.result.reply.content:  # it came at once, or otherwise than it began
                     self.screen.line(event.result.reply.content)
-                self._ended(event.type, event.result)
+                self._show_below_reply(event.type, event.result)
 
-    def _ended(self, type_: str, result: ChatResult) -> None:
-        """Below the reply: whether it is whole, what was brought back, warnings, the gauge."""
+    def _show_below_reply(self, type_: str, result: ChatResult) -> None:
         self._unanswered = False
         if type_ == "reply.interrupted" or result.reply.status == "interrupted":
             self.screen.line((self._say.text("cli.interrupted"), "yellow"))
@@ -192,14 +191,12 @@ class Session:
             self.screen.line((f"{self._say.text('cli.warning')}: ", "yellow"), warning_words(warning, self._say))
         show_gauge(self.screen, result.context)
 
-    def _interrupt(self, over: threading.Event) -> None:
-        """Stop the reply, as soon as there is one."""
+    def _interrupt_until_stopped(self, over: threading.Event) -> None:
         with contextlib.suppress(ThroughlineError):
             while not over.is_set() and not self._client.interrupt(self._id).interrupted:
                 over.wait(_AGAIN)
 
-    def _show_end(self) -> None:
-        """The last words, so that one knows where one was."""
+    def _show_last_exchange(self) -> None:
         last: list[Any] = []
         for message in self._client.messages(self._id, order="desc", page_size=2):
             last.insert(0, message)

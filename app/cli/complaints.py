@@ -73,15 +73,15 @@ def words_of(error: Exception, say: Catalogue | None = None) -> str:
     if isinstance(error, UnauthenticatedError):
         return say.text("cli.complaint.needs_key")
     if isinstance(error, ApiError):
-        return _refused(error, say)
+        return _refusal_words(error, say)
     if isinstance(error, ConnectionFailedError):
         return say.text("cli.complaint.no_answer", why=str(error))
     return str(error)
 
 
-def _refused(error: ApiError, say: Catalogue) -> str:
-    """In the service's own words, which are English; in another language by the code, and those of what was typed."""
+def _refusal_words(error: ApiError, say: Catalogue) -> str:
     said = error.detail or say.text("cli.complaint.status", status=str(error.status))
+    # The service's own words are English: in another language the code is told, and what was wrong with what was typed.
     if title := say.own.get(f"title.{error.code}"):
         said = f"{title}: {said}" if error.status in _TYPED else title
     fields = [f"{one.get('field')}: {one.get('message')}" for one in error.errors]

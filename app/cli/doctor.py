@@ -90,10 +90,10 @@ def doctor(
         if not as_json and client.readiness().get("row_security") == "off":
             screen.line((text_of("doctor.no_row_security"), "yellow"))
         report = _Report(screen, as_json=as_json)
-        for id_ in ids or _compacted(client):
+        for id_ in ids or _conversations_with_state(client):
             sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
             if sick is not None:
-                report.add(sick, _healed(client, sick, repair=repair, mend=mend, by_code=by_code))
+                report.add(sick, _repair_asked_for(client, sick, repair=repair, mend=mend, by_code=by_code))
             report.looked += 1
         report.end(asked_to_repair=repair or mend)
     if report.has_sick:
@@ -111,8 +111,8 @@ def examine(client: Throughline, id_: str) -> Sick | None:
         schema = schema_named(version.state_schema)
     except KeyError:
         return Sick(id_, _title(client, id_), version, (), is_known=False)
-    said = cache(lambda: list(_contents(client, id_, version.boundary_seq)))
-    before = _state_before(client, id_, version)
+    said = cache(lambda: list(_spoken_contents(client, id_, version.boundary_seq)))
+    before = _different_state_before(client, id_, version)
     found = findings(schema, version.state, covered_messages=version.boundary_seq, before=before)
     if any(one.sickness == "empty" for one in found):
         found = findings(schema, version.state, covered_messages=len(said()))
@@ -132,8 +132,7 @@ def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None
     return replace(sick, found=(*sick.found, *found), damage=damage)
 
 
-def _healed(client: Throughline, sick: Sick, *, repair: bool, mend: bool, by_code: bool) -> Repair | None:
-    """What was asked for, as far as it fits; ``None``: nothing."""
+def _repair_asked_for(client: Throughline, sick: Sick, *, repair: bool, mend: bool, by_code: bool) -> Repair | None:
     is_ill = sick.damage is None or len(sick.found) > len(sick.damage.damages)
     if repair and sick.is_known and is_ill:
         return remake(client, sick)
@@ -179,7 +178,7 @@ def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Rep
         raise
     if reason is not None:
         return Repair("put_back", put_back(client, sick), reason)
-    return _checked(client, id_, looks_for_damage=sick.damage is not None)
+    return _repair_examined(client, id_, looks_for_damage=sick.damage is not None)
 
 
 def put_back(client: Throughline, sick: Sick) -> int:
@@ -216,8 +215,7 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Calla
             return text_of("doctor.not_folded", reason=str(row.reason))
 
 
-def _checked(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
-    """Whether the new state is healthy."""
+def _repair_examined(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
     again, newest = examine(client, id_), newest_state(client, id_)
     if looks_for_damage:
         again = with_damage(client, id_, again)
@@ -321,8 +319,7 @@ def _short(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
 
 
-def _compacted(client: Throughline) -> Iterator[str]:
-    """Every conversation that has a state."""
+def _conversations_with_state(client: Throughline) -> Iterator[str]:
     ids = [str(one.id) for one in client.conversations(page_size=100) if one.state_version]
     yield from ids
 
@@ -331,8 +328,7 @@ def _title(client: Throughline, id_: str) -> str:
     return client.conversation(id_).title or ""
 
 
-def _contents(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
-    """What the messages up to there say, typed commands left out."""
+def _spoken_contents(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
     commands = TypedCommands()
     for message in client.messages(id_, order="asc", page_size=100):
         if message.seq > through_seq:
@@ -343,8 +339,7 @@ def _contents(client: Throughline, id_: str, through_seq: int) -> Iterator[str]:
             yield message.content
 
 
-def _state_before(client: Throughline, id_: str, version: StateVersion) -> Mapping[str, Any] | None:
-    """The last state before this one that stood for some of its messages, and was another."""
+def _different_state_before(client: Throughline, id_: str, version: StateVersion) -> Mapping[str, Any] | None:
     older = (one for one in islice(client.states(id_, order="desc"), 1, _LOOKED_BACK) if one.boundary_seq)
     fitting = (
         one.state

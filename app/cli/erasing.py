@@ -37,7 +37,7 @@ def _group() -> None:
 def delete(name: Annotated[str, typer.Argument(help="The tenant's name.")], *, yes: Yes = False) -> None:
     """Delete a tenant: its keys end at once, then all of its conversations go, then the rest."""
     _confirm("erasing.tenant", name, yes=yes)
-    _run(name, lambda service, tenant_id: service.erase_tenant(tenant_id))
+    _erase(name, lambda service, tenant_id: service.erase_tenant(tenant_id))
 
 
 def erase_user(
@@ -48,7 +48,7 @@ def erase_user(
 ) -> None:
     """Delete every conversation of an end user, and the keys that see those alone."""
     _confirm("erasing.user", user, yes=yes)
-    found = _run(tenant, lambda service, tenant_id: service.erase_user(tenant_id, user))
+    found = _erase(tenant, lambda service, tenant_id: service.erase_user(tenant_id, user))
     if not found:
         typer.echo(text_of("erasing.nothing", name=repr(user), tenant=repr(tenant)), err=True)
 
@@ -58,8 +58,7 @@ def _confirm(sentence: str, name: str, *, yes: bool) -> None:
         typer.confirm(text_of(sentence, name=repr(name)), abort=True)
 
 
-def _run(tenant: str, begin: Begin) -> int:
-    """Erase, and say how many conversations went."""
+def _erase(tenant: str, begin: Begin) -> int:
     with one_clear_line(), settings_with_database(wants=True) as settings:
         erasure, left = asyncio.run(_erased(settings, tenant, begin))
     sentence = "erasing.left" if left else "erasing.done"

@@ -56,14 +56,14 @@ def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, 
 def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Key = None) -> None:
     """Remove a file from every context, and what a provider keeps of it."""
     with one_clear_line():
-        _check_id(file_id)
+        _check_file_id(file_id)
     with connected(url, key) as client:
         client.remove_file(conversation_id(client, conversation), file_id)
         Screen(spoken()).line(text_of("file_removed", id=file_id))
 
 
-def _check_id(file_id: str) -> None:
-    """Raises ``ComplaintError`` for what is no id: before the service is asked, which would name a path."""
+def _check_file_id(file_id: str) -> None:
+    # Checked here, since the error of the service would name a path.
     try:
         UUID(file_id)
     except ValueError:

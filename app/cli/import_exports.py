@@ -59,9 +59,9 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
         checked_message(one, f"{where}, {text_of('import.message', number=str(number))}")
         for number, one in enumerate(talk.messages, start=1)
     )
-    id_ = _text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_NAME]
+    id_ = _storable_text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_NAME]
     digest = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
-    title = _text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_TITLE]
+    title = _storable_text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_TITLE]
     came = {"imported_from": kind, "imported_id": id_, "imported_digest": digest, "imported_messages": len(messages)}
     about: dict[str, Any] = {"metadata": came}
     return Imported(
@@ -87,7 +87,7 @@ class _Talk:
 
     def say(self, role: str, text: str, at: str | None, model: str = "") -> None:
         """Add words."""
-        self._add({"role": role, "content": text, **({"model": model[:_NAME]} if model else {})}, at)
+        self._add_message({"role": role, "content": text, **({"model": model[:_NAME]} if model else {})}, at)
         self._open_call = None
 
     def call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
@@ -98,7 +98,7 @@ class _Talk:
         if last.get("role") == "assistant" and "parts" not in last:
             last["parts"] = [part]
         else:
-            self._add({"role": "assistant", "content": "", "parts": [part]}, at)
+            self._add_message({"role": "assistant", "content": "", "parts": [part]}, at)
         self._open_call = (id_, name)
 
     def result(self, name: str, text: str, at: str | None) -> None:
@@ -111,11 +111,11 @@ class _Talk:
             self.call("", name, {}, at)
         id_, called = self._open_call or ("", name)
         part = {"type": "tool_result", "tool_call_id": id_, "name": called, "content": text}
-        self._add({"role": "tool", "content": "", "parts": [part]}, at)
+        self._add_message({"role": "tool", "content": "", "parts": [part]}, at)
         self._open_call = None
 
-    def _add(self, message: dict[str, Any], at: str | None) -> None:
-        """One without a time of its own was said when the one before it was."""
+    def _add_message(self, message: dict[str, Any], at: str | None) -> None:
+        # One without a time of its own was said when the one before it was.
         self.last_time = at or self.last_time
         self.messages.append(message | ({"created_at": self.last_time} if self.last_time else {}))
 
@@ -152,13 +152,11 @@ def _branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
 
 
 def _message_of(node: Any) -> Mapping[str, Any] | None:
-    """The message of a node; ``None`` where it says nothing."""
     message = node.get("message") if isinstance(node, Mapping) else None
     return message if isinstance(message, Mapping) and _chatgpt_text(message) else None
 
 
 def _is_of_unknown_kind(node: Any) -> bool:
-    """Whether it has something in it that is neither words nor a file."""
     message = node.get("message") if isinstance(node, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
     return isinstance(content, Mapping) and any(value for key, value in content.items() if key not in _FORM)
@@ -171,11 +169,11 @@ def _say_chatgpt(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
     elif role == "tool":
         talk.result(_author(message, "name"), text, at)
     elif role == "assistant" and message.get("recipient") not in (None, "all"):
-        talk.call(_text(message.get("id")) or id_, _text(message["recipient"]), {"input": text}, at)
+        talk.call(_storable_text(message.get("id")) or id_, _storable_text(message["recipient"]), {"input": text}, at)
     else:
         metadata = message.get("metadata")
         model = metadata.get("model_slug") if isinstance(metadata, Mapping) and role == "assistant" else None
-        talk.say(role, text, at, _text(model))
+        talk.say(role, text, at, _storable_text(model))
 
 
 def _is_unshown(message: Mapping[str, Any]) -> bool:
@@ -190,22 +188,21 @@ def _chatgpt_text(message: Mapping[str, Any]) -> str:
     if not isinstance(content, Mapping):
         return ""
     parts = content.get("parts")
-    pieces = [_piece(part) for part in parts] if isinstance(parts, list) else []
-    pieces += [_text(content.get(name)) for name in ("text", "result")]
+    pieces = [_text_of_part(part) for part in parts] if isinstance(parts, list) else []
+    pieces += [_storable_text(content.get(name)) for name in ("text", "result")]
     return "\n".join(piece for piece in pieces if piece.strip())
 
 
-def _piece(part: Any) -> str:
-    """A text, the words of a recording, or what stands there instead of a file."""
+def _text_of_part(part: Any) -> str:
     if not isinstance(part, Mapping):
-        return _text(part)
-    kind = _text(part.get("content_type"))
-    return _text(part.get("text")) or (f"[{kind.removesuffix('_asset_pointer') or 'file'}]" if kind else "")
+        return _storable_text(part)
+    kind = _storable_text(part.get("content_type"))
+    return _storable_text(part.get("text")) or (f"[{kind.removesuffix('_asset_pointer') or 'file'}]" if kind else "")
 
 
 def _author(message: Mapping[str, Any], name: str) -> str:
     author = message.get("author")
-    return _text(author.get(name)) if isinstance(author, Mapping) else ""
+    return _storable_text(author.get(name)) if isinstance(author, Mapping) else ""
 
 
 def _read_claude(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
@@ -222,7 +219,7 @@ def _say_claude(message: Mapping[str, Any], talk: _Talk) -> None:
     role = "user" if message.get("sender") == "human" else "assistant"
     at = _moment(message.get("created_at"))
     blocks = [block for block in _list(message.get("content")) if isinstance(block, Mapping)]
-    if not any(_text(block.get("text")).strip() or block.get("type") != "text" for block in blocks):
+    if not any(_storable_text(block.get("text")).strip() or block.get("type") != "text" for block in blocks):
         blocks = [{"type": "text", "text": message.get("text")}]
     texts: list[str] = []
 
@@ -233,58 +230,61 @@ def _say_claude(message: Mapping[str, Any], talk: _Talk) -> None:
 
     for number, block in enumerate(blocks):
         kind = block.get("type")
-        if kind == "text" and _text(block.get("text")).strip():
-            texts.append(_text(block["text"]))
+        if kind == "text" and _storable_text(block.get("text")).strip():
+            texts.append(_storable_text(block["text"]))
         elif kind == "tool_use":
             end_text()
-            id_ = _text(block.get("id")) or f"{_text(message.get('uuid'))}-{number}"
-            talk.call(id_, _text(block.get("name")), _clean(block.get("input") or {}), at)
+            id_ = _storable_text(block.get("id")) or f"{_storable_text(message.get('uuid'))}-{number}"
+            talk.call(id_, _storable_text(block.get("name")), _storable_value(block.get("input") or {}), at)
         elif kind == "tool_result":
             end_text()
-            talk.result(_text(block.get("name")), _result(block.get("content")), at)
+            talk.result(_storable_text(block.get("name")), _result_text(block.get("content")), at)
         elif kind != "text":
             talk.hidden += 1
-    texts += _attached(message)
+    texts += _attached_texts(message)
     end_text()
 
 
-def _attached(message: Mapping[str, Any]) -> Iterator[str]:
-    """Texts that were attached, and the names of files."""
+def _attached_texts(message: Mapping[str, Any]) -> Iterator[str]:
     for one in (*_list(message.get("attachments")), *_list(message.get("files"))):
         if isinstance(one, Mapping):
-            text = _text(one.get("extracted_content"))
-            yield f"[{_text(one.get('file_name')) or 'file'}]" + (f"\n{text}" if text else "")
+            text = _storable_text(one.get("extracted_content"))
+            yield f"[{_storable_text(one.get('file_name')) or 'file'}]" + (f"\n{text}" if text else "")
 
 
-def _result(content: Any) -> str:
-    """The texts of a result; of anything else, its JSON."""
+def _result_text(content: Any) -> str:
     if isinstance(content, list):
-        texts = [_text(one.get("text")) for one in content if isinstance(one, Mapping) and one.get("type") == "text"]
+        texts = [
+            _storable_text(one.get("text")) for one in content if isinstance(one, Mapping) and one.get("type") == "text"
+        ]
         content = "\n".join(texts) if texts else content
-    return _text(content) if isinstance(content, str) else json.dumps(_clean(content), ensure_ascii=False)
+    return (
+        _storable_text(content)
+        if isinstance(content, str)
+        else json.dumps(_storable_value(content), ensure_ascii=False)
+    )
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _clean(value: Any) -> Any:
-    """A value of JSON with texts that can be stored."""
+def _storable_value(value: Any) -> Any:
     if isinstance(value, str):
-        return _text(value)
+        return _storable_text(value)
     if isinstance(value, list):
-        return [_clean(one) for one in value]
+        return [_storable_value(one) for one in value]
     if isinstance(value, Mapping):
-        return {_text(key): _clean(one) for key, one in value.items()}
+        return {_storable_text(key): _storable_value(one) for key, one in value.items()}
     return value
 
 
-def _text(value: Any) -> str:
-    """A text without what no database stores: NUL, and halves of signs."""
+def _storable_text(value: Any) -> str:
     if not isinstance(value, str):
         return ""
     if value.isascii() and "\0" not in value:
         return value
+    # No database stores NUL, or half of a surrogate pair.
     return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _UNPAIRED else one for one in value)
 
 

@@ -75,8 +75,8 @@ def open_source(file: Path) -> Source:
 
 
 def _is_archive(file: Path) -> bool:
-    """By its first bytes, or by its name: of a download that broke off, its text would not tell what is wrong."""
     with file.open("rb") as stream:
+        # By its name too: the text of a download that broke off would not tell what is wrong.
         return stream.read(4) == b"PK\x03\x04" or file.suffix.lower() == ".zip"
 
 

@@ -70,11 +70,11 @@ def read_conversations(text: str, name: str) -> list[Imported]:
 
 def _conversations(text: str, name: str) -> Iterator[Imported]:
     try:
-        whole = _parsed(text)
+        whole = _parsed_json(text)
     except ValueError as error:
         if len(lines := _lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
             raise ComplaintError(text_of("import.no_json", where=name, why=_reason(error))) from None
-        yield from _of_lines(lines, name)
+        yield from _conversations_of_lines(lines, name)
         return
     if isinstance(whole, list) and (not whole or not _is_messages(whole)):
         for number, one in enumerate(whole, start=1):
@@ -85,8 +85,7 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
         yield _conversation(whole, name, "")
 
 
-def _of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]:
-    """JSON Lines: of conversations, or of the messages of one."""
+def _conversations_of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]:
     read = [(number, _loaded(line, name, number)) for number, line in lines]
     if all(isinstance(one, Mapping) and "role" in one for _, one in read):
         yield _imported({}, [(_line(number), one) for number, one in read], name, "")
@@ -120,10 +119,10 @@ def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], nam
     about = {key: given[key] for key in _ABOUT if given.get(key) not in (None, "", {})}
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
-        about, numbered = _with_system_prompt(_with_title(about, value), numbered)
-    said = _said(numbered) if is_export else [*numbered]
+        about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)
+    said = _without_commands_and_gone(numbered) if is_export else [*numbered]
     messages = tuple(checked_message(one, f"{name}: {where}") for where, one in said)
-    _refuse_unasked(messages, [f"{name}: {where}" for where, _ in said])
+    _refuse_results_without_call(messages, [f"{name}: {where}" for where, _ in said])
     return Imported(
         place=place,
         about=about,
@@ -136,8 +135,7 @@ def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], nam
     )
 
 
-def _refuse_unasked(messages: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
-    """Refuse results of calls that no message makes: the service would."""
+def _refuse_results_without_call(messages: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
     made: set[str] = set()
     for message, where in zip(messages, places, strict=True):
         for part in message.get("parts") or ():
@@ -153,11 +151,8 @@ def _is_file(value: Any) -> bool:
     )
 
 
-def _said(numbered: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """An export without commands and their answers, and without what was erased, replaced or is empty.
-
-    A message to which its client gave the type of a command is an ordinary one, and stays.
-    """
+def _without_commands_and_gone(numbered: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    # A message that its client gave the type of a command is an ordinary one, and stays.
     commands, names = TypedCommands(), ("role", "event_type", "content", "status")
     return [
         (where, message)
@@ -173,8 +168,7 @@ def _is_gone(message: Any) -> bool:
     return message.get("status") in {"erased", "superseded"} or empty
 
 
-def _with_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    """The conversation's fields; its ``id`` is the title where it has none."""
+def _with_id_as_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
     name = value.get("id")
     return about | {"title": name} if "title" not in about and isinstance(name, str) and name else about
 
@@ -182,7 +176,6 @@ def _with_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, An
 def _with_system_prompt(
     about: dict[str, Any], numbered: Sequence[tuple[str, Any]]
 ) -> tuple[dict[str, Any], Sequence[tuple[str, Any]]]:
-    """A first message of the system is the conversation's system prompt."""
     first = numbered[0][1] if numbered else None
     if "system_prompt" in about or not isinstance(first, Mapping) or first.get("role") not in _INSTRUCTS:
         return about, numbered
@@ -220,13 +213,13 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """``content`` as a text, and everything else as parts."""
     content, calls = given.get("content"), given.get("tool_calls")
     listed = given.get("parts")
-    parts = [_linked(part) for part in listed] if isinstance(listed, list) else []
+    parts = [_with_tool_call_id(part) for part in listed] if isinstance(listed, list) else []
     changed: dict[str, Any] = {}
     if isinstance(content, list):
         changed["content"] = _text_of(content)
         parts += [_media(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
     if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
-        parts += [_call(one, where) for one in calls]
+        parts += [_openai_tool_call(one, where) for one in calls]
     if given.get("role") == "tool" and given.get("tool_call_id") and not any(_kind(p) == "tool_result" for p in parts):
         answered = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
         parts.append(answered | ({"name": given["name"]} if given.get("name") else {}))
@@ -236,21 +229,19 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return changed
 
 
-def _linked(part: Any) -> Any:
-    """A result that names its call by ``id``, as some do."""
+def _with_tool_call_id(part: Any) -> Any:
     if _kind(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
         return {**part, "tool_call_id": part["id"]}
     return part
 
 
-def _call(given: Any, where: str) -> dict[str, Any]:
-    """A tool call of OpenAI's; arguments that are no JSON stay a text."""
+def _openai_tool_call(given: Any, where: str) -> dict[str, Any]:
     called = given.get("function") if isinstance(given, Mapping) else None
     if not isinstance(called, Mapping):
         raise ComplaintError(text_of("import.no_function", where=where))
     arguments = called.get("arguments")
     try:
-        read = _parsed(arguments) if isinstance(arguments, str) else arguments
+        read = _parsed_json(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
         read = arguments
     return {"type": "tool_call", "id": given.get("id"), "name": called.get("name"), "arguments": read or {}}
@@ -288,21 +279,20 @@ def _lines(text: str) -> list[tuple[int, str]]:
 
 def _loaded(line: str, name: str, number: int) -> Any:
     try:
-        return _parsed(line)
+        return _parsed_json(line)
     except ValueError as error:
         raise ComplaintError(text_of("import.no_json", where=f"{name}: {_line(number)}", why=_reason(error))) from None
 
 
 def _is_json(line: str) -> bool:
     try:
-        _parsed(line)
+        _parsed_json(line)
     except ValueError:
         return False
     return True
 
 
-def _parsed(text: str) -> Any:
-    """Raises ``ValueError`` for whatever cannot be read."""
+def _parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:

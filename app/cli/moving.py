@@ -24,19 +24,18 @@ Step = Callable[[UnitOfWorkFactory, Place | None], Awaitable[tuple[int, Place | 
 def move_media() -> None:
     """Move images and files that versions before kept within their messages; the service may run, and you may stop."""
     with one_clear_line():
-        moved = _in_steps(move_step, "What is moved stays moved: begin again.")
+        moved = _messages_changed_in_steps(move_step, "What is moved stays moved: begin again.")
         typer.echo(f"Data of {moved:,} message{'s' * (moved != 1)} moved; nothing is left to move.")
 
 
 def index_words() -> None:
     """Make the word index of messages that versions before stored; the service may run, and you may stop."""
     with one_clear_line():
-        indexed = _in_steps(index_step, "What is indexed stays indexed: begin again.")
+        indexed = _messages_changed_in_steps(index_step, "What is indexed stays indexed: begin again.")
         typer.echo(f"{indexed:,} message{'s' * (indexed != 1)} indexed anew; nothing is left to index.")
 
 
-def _in_steps(step: Step, broken: str) -> int:
-    """Take all steps; how many messages they changed. ``broken`` ends the complaint where one fails."""
+def _messages_changed_in_steps(step: Step, broken: str) -> int:
     try:
         with database(read_settings()) as url:
             return asyncio.run(_all(step, url))

@@ -25,7 +25,7 @@ class Notices:
     def __init__(self, conversation: Conversation, connect: Callable[[], Throughline]) -> None:
         self._conversation = conversation
         self._connect = connect
-        self._policy = _policy(conversation)
+        self._policy = _policy_with_notices(conversation)
         self._told: set[tuple[str, str]] = set()
         self._heard: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -33,7 +33,7 @@ class Notices:
     def listen(self, after: int) -> None:
         """Begin to listen after that event, in a thread that ends with the process."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._follow, args=(after,), name="notices", daemon=True)
+            self._thread = threading.Thread(target=self._follow_events, args=(after,), name="notices", daemon=True)
             self._thread.start()
 
     def waiting(self) -> Iterator[str]:
@@ -54,18 +54,16 @@ class Notices:
         told = notify(type_, data, self._policy, say)
         if told is None:
             return None
-        return f"{told.title} · {told.message.rstrip('.')}{_added(type_, data, say)}"
+        return f"{told.title} · {told.message.rstrip('.')}{_sizes_or_reason(type_, data, say)}"
 
-    def _follow(self, after: int) -> None:
-        """Until the service, or the chat, is gone."""
+    def _follow_events(self, after: int) -> None:
         with contextlib.suppress(ThroughlineError, ValidationError, RuntimeError), self._connect() as client:
             for event in client.events(self._conversation.id, after=after):
                 if event.type.startswith(PREFIX):
                     self._heard.put((event.type, event.data))
 
 
-def _added(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
-    """The sizes of one that took effect, the reason of another."""
+def _sizes_or_reason(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
     if type_ != "compaction.applied":
         reason = data.get("reason")
         return f" ({say.word('reason', reason)})" if reason else ""
@@ -73,8 +71,7 @@ def _added(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
     return f" ({say.number(before)} → {say.number(after)})" if before and after else ""
 
 
-def _policy(conversation: Conversation) -> CompactionPolicy:
-    """The policy of a conversation, with notices before and after each compaction: a terminal always shows them."""
+def _policy_with_notices(conversation: Conversation) -> CompactionPolicy:
     try:
         policy = CompactionPolicy.model_validate(conversation.policy)
     except ValidationError:  # of a newer service

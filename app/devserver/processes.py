@@ -108,10 +108,10 @@ def stop_orphan(pid_file: Path, *, marker: Path, steps: StopSteps) -> None:
     pid = _read_pid(pid_file)
     if pid is not None:
         for number, seconds in (*steps, (signal.SIGKILL, 5.0)):
-            if not _names(pid, marker):
+            if not _has_argument(pid, marker):
                 break
             _signal(pid, number)
-            wait_until(lambda: not _names(pid, marker), seconds)
+            wait_until(lambda: not _has_argument(pid, marker), seconds)
     pid_file.unlink(missing_ok=True)
 
 
@@ -122,17 +122,15 @@ def _read_pid(pid_file: Path) -> int | None:
         return None
 
 
-def _names(pid: int, marker: Path) -> bool:
-    """Say whether a living process was started with the folder among its arguments."""
+def _has_argument(pid: int, marker: Path) -> bool:
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False if Path("/proc/self").exists() else _ps_names(pid, marker)
+        return False if Path("/proc/self").exists() else _has_argument_by_ps(pid, marker)
     return os.fsencode(marker) in arguments
 
 
-def _ps_names(pid: int, marker: Path) -> bool:
-    """Do the same where there is no ``/proc``."""
+def _has_argument_by_ps(pid: int, marker: Path) -> bool:
     argv = ["ps", "-o", "command=", "-p", str(pid)]
     listed = subprocess.run(argv, check=False, capture_output=True, text=True)  # noqa: S603 - own argv
     return str(marker) in listed.stdout

@@ -129,8 +129,8 @@ class EmbeddedServers:
             ) from error
 
     def _start_own(self) -> Endpoints:
-        self._remove_remnant()
-        self._runtime = _make_runtime()
+        self._remove_remnant_of_killed()
+        self._runtime = _make_socket_folder()
         servers = self._build(self._runtime)
         try:
             for server in self._choose(servers):
@@ -159,8 +159,7 @@ class EmbeddedServers:
         both: list[Postgres | Valkey] = [*servers]
         return [server for server, wanted in zip(both, self._wanted, strict=True) if wanted]
 
-    def _remove_remnant(self) -> None:
-        """Clear away the note and the sockets of an owner that was killed."""
+    def _remove_remnant_of_killed(self) -> None:
         note = self._lock.read()
         self._lock.clear()
         if note is None or not Path(note.runtime).name.startswith(_RUNTIME_PREFIX):
@@ -170,8 +169,8 @@ class EmbeddedServers:
             shutil.rmtree(remnant, ignore_errors=True)
 
 
-def _make_runtime() -> Path:
-    """Make the folder of the sockets: a new name each time, so that nobody can have taken it before us."""
+def _make_socket_folder() -> Path:
     base = tempfile.gettempdir()
     fits = len(base) <= _LONGEST_RUNTIME and _PLAIN_PATH.fullmatch(base)
+    # A new name each time, so that nobody can have taken it before us.
     return Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=base if fits else "/tmp"))  # noqa: S108 - 0700, fresh

@@ -73,7 +73,7 @@ class Signals:
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._handle) for number in self._NUMBERS}
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._ask_again)
-        self._shown_before, sys.unraisablehook = sys.unraisablehook, self._show_dropped
+        self._shown_before, sys.unraisablehook = sys.unraisablehook, self._stop_again_or_show
         return self
 
     def __exit__(
@@ -84,9 +84,9 @@ class Signals:
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
         sys.unraisablehook = self._shown_before
 
-    def _show_dropped(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Send our own request to stop again where Python dropped it; show any other dropped error."""
+    def _stop_again_or_show(self, dropped: sys.UnraisableHookArgs) -> None:
         if isinstance(dropped.exc_value, StopRequestedError):
+            # Python dropped our own request to stop.
             signal.setitimer(signal.ITIMER_REAL, _ASKED_AGAIN_SECONDS)
         else:
             self._shown_before(dropped)
@@ -205,8 +205,8 @@ class Child:
 
 
 def _kill_session(process: subprocess.Popen[str]) -> None:
-    """Kill what is left of a child and its own children: they share its session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
+        # The child's own children share its session.
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

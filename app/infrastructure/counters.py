@@ -166,7 +166,7 @@ class RedisCounters:
         if found is None:
             return own
         first, *rows = found.decode().split("\n")
-        (room, now), told = map(float, first.split()), [_count(row.split()) for row in rows]
+        (room, now), told = map(float, first.split()), [_sliding_count(row.split()) for row in rows]
         is_counted = room and counts
         return Hit(room=bool(room), now=now, counts=tuple(count.plus(now) if is_counted else count for count in told))
 
@@ -272,6 +272,5 @@ class RedisCounters:
             await self._call(ask)
 
 
-def _count(row: Sequence[str]) -> SlidingCount:
-    """The counts in the fields of a hash, in any order."""
+def _sliding_count(row: Sequence[str]) -> SlidingCount:
     return SlidingCount(tuple(sorted((int(step), int(count)) for step, count in zip(row[::2], row[1::2], strict=True))))

@@ -69,7 +69,9 @@ class ProcessPool:
     async def _answer(self, request: bytes) -> bytes:
         try:
             async with asyncio.timeout(self._seconds):
-                return await to_process.run_sync(_worked, request, cancellable=True, limiter=self._limit())
+                return await to_process.run_sync(
+                    _pickled_result, request, cancellable=True, limiter=self._anyio_limiter()
+                )
         except TimeoutError:
             self._start_another()
             log.warning("work.ended", seconds=self._seconds)
@@ -86,29 +88,27 @@ class ProcessPool:
                 retry_after=_RETRY_AFTER,
             ) from None
 
-    def _limit(self) -> CapacityLimiter:
-        """The limit that anyio asks for: made here, since it needs a running loop. Ours, which is fair, comes first."""
+    def _anyio_limiter(self) -> CapacityLimiter:
+        # Made here, since it needs a running loop. Our own limit, which is fair, comes before it.
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._count)
         return self._limiter
 
     def _start_another(self) -> None:
-        """Start a process in place of one that ended, so that the next request need not wait for its imports."""
+        # The next request need not wait for its imports.
         task = asyncio.create_task(self._started(), name="start a process")
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
     async def _started(self) -> None:
         with contextlib.suppress(BrokenWorkerProcess):  # then the first work starts one
-            await to_process.run_sync(_ready, cancellable=True, limiter=self._limit())
+            await to_process.run_sync(_import_needed, cancellable=True, limiter=self._anyio_limiter())
 
 
-def _ready() -> None:
-    """What a process does first: import what it needs."""
+def _import_needed() -> None:
     import_module(_PREPARED).warm()
 
 
-def _worked(request: bytes) -> bytes:
-    """What a process does: the work, its result pickled."""
+def _pickled_result(request: bytes) -> bytes:
     work, given = cast("tuple[Callable[[Any], Any], Any]", pickle.loads(request))  # noqa: S301 - our own
     return pickle.dumps(work(given), pickle.HIGHEST_PROTOCOL)

@@ -188,7 +188,7 @@ class LocalTurnStreams:
 
 
 def _raise_refusal(answers: Sequence[object]) -> None:
-    """Raise what Redis refused, but not that an entry with this number is there already: an earlier answer was lost."""
+    # An entry with this number is there already where an earlier answer was lost: that is no refusal.
     for answer in answers:
         if isinstance(answer, Exception) and not (isinstance(answer, ResponseError) and _THERE in str(answer)):
             raise answer

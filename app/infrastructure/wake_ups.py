@@ -99,7 +99,7 @@ class WakeUpHub:
         while True:
             try:
                 async with self._redis.pubsub() as pubsub:
-                    await self._listen(pubsub)
+                    await self._read_and_subscribe(pubsub)
             except Exception as error:  # noqa: BLE001 - a listener that dies of anything would leave all deaf
                 self._failed(error)
             await asyncio.sleep(self._pause())
@@ -108,14 +108,13 @@ class WakeUpHub:
         self._failures += 1
         # The first, second, fourth, eighth … failure in a row: a long absence fills no log.
         if self._failures.bit_count() == 1:
-            _log.warning("event_bus.listen_failed", failures=self._failures, error=_name_of(error))
+            _log.warning("event_bus.listen_failed", failures=self._failures, error=_kind_of_error(error))
 
     def _pause(self) -> float:
         first, last = _BACKOFF_SECONDS
         return pause_after(self._failures + 1, first, last) * random.uniform(0.5, 1.0)
 
-    async def _listen(self, pubsub: PubSub) -> None:
-        """Read and subscribe at the same time, until one of the two fails."""
+    async def _read_and_subscribe(self, pubsub: PubSub) -> None:
         async with asyncio.timeout(_CONNECT_SECONDS):
             await pubsub.connect()  # type: ignore[no-untyped-call]
         self._subscribed.clear()
@@ -126,7 +125,7 @@ class WakeUpHub:
 
     async def _read(self, pubsub: PubSub) -> None:
         asked = False
-        while not _cancelled():
+        while not _is_cancelled():
             message: dict[str, Any] | None = await pubsub.get_message(timeout=_QUIET_SECONDS)
             if message is not None:
                 asked = False
@@ -144,7 +143,7 @@ class WakeUpHub:
                 signal.set()
 
     async def _keep_subscribed(self, pubsub: PubSub) -> None:
-        while not _cancelled():
+        while not _is_cancelled():
             await self._changed.wait()
             self._changed.clear()
             wanted = set(self._signals)
@@ -155,14 +154,13 @@ class WakeUpHub:
             self._subscribed = wanted
 
 
-def _cancelled() -> bool:
-    """Whether this task was cancelled: ``wait_for`` of Python 3.11, under the client's writes, may swallow it."""
+def _is_cancelled() -> bool:
+    # ``wait_for`` of Python 3.11, under the client's writes, may swallow the cancellation.
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-def _name_of(error: Exception) -> str:
-    """The kind of an error; of a group, that of its first member."""
+def _kind_of_error(error: Exception) -> str:
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return type(error).__name__

@@ -307,7 +307,7 @@ class TestTransfer:
         file = tmp_path / "twice.json"
         file.write_text(json.dumps({"messages": [{"role": "user", "content": f"Once {time.time_ns()}."}]}))
         keys = iter(("one", "two"))
-        monkeypatch.setattr(transfer, "_key", lambda *_args, **_kwargs: f"{next(keys)}-{time.time_ns()}")
+        monkeypatch.setattr(transfer, "_import_key", lambda *_args, **_kwargs: f"{next(keys)}-{time.time_ns()}")
         ids = {id_in(good(run("import", str(file)))) for _ in range(2)}
         assert len(ids) == 2
         for one in ids:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from app.cli.commands import COMMANDS, app, imported
 from app.cli.running import _facts
 from app.devserver import supervisor
-from app.devserver.postgres import _reason
+from app.devserver.postgres import _reason_in_output
 from app.devserver.supervisor import Signals, StopRequestedError
 from app.settings import Settings
 from app.version import VERSION
@@ -138,11 +138,11 @@ def test_a_full_disk_is_told_without_a_stamp_and_with_what_to_do() -> None:
     said = (
         'creating\n2026-11-20 17:43:52.133 UTC [30640] FATAL:  could not write to file "x": No space left on device\n'
     )
-    assert _reason(said) == (
+    assert _reason_in_output(said) == (
         'FATAL:  could not write to file "x": No space left on device. '
         "Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"
     )
-    assert _reason("") == "it said nothing"
+    assert _reason_in_output("") == "it said nothing"
 
 
 def test_the_version_is_that_of_the_project_and_of_the_api() -> None:

@@ -47,7 +47,6 @@ def demo(
 
 
 def _running_service(url: str | None) -> str | None:
-    """The service at the address, which has to answer, or the one that the settings name, if it does."""
     try:
         return find_service(url)
     except ComplaintError:
@@ -83,8 +82,7 @@ def _free_port() -> int:
         return port
 
 
-def _program() -> str:
-    """What to type to call this program again: its name, or its path where the name finds none or another one."""
+def _command_line_of_program() -> str:
     beside = Path(sys.executable).with_name("throughline")
     if shutil.which("throughline") == str(beside):
         return "throughline"
@@ -95,7 +93,7 @@ def _program() -> str:
 
 def _show_next_steps(screen: Screen, url: str, *, option: str = "", is_over: bool = False) -> None:
     """Commands to go on with; ``option`` names the service where they would not find it by themselves."""
-    program = _program()
+    program = _command_line_of_program()
     steps = [
         ("talk on", f"{program} chat last{option}"),
         ("the state, with the messages that each entry came from", f"{program} state last{option}"),

@@ -77,7 +77,7 @@ class _Play:
 
     def _talk(self) -> None:
         self._act(1)
-        self._tell(
+        self._tell_slowly(
             f"A window of {self.story.context_window:,} tokens leaves a budget of {self.gauge.budget:,}: the worker "
             f"compacts at {self.gauge.background_at or 0:,} (70 %), the turn at {self.gauge.sync_at or 0:,} (85 %)."
         )
@@ -88,7 +88,7 @@ class _Play:
                     self._import(lines)
                 else:
                     for line in lines:
-                        self._ask(line.content) if manner == "asked" else self._jump(line.content)
+                        self._ask(line.content) if manner == "asked" else self._outgrow_worker(line.content)
         self._settle()
 
     def _import(self, lines: Iterable[Line]) -> None:
@@ -107,11 +107,11 @@ class _Play:
                 self.session.tell()
                 # The worker may have been quicker than our look at the gauge.
                 if _is_due(self.gauge) or self.gauge.tokens < before:
-                    self._let_worker_compact()
+                    self._wait_for_worker()
                 self._pause(_MESSAGE_SECONDS)
 
-    def _let_worker_compact(self) -> None:
-        """Wait for it, so that on a slow machine each compaction finds the same messages; the first is act 2."""
+    def _wait_for_worker(self) -> None:
+        # On a slow machine, too, each compaction is to find the same messages.
         if self.has_compacted:
             self._settle()
             return
@@ -119,17 +119,16 @@ class _Play:
         self.screen.line("70 % reached: waiting for the worker …")
         self._settle()
         self._act(2)
-        self._show(self._applied(trigger="background"))
+        self._show(self._newest_applied(trigger="background"))
 
-    def _jump(self, content: str) -> None:
-        """Act 3: one message that leaves no time for the worker."""
+    def _outgrow_worker(self, content: str) -> None:
         self._settle()
         self._act(3)
         before, added = self.gauge, self.client.count_tokens(content).tokens
         share = int((before.tokens + added) / before.budget * 100)
-        self._tell(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
+        self._tell_slowly(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
         self._ask(content, shown=f"{content.splitlines()[0]} … (the agreement, {added:,} tokens)")
-        if (ran_in := self._applied(trigger="sync").ran_in) != "turn":
+        if (ran_in := self._newest_applied(trigger="sync").ran_in) != "turn":
             raise ComplaintError(f"The long message was compacted in the {ran_in}, not inside its turn.")
 
     def _ask(self, content: str, *, shown: str = "") -> None:
@@ -145,7 +144,7 @@ class _Play:
     def _compact(self) -> None:
         self._act(4)
         self.client.compact(self.id)
-        self._show(self._applied(trigger="manual"))
+        self._show(self._newest_applied(trigger="manual"))
 
     def _show_state(self) -> None:
         self._act(5)
@@ -160,7 +159,7 @@ class _Play:
             raise ComplaintError("The first message is not in the context, although it is held.")
         show_context(self.screen, context)
         whole = context.gauge.breakdown.system + sum(message.token_count for message in self._history())
-        self._tell(f"Without compaction every turn would cost {whole:,} tokens.")
+        self._tell_slowly(f"Without compaction every turn would cost {whole:,} tokens.")
 
     def _ask_about_the_beginning(self) -> None:
         self._act(6)
@@ -172,13 +171,13 @@ class _Play:
         history = self._history()
         self.screen.line()
         if history[-1].model == OFFLINE:
-            self._tell(self.story.offline_note)
+            self._tell_slowly(self.story.offline_note)
         if [message.content for message in history if message.model is None] != self.said:
             raise ComplaintError(f"GET …/messages has not the {len(self.said)} messages that were written.")
-        self._tell(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
+        self._tell_slowly(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
         self.screen.line()
         self.screen.line(("What it came to", "bold"))
-        applied = [row for row in self._compactions() if row.status == "applied"]
+        applied = [row for row in self._newest_compactions() if row.status == "applied"]
         for name, value in figures(history, applied, self.gauge.tokens):
             self.screen.line((f"   {name:<36}", DIM), value)
 
@@ -189,7 +188,7 @@ class _Play:
         begin = time.monotonic()
         while True:
             time.sleep(_POLL_SECONDS)
-            statuses = [row.status for row in self._compactions()]
+            statuses = [row.status for row in self._newest_compactions()]
             self.gauge = self.client.usage(self.id)
             self.session.tell()
             if not _is_due(self.gauge) and not {"queued", "running"} & {*statuses}:
@@ -201,16 +200,15 @@ class _Play:
                     f"does it share Redis and Postgres with the service? The newest one: {', '.join(statuses[:1])}."
                 )
 
-    def _applied(self, *, trigger: str) -> Compaction:
-        """The newest compaction by that trigger, which must have taken effect."""
-        row = next((row for row in self._compactions() if row.trigger == trigger), None)
+    def _newest_applied(self, *, trigger: str) -> Compaction:
+        row = next((row for row in self._newest_compactions() if row.trigger == trigger), None)
         if row is None or row.status != "applied":
             why = f": {compaction_words(row, self.screen.say)}" if row else ""
             raise ComplaintError(f"No compaction by {trigger} was applied{why}.")
         return row
 
-    def _compactions(self) -> list[Compaction]:
-        """The newest first; a demo makes about ten."""
+    def _newest_compactions(self) -> list[Compaction]:
+        # A demo makes about ten, so one page has them all.
         return list(islice(self.client.compactions(self.id, order="desc", page_size=_PAGE), _PAGE))
 
     def _history(self) -> list[Message]:
@@ -226,10 +224,9 @@ class _Play:
         act = self.story.acts[number - 1]
         self.screen.line()
         self.screen.line((f"{number}. {act.title}", "bold cyan"))
-        self._tell(act.words)
+        self._tell_slowly(act.words)
 
-    def _tell(self, words: str) -> None:
-        """Sentences of the demo's own, with a pause to read them."""
+    def _tell_slowly(self, words: str) -> None:
         self.screen.line(words)
         self._pause(_READING_SECONDS)
 
