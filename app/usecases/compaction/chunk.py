@@ -157,7 +157,7 @@ class Chunk:
         """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
         focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.carries)
-        described = self._segments_to_describe()
+        described = self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(
             schema=self.resolved.schema,
@@ -175,9 +175,6 @@ class Chunk:
             locale=self.resolved.conversation.locale,
             segments=described,
         )
-
-    def _segments_to_describe(self) -> tuple[CutSegment, ...]:
-        return self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,5 +153,5 @@ def _wants_detail(shell: Shell, resolved: Resolved) -> bool:
     try:
         return "L1" in resolved.policy.levels and summarizer_of(shell, resolved).profile.metered
     except InvalidInputError:
-        # With its key gone, no model writes one.
+        # No model writes one while its key is gone.
         return False

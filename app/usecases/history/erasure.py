@@ -321,7 +321,7 @@ async def _said_by_remaining(
 
 async def _messages_of_sources(one: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
     conversation, repository = one.conversation, one.uow.messages
-    # Thousands, so all tries share them: what they say changes only where the epoch does.
+    # Thousands of messages: all tries share them until the epoch changes, and with it what they say.
     same = (conversation.content_epoch, last, seqs)
     if one.known.messages[0] != same:
         near = await repository.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)

@@ -324,7 +324,7 @@ def _level_by_code(
 ) -> SegmentLevel | None:
     shown = redact_messages(originals)
     stored = segment.levels.get(level)
-    # Writing the words costs more than their hash.
+    # Writing a level costs more than hashing what it would be made of.
     if stored is not None and stored.content_hash == extractive_hash(level, shown):
         return stored
     return extractive_level(level, shown, described(segment), locale=locale, now=now)
@@ -422,7 +422,7 @@ def _listed(
 
 async def _anchors_of_segment(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
     active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MOST_ANCHORS)
-    # Newest first: those of the segment are the first of all up to its end.
+    # Read from the segment's end backwards, so that its own anchors come first.
     return _inside(active, segment)
 
 
