@@ -300,7 +300,6 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_timings(self) -> Self:
-        # A lease and its heartbeats are checked together, before anything starts.
         _ = self.timings
         return self
 

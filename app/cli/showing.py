@@ -272,7 +272,6 @@ def _level(name: str, say: Catalogue) -> str:
 
 
 def _word_in_language(section: str, word: str, say: Catalogue) -> str:
-    # In English, words of the contract are shown as they are.
     return word if say.language == FALLBACK or not word else say.word(section, word)
 
 

@@ -212,7 +212,6 @@ class _Importing:
     def _conversation_fields(self, given: Mapping[str, Any]) -> Any:
         asked = {name: value for name, value in given.items() if value is not None}
         about = {**self._one.about, **asked}
-        # The file's own title goes before the one that is asked for.
         about["title"] = self._one.about.get("title") or asked.get("title") or self._stem
         if self._one.policy and "preset" not in asked:
             about["policy"] = self._policy_beyond_preset(str(about.get("preset", "")))

@@ -208,7 +208,6 @@ class _Play:
         return row
 
     def _newest_compactions(self) -> list[Compaction]:
-        # A demo makes about ten, so one page has them all.
         return list(islice(self.client.compactions(self.id, order="desc", page_size=_PAGE), _PAGE))
 
     def _history(self) -> list[Message]:

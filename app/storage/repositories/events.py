@@ -94,7 +94,6 @@ class EventRepository(Repository):
         if not rows:
             raise NotFoundError("No such conversation.")
         ((tenant_id, last),) = rows
-        # The system scope does not know the tenant.
         return tenant_id, last
 
     async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:

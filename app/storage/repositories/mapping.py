@@ -43,7 +43,6 @@ def _reader_and_setters(
         raise TypeError(f"{kind} is made by its own rules")
     names = [name for name in _names(kind) if name not in replaced]
     read: Any = attrgetter(*names) if len(names) > 1 else lambda row: [getattr(row, name) for name in names]
-    # Those that are replaced come last.
     return read, [getattr(kind, name).__set__ for name in (*names, *replaced)]
 
 

@@ -262,7 +262,6 @@ class Narrowing:
         if not pairs:
             return []
         firsts, seconds = map(list, zip(*pairs, strict=True))
-        # One statement for all pairs.
         found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM)
         seqs = {place: frozenset(listed) for place, listed in found}
         return [seqs[place] for place in range(1, len(pairs) + 1)]

@@ -144,7 +144,6 @@ def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
         told = [message for message in page.messages if message.status not in {"erased", "superseded"}]
         return [Line(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in told]
     if page.segment is None:
-        # A page of a list is fenced already.
         return [Line(text=line) for line in page.content.splitlines()]
     return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
 

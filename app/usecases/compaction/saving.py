@@ -174,7 +174,6 @@ def _served(ready: _Ready, sources: LayoutSources) -> _Served:
 
 
 def _tokens_beyond_computed(chunk: Chunk, applied: Applied, layout: Layout) -> int:
-    # The days of held messages were counted before as well.
     before = chunk.resolved.conversation.layout
     return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
 

@@ -359,7 +359,6 @@ def _tokens_to_read(budgets: Budgets, asked: int | None) -> int:
     most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
     if asked is None:
         return most
-    # What may be served of the tail, and what a digest tells of before that.
     return min(most, LOADED_BUDGETS * asked + min(int(TOLD_TIMES * DIGEST_SHARE * asked), TOLD_TOKENS))
 
 

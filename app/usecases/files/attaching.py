@@ -156,7 +156,6 @@ class FileService:
             "file_tokens": conversation.file_tokens,
             "file_bytes": conversation.file_bytes,
             "content_epoch": conversation.content_epoch,
-            # A stateful model's live context was made with the files before.
             "live": None,
         }
         stored = await refresh_sizes(uow, resolved, **changes)

@@ -87,7 +87,6 @@ class ExportService:
     async def _rows_of_all_pages(self, tenant_id: UUID, read: Read[Row]) -> AsyncIterator[Row]:
         cursor: str | None = None
         while True:
-            # Each page in a short transaction of its own.
             async with self._shell.uow(tenant_id) as uow:
                 rows, cursor = await read(uow, Page(limit=PAGE, after=cursor, order="asc"))
             for row in rows:

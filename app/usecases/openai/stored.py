@@ -306,7 +306,6 @@ class StoredAnswers:
         except ConflictError:
             if id_ is None:
                 raise
-            # Another request has made it meanwhile.
             return id_
 
     async def _drop_if_empty(self, tenant_id: UUID, conversation_id: UUID) -> None:

@@ -99,7 +99,6 @@ def turns_of(group: Group, asked: Message | None, turns: Iterable[Turn]) -> tupl
 
 
 def _id_without_turn(group: Group) -> UUID:
-    # An import's answer: no turn made it.
     return next((message.id for message in reversed(group) if message.role == "assistant"), group[0].id)
 
 
