@@ -1,4 +1,4 @@
-"""Docstrings name only what is there: a ``name`` in one of them stands in the code, too."""
+"""Docstrings and comments name only what is there: a ``name`` in one of them stands in the code, too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORD: Final = re.compile(r"\w+")
 
 OTHERS: Final = ("useChat", "DefaultChatTransport", "MessageList")
 """Names of other programs."""
-OUTSIDE: Final = ("Host", "SameSite", "NO_COLOR", "PGHOST", "PGDATA", "PGOPTIONS", "STOP", "NaN", "Infinity")
+OUTSIDE: Final = ("Host", "SameSite", "NO_COLOR", "STOP", "NaN", "Infinity")
 """Headers, variables of the environment and values that come from outside."""
 EXAMPLES: Final = (
     "GOOGLE_APIKEY",
@@ -32,7 +32,7 @@ EXAMPLES: Final = (
 WORDS: Final = ("F12", "aB3x", "economy", "Boston", "Thursday")
 """Words that a conversation could hold."""
 NOT_OURS: Final = frozenset((*OTHERS, *OUTSIDE, *EXAMPLES, *WORDS))
-"""What docstrings name that is no name of the code."""
+"""What docstrings and comments name that is no name of the code."""
 
 
 @cache
@@ -47,12 +47,13 @@ def known() -> frozenset[str]:
 
 
 def stale(source: str, words: Iterable[str]) -> list[str]:
-    """The names in double backticks in a module's docstrings that are not among the words, by their last part."""
-    named = [name for text in DOCSTRING.findall(source) for name in NAMED.findall(text)]
+    """The names in double backticks of docstrings and comments that are not among the words, by their last part."""
+    texts = (*DOCSTRING.findall(source), *COMMENT.findall(source))
+    named = [name for text in texts for name in NAMED.findall(text)]
     return [name for name in named if not name.endswith(".") and name.split(".")[-1] not in words]
 
 
-def test_every_name_in_a_docstring_stands_in_the_code() -> None:
+def test_every_name_in_a_docstring_or_comment_stands_in_the_code() -> None:
     words = known() | NOT_OURS
     found = {str(path.relative_to(ROOT)): missing for path in MODULES if (missing := stale(path.read_text(), words))}
     assert not found
@@ -60,12 +61,12 @@ def test_every_name_in_a_docstring_stands_in_the_code() -> None:
 
 @pytest.mark.parametrize("name", ["with_gathered_2", "gate.judge_nothing", "not_there()"])
 def test_a_name_that_is_gone_is_found(name: str) -> None:
-    """The control: in the docstring of a module, of a function, and on a later line."""
+    """The control: in the docstring of a module, of a function, on a later line, and in a comment."""
     module = f'"""See ``{name}``."""\n\ndef f():\n    """One line.\n\n    See ``{name}`` and ``answers``.\n    """\n'
-    assert stale(module, known()) == [name.removesuffix("()")] * 2
+    assert stale(f"{module}    # As ``{name}`` does.\n", known()) == [name.removesuffix("()")] * 3
 
 
 def test_what_is_allowed_is_needed() -> None:
-    """Each exception is named by a docstring and by no code."""
+    """Each exception is named by a docstring or a comment, and by no code."""
     named = {name for path in MODULES for name in stale(path.read_text(), known())}
     assert named == NOT_OURS
