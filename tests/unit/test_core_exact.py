@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -266,6 +267,16 @@ def test_what_an_item_calculated_a_narrative_and_a_digest_may_tell_too(told: str
 def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
     both = examined(item("Rent and lawyer: 1,435 in the first month.", 5), narrative="They begin with 1,435.")
     assert [one.is_item for one in both.failures] == [True, False]
+
+
+@pytest.mark.parametrize(("days", "failing"), [(20, 0), (25, 1)])
+def test_a_narrative_counts_the_days_from_the_newest_message(days: int, failing: int) -> None:
+    said, thanks = talk("My exam is on 21 January 2027.", "Good.")
+    known = Shown([said, replace(thanks, created_at=datetime(2027, 1, 1, 9, tzinfo=UTC))])
+    told = f"The exam of 21 January 2027 is {days} days away."
+    assert len(examine(candidate(narrative=told), known).failures) == failing
+    digest = replace(candidate(), digests=described(brief=told).digests)
+    assert examine(digest, known).failures, "control: a digest tells of its own stretch"
 
 
 def test_sources_are_completed_with_the_message_that_alone_holds_a_value() -> None:

@@ -37,6 +37,13 @@ def test_numbers_that_nobody_told_prove_nothing() -> None:
     assert _failing("168 300 шагов, экономия 300, в мае 241 900", "418 200 шагов (176 300 + 241 900)")
 
 
+def test_a_number_that_follows_itself_proves_what_stands_before_it() -> None:
+    said = "31, 188, 174 and 19 MB, 412 MB in all"
+    assert not _failing(said, "88 % of it (362 of 412)")
+    assert _failing(said, "82 % of it (362 of 412)") == ["82 %"]
+    assert _failing(said, "84 % of it (347 of 412)"), "control: nothing gives 347"
+
+
 def test_a_value_whose_own_calculation_says_otherwise_follows_from_nothing_else() -> None:
     said = "龙井库存4788元，总成本13840元"
     assert not _failing(said, "龙井占34.6%（4788÷13840）")

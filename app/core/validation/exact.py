@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from datetime import date
 from typing import Final
 
 from app.core.model.candidate import Candidate, CandidateItem
@@ -109,6 +110,7 @@ def unsupported_values(
     beside: Sequence[int] = (),
     calculated: Given | None = None,
     left: Budget | None = None,
+    now: date | None = None,
 ) -> list[Value]:
     """The values of a statement that were not shown, and that do not follow from others that were.
 
@@ -120,6 +122,7 @@ def unsupported_values(
         beside: What it takes the place of.
         calculated: What was calculated already.
         left: How many values of the answer may still be calculated.
+        now: From what day a narrative counts.
     """
     novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
     if not novel:
@@ -138,10 +141,11 @@ def unsupported_values(
             starts = {one.start for one in novel}
             known = [one for one in found if one.start not in starts]
             basis = shown.basis(text, novel, known, seqs, beside, written.untold(told))
-        if follows(value, basis):
+        if follows(value, replace(basis, now=now)):
             novel = [one for one in novel if one is not value]
             basis = None
-    return novel
+    told = _check_of_told_numbers(shown, found, novel)  # "88 % (362 of 412)": now that 362 follows
+    return [one for one in novel if not written.prove(one, told)]
 
 
 def _check_of_told_numbers(shown: Shown, found: Sequence[Value], novel: Sequence[Value]) -> Callable[[float], bool]:
@@ -162,7 +166,7 @@ class _Examination:
         items = tuple(self._item(index, item) for index, item in enumerate(candidate.items))
         for field, text in candidate.narrative.items():
             for sentence in sentences(text):
-                self._statement(field, None, sentence)
+                self._statement(field, None, sentence, self._shown.newest_day)
         digests = tuple(self._with_known_tags(digest) for digest in candidate.digests)
         for digest in digests:
             for sentence in (digest.topic, *sentences(digest.brief)):
@@ -208,11 +212,13 @@ class _Examination:
         sources = self._shown.sources(value)
         return BACKGROUND not in sources and sources.isdisjoint(near)
 
-    def _statement(self, field: str, index: int | None, sentence: str) -> None:
+    def _statement(self, field: str, index: int | None, sentence: str, now: date | None = None) -> None:
         if self._fails_by_order(field, index, sentence):
             return
-        found = values(sentence)
-        if novel := unsupported_values(sentence, found, self._shown, calculated=self._calculated, left=self._left):
+        novel = unsupported_values(
+            sentence, values(sentence), self._shown, calculated=self._calculated, left=self._left, now=now
+        )
+        if novel:
             self._fail(field, index, sentence, novel, ())
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from app.core.text.operands import Operands
@@ -42,6 +43,8 @@ class Basis:
     """Each of its sources."""
     near: Sequence[Source] = ()
     """Each message beside them."""
+    now: date | None = None
+    """The day of the newest message, of a narrative's sentence: it may count from where things stand."""
 
     @property
     def of_own(self) -> Operands:

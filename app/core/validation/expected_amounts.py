@@ -94,6 +94,7 @@ class _Amount(Expected):
         yield self._totals([told])
         dated = basis.statement.with_relative_days
         yield self._lengths_of_time(_Instants.of(dated), _Instants.of(dated, basis.of_own))
+        yield self._lengths_of_time(_Instants.of(dated), _Instants((basis.now,) if basis.now else (), ()))
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         told = [(one, 1) for one in basis.statement.amounts[:_MOST_OPERANDS]]

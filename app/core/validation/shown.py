@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from itertools import chain, islice
 from typing import Final
@@ -201,6 +201,12 @@ class Shown:
         told = operands(text, without=left_out)
         told = replace(told, relative=operands(text, self._newest_moment(own), without=left_out).days)
         return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
+
+    @cached_property
+    def newest_day(self) -> date | None:
+        """The day of the newest message."""
+        moment = self._newest_moment(())
+        return moment.date() if moment else None
 
     def _newest_moment(self, seqs: Iterable[int]) -> datetime | None:
         # Days without a year are those around it.
