@@ -22,6 +22,7 @@ from app.core.text.tables import (
     NUMBERING,
     NUMBERS,
     ONES,
+    ORDINAL_SHARES,
     ORDINALS,
     RANGE_WORDS,
     SCALES,
@@ -64,7 +65,6 @@ _SHARE: Final = 30
 _HAN: Final = chr(0x3400)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
-_ORDINAL_SHARES: Final = words_of("values", "ordinal_shares")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly after their number only: "5 m" are metres, "5m" may be millions."""
 _RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
@@ -201,7 +201,7 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     if scale > 1 and c.near(after):
         return _quantity(c, place, after + 1, [share], scale)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
-    is_ordinal = after == place + 1 and c.word(place) in _ORDINAL_SHARES
+    is_ordinal = after == place + 1 and c.word(place) in ORDINAL_SHARES
     if unit and unit[0] != "%" and not is_ordinal:
         return _measured(c, place, with_unit, share, unit)
     parts = c.tokens[place].text.split("/")

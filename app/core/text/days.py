@@ -16,6 +16,7 @@ from app.core.text.tables import (
     AGO,
     AHEAD,
     APPROXIMATE,
+    ARTICLES,
     BEFORE_HOURS,
     BEFORE_MONTHS,
     CURRENCIES,
@@ -27,6 +28,7 @@ from app.core.text.tables import (
     MONTHS_AND_VERBS,
     NEAR,
     NEXT,
+    ORDINAL_SHARES,
     ORDINALS,
     PAST,
     RANGE_WORDS,
@@ -289,7 +291,7 @@ def _day_number(c: Cursor, place: int) -> tuple[int, int]:
         number = int(token.text)
     elif token.text in TENS and c.word(after) in ORDINALS and c.near(after):
         number, after = TENS[token.text] + ORDINALS[c.word(after)], after + 1
-    elif token.kind == "w":
+    elif token.kind == "w" and not (token.text in ORDINAL_SHARES and c.before(place) in ARTICLES):
         number = ORDINALS.get(token.text, 0)
     return (number, after) if number and 1 <= number <= _LAST_DAY else (0, place)
 

@@ -90,7 +90,7 @@ _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
     "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
-    "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span, "number": shapes.number,
+    "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,
     "han_word": shapes.word, "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip
 
@@ -106,6 +106,8 @@ def tokens(text: PlainText) -> list[Token]:
             found.extend(shapes.run(match[kind], match.start(), text.cased))
         elif kind == "reference":
             found.extend(shapes.reference(match, text.cased))
+        elif kind == "number":
+            found.extend(shapes.number(match, text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))
     return settled(found, text.text)

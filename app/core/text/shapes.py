@@ -55,6 +55,8 @@ _HALF_DAY: Final = 12
 _LOCAL: Final = 9
 """Digits of a telephone number without those of the country or the trunk."""
 _SHORTEST_CODE: Final = 9
+_LONGEST_CODE: Final = 4
+"""Capitals behind the number of a contract or a case: "45-CB"."""
 _LONG: Final = 3
 """Digits of a number that may be known by itself."""
 _SHORTEST_COMPOUND: Final = 5
@@ -247,8 +249,8 @@ def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
     yield from _digit_tokens(tail, start + len(head) + 1)
 
 
-def number(match: re.Match[str]) -> Iterator[Token]:
-    """Digits with what is written directly after them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e"."""
+def number(match: re.Match[str], cased: str) -> Iterator[Token]:
+    """Digits with what is written directly after: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e", "45-CB"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
     if times := list(_half_day(digits, half, start) if half else _minutes_and_seconds(digits, tail or "", start)):
         yield from times
@@ -271,13 +273,21 @@ def number(match: re.Match[str]) -> Iterator[Token]:
             start += len(side) + 1
     elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
-    elif name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name):
+    elif not _ends_with_code(tail, cased[match.start("tail") : match.end()]) and (
+        name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name)
+    ):
         yield from _digit_tokens(digits, start)
         yield from _known_words(
             [_unit_of_compound(piece) or piece for piece in (name, *more)], match.start("tail") + (tail[0] == "-")
         )
     else:
         yield _identifier(match.group(), start, match.group().split("-"))
+
+
+def _ends_with_code(tail: str, cased: str) -> bool:
+    letters = tail[1:]
+    is_known = letters in SCANNED or letters in NUMBER_ENDINGS
+    return tail[0] == "-" and letters.isalpha() and len(letters) <= _LONGEST_CODE and cased.isupper() and not is_known
 
 
 def _minutes_and_seconds(minutes: str, tail: str, start: int) -> Iterator[Token]:

@@ -157,6 +157,8 @@ NO_NUMERAL_AFTER: Final = _words("no_numeral_after")
 """After "one" they show that it stands for a noun: "one of them"."""
 ONE_OR_ARTICLE: Final = _words("one_or_article")
 """Number words that are articles where they stand alone."""
+ORDINAL_SHARES: Final = _words("ordinal_shares")
+"""Ordinals that behind an article are shares: "a third"."""
 TEN_JOINTS: Final = _words("ten_joints")
 """Between a ten and its one: "treinta y ocho"."""
 AND_MORE: Final[Mapping[str, float]] = _numbers("and_more")
