@@ -66,7 +66,7 @@ class AsyncContextCompressor:
         return await self._client.context(conversation_id, token_budget, **(options or {}))
 
 
-def _compress(conversation_id: Id, segment: Stretch, level: Level) -> Call[Segment]:
+def _compression_call(conversation_id: Id, segment: Stretch, level: Level) -> Call[Segment]:
     if isinstance(segment, tuple):
         return endpoints.make_level(conversation_id, _level_name(level), from_seq=segment[0], to_seq=segment[1])
     segment_id = segment.segment_id if isinstance(segment, Segment) else segment
@@ -74,7 +74,7 @@ def _compress(conversation_id: Id, segment: Stretch, level: Level) -> Call[Segme
 
 
 def _compressed_segment(conversation_id: Id, segment: Stretch, level: Level, retrying: Retrying) -> Steps[Segment]:
-    made = yield from exchange(_compress(conversation_id, segment, level), retrying)
+    made = yield from exchange(_compression_call(conversation_id, segment, level), retrying)
     if made.next_cursor is None:
         return made
     return (yield from _all_pages(conversation_id, made.segment_id, level, retrying))

@@ -115,7 +115,7 @@ def create_conversation(
 
 def conversation(conversation_id: Id) -> Call[res.Conversation]:
     """One conversation, with its policy and its state."""
-    return get(_of(conversation_id), one(res.Conversation))
+    return get(_path(conversation_id), one(res.Conversation))
 
 
 def conversations(
@@ -129,12 +129,12 @@ def change_conversation(
     conversation_id: Id, *, if_match: int | None = None, **changes: Unpack[ConversationChanges]
 ) -> Call[res.Conversation]:
     """Change what is given; with ``if_match`` only while the state version is that one."""
-    return _matching(change("PATCH", _of(conversation_id), one(res.Conversation), changes), if_match)
+    return _with_if_match(change("PATCH", _path(conversation_id), one(res.Conversation), changes), if_match)
 
 
 def delete_conversation(conversation_id: Id) -> Call[None]:
     """Delete a conversation with everything derived from it."""
-    return change("DELETE", _of(conversation_id), nothing)
+    return change("DELETE", _path(conversation_id), nothing)
 
 
 def append(
@@ -148,7 +148,7 @@ def append(
 ) -> Call[res.Message]:
     """Append a message, without a reply."""
     body = {"role": role, "content": content, **fields, **given(expected_last_message_id=expected_last_message_id)}
-    return post(_of(conversation_id, "messages"), one(res.Message), body, key=idempotency_key)
+    return post(_path(conversation_id, "messages"), one(res.Message), body, key=idempotency_key)
 
 
 def append_many(
@@ -160,27 +160,27 @@ def append_many(
 ) -> Call[list[res.Message]]:
     """Append up to 1 000 messages, all or none."""
     body = {"messages": list(messages), **given(expected_last_message_id=expected_last_message_id)}
-    return post(_of(conversation_id, "messages", "batch"), _data(res.Message), body, key=idempotency_key)
+    return post(_path(conversation_id, "messages", "batch"), _items_reader(res.Message), body, key=idempotency_key)
 
 
 def messages(conversation_id: Id, *, order: Order | None = None, page_size: int | None = None) -> ListCall[res.Message]:
     """The full history, never affected by compaction."""
-    return _list(_of(conversation_id, "messages"), res.Page[res.Message], order=order, limit=page_size)
+    return _list(_path(conversation_id, "messages"), res.Page[res.Message], order=order, limit=page_size)
 
 
 def erase_message(conversation_id: Id, message_id: Id) -> Call[None]:
     """Erase a message from the history and from everything derived."""
-    return change("DELETE", _of(conversation_id, "messages", message_id), nothing)
+    return change("DELETE", _path(conversation_id, "messages", message_id), nothing)
 
 
 def pin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
     """Hold a message verbatim for ever."""
-    return change("PUT", _of(conversation_id, "messages", message_id, "pin"), one(res.Message))
+    return change("PUT", _path(conversation_id, "messages", message_id, "pin"), one(res.Message))
 
 
 def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
     """Let go of a pin."""
-    return change("DELETE", _of(conversation_id, "messages", message_id, "pin"), one(res.Message))
+    return change("DELETE", _path(conversation_id, "messages", message_id, "pin"), one(res.Message))
 
 
 def attach_file(
@@ -197,28 +197,28 @@ def attach_file(
     ``data`` are its bytes, or its text; ``tokens``: what a sound or a film weighs, which nobody can tell of its bytes.
     """
     sent = data.encode() if isinstance(data, str) else data
-    call = post(_of(conversation_id, "files"), one(res.File), key=idempotency_key)
+    call = post(_path(conversation_id, "files"), one(res.File), key=idempotency_key)
     return replace(call, body=sent, params=given(name=name, tokens=tokens)).with_headers(Content_Type=media_type)
 
 
 def files(conversation_id: Id, *, order: Order | None = None, page_size: int | None = None) -> ListCall[res.File]:
     """The files of a conversation, as they were attached."""
-    return _list(_of(conversation_id, "files"), res.Page[res.File], order=order, limit=page_size)
+    return _list(_path(conversation_id, "files"), res.Page[res.File], order=order, limit=page_size)
 
 
 def file(conversation_id: Id, file_id: Id) -> Call[res.File]:
     """One file, without its bytes."""
-    return get(_of(conversation_id, "files", file_id), one(res.File))
+    return get(_path(conversation_id, "files", file_id), one(res.File))
 
 
 def file_content(conversation_id: Id, file_id: Id) -> Call[bytes]:
     """The bytes of a file."""
-    return get(_of(conversation_id, "files", file_id, "content"), raw).with_headers(Accept="*/*")
+    return get(_path(conversation_id, "files", file_id, "content"), raw).with_headers(Accept="*/*")
 
 
 def remove_file(conversation_id: Id, file_id: Id) -> Call[None]:
     """Remove a file from every context, and what a provider keeps of it."""
-    return change("DELETE", _of(conversation_id, "files", file_id), nothing)
+    return change("DELETE", _path(conversation_id, "files", file_id), nothing)
 
 
 def chat(
@@ -229,7 +229,7 @@ def chat(
     ``tools`` are yours: a turn in which the model calls one has the status ``requires_action`` and ``open_calls``.
     """
     return post(
-        _of(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
+        _path(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
     )
 
 
@@ -249,7 +249,7 @@ def follow_turn(conversation_id: Id) -> Callable[[Retrying], FollowedReply]:
 
     Where the connection breaks and the turn ends meanwhile, there is no last event: the reply is in the history.
     """
-    call = get(_of(conversation_id, "chat", "stream"), nothing)
+    call = get(_path(conversation_id, "chat", "stream"), nothing)
     return lambda retrying: FollowedReply(call, retrying)
 
 
@@ -257,7 +257,7 @@ def regenerate(
     conversation_id: Id, *, idempotency_key: str | None = None, **turn: Unpack[Again]
 ) -> Call[res.ChatResult]:
     """Make the last reply again; the first one stays in the history as ``superseded``."""
-    return post(_of(conversation_id, "chat", "regenerate"), one(res.ChatResult), turn, key=idempotency_key)
+    return post(_path(conversation_id, "chat", "regenerate"), one(res.ChatResult), turn, key=idempotency_key)
 
 
 def regenerate_stream(
@@ -270,28 +270,28 @@ def regenerate_stream(
 
 def interrupt(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Interruption]:
     """Stop the running reply; what came is kept."""
-    return post(_of(conversation_id, "chat", "interrupt"), one(res.Interruption), key=idempotency_key)
+    return post(_path(conversation_id, "chat", "interrupt"), one(res.Interruption), key=idempotency_key)
 
 
 def compact(
     conversation_id: Id, *, idempotency_key: str | None = None, **options: Unpack[CompactOptions]
 ) -> Call[res.Compaction]:
     """Compact now, or with ``wait=False`` in the worker."""
-    return post(_of(conversation_id, "compact"), one(res.Compaction), options, key=idempotency_key)
+    return post(_path(conversation_id, "compact"), one(res.Compaction), options, key=idempotency_key)
 
 
 def compactions(
     conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
 ) -> ListCall[res.Compaction]:
     """The compactions of a conversation."""
-    return _list(_of(conversation_id, "compactions"), res.Page[res.Compaction], order=order, limit=page_size)
+    return _list(_path(conversation_id, "compactions"), res.Page[res.Compaction], order=order, limit=page_size)
 
 
 def continuity(
     conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
 ) -> ListCall[res.CompactionContinuity]:
     """What the conversation could still answer after each compaction that was scored."""
-    return _list(_of(conversation_id, "continuity"), res.Page[res.CompactionContinuity], order=order, limit=page_size)
+    return _list(_path(conversation_id, "continuity"), res.Page[res.CompactionContinuity], order=order, limit=page_size)
 
 
 def compaction(compaction_id: Id) -> Call[res.Compaction]:
@@ -308,15 +308,15 @@ def all_compactions(
 
 def release(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Conversation]:
     """Take back a conversation that was set aside; needs the scope ``admin``."""
-    return post(_of(conversation_id, "release"), one(res.Conversation), key=idempotency_key)
+    return post(_path(conversation_id, "release"), one(res.Conversation), key=idempotency_key)
 
 
 def examine(
     conversation_id: Id, *, mend: bool = False, if_match: int | None = None, idempotency_key: str | None = None
 ) -> Call[res.Examination]:
     """What earlier checks damaged in the state that is served; with ``mend`` code sets right what it can."""
-    call = post(_of(conversation_id, "examination"), one(res.Examination), {"mend": mend}, key=idempotency_key)
-    return _matching(call, if_match)
+    call = post(_path(conversation_id, "examination"), one(res.Examination), {"mend": mend}, key=idempotency_key)
+    return _with_if_match(call, if_match)
 
 
 def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -> Call[res.Compaction]:
@@ -329,20 +329,20 @@ def restore(
 ) -> Call[res.Conversation]:
     """Go back to an earlier state, as a new version."""
     body = {"state_version": state_version}
-    call = post(_of(conversation_id, "restore"), one(res.Conversation), body, key=idempotency_key)
-    return _matching(call, if_match)
+    call = post(_path(conversation_id, "restore"), one(res.Conversation), body, key=idempotency_key)
+    return _with_if_match(call, if_match)
 
 
 def states(
     conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
 ) -> ListCall[res.StateVersion]:
     """Every version of the state."""
-    return _list(_of(conversation_id, "states"), res.Page[res.StateVersion], order=order, limit=page_size)
+    return _list(_path(conversation_id, "states"), res.Page[res.StateVersion], order=order, limit=page_size)
 
 
 def compare_states(conversation_id: Id, a: int, b: int) -> Call[res.StateDifference]:
     """What changed from version ``a`` to version ``b``."""
-    return get(_of(conversation_id, "states"), one(res.StateDifference), a=a, b=b)
+    return get(_path(conversation_id, "states"), one(res.StateDifference), a=a, b=b)
 
 
 def look_at_context(
@@ -353,7 +353,7 @@ def look_at_context(
     format: Format | None = None,  # noqa: A002
 ) -> Call[res.Context]:
     """What a model would be sent; compacts nothing, counts nothing."""
-    return get(_of(conversation_id, "context"), one(res.Context), budget=budget, query=query, format=format)
+    return get(_path(conversation_id, "context"), one(res.Context), budget=budget, query=query, format=format)
 
 
 def context(
@@ -365,12 +365,12 @@ def context(
 ) -> Call[res.Context]:
     """A context for a model of your own."""
     body = {**given(budget=budget), **options}
-    return post(_of(conversation_id, "context"), one(res.Context), body, key=idempotency_key)
+    return post(_path(conversation_id, "context"), one(res.Context), body, key=idempotency_key)
 
 
 def usage(conversation_id: Id) -> Call[res.Gauge]:
     """How full the context is."""
-    return get(_of(conversation_id, "usage"), one(res.Gauge))
+    return get(_path(conversation_id, "usage"), one(res.Gauge))
 
 
 def segments(
@@ -381,7 +381,7 @@ def segments(
     page_size: int | None = None,
 ) -> ListCall[res.Segment]:
     """The segments of the current state version, each at that level or the nearest that it has."""
-    path = _of(conversation_id, "segments")
+    path = _path(conversation_id, "segments")
     return _list(path, res.Page[res.Segment], level=level, order=order, limit=page_size)
 
 
@@ -394,7 +394,7 @@ def segment(
     after: str | None = None,
 ) -> Call[res.Segment]:
     """A segment at a level of detail, a page of it where it is large."""
-    path = _of(conversation_id, "segments", segment_id)
+    path = _path(conversation_id, "segments", segment_id)
     return get(path, one(res.Segment), level=level, max_tokens=max_tokens, after=after)
 
 
@@ -409,7 +409,7 @@ def make_level(
 ) -> Call[res.Segment]:
     """Make a level of a segment now, named by its id or by its range."""
     body = given(level=level, segment_id=segment_id, from_seq=from_seq, to_seq=to_seq)
-    return post(_of(conversation_id, "segments"), one(res.Segment), body, key=idempotency_key)
+    return post(_path(conversation_id, "segments"), one(res.Segment), body, key=idempotency_key)
 
 
 def anchors(
@@ -421,45 +421,45 @@ def anchors(
     page_size: int | None = None,
 ) -> ListCall[res.Anchor]:
     """The anchors of a conversation."""
-    path = _of(conversation_id, "anchors")
+    path = _path(conversation_id, "anchors")
     return _list(path, res.Page[res.Anchor], type=type, status=status, order=order, limit=page_size)
 
 
 def set_anchor_status(conversation_id: Id, anchor_id: Id, status: str) -> Call[res.Anchor]:
     """Say what has become of an anchor."""
-    return change("PATCH", _of(conversation_id, "anchors", anchor_id), one(res.Anchor), {"status": status})
+    return change("PATCH", _path(conversation_id, "anchors", anchor_id), one(res.Anchor), {"status": status})
 
 
 def search(conversation_id: Id, q: str, *, page_size: int | None = None) -> ListCall[res.SearchHit]:
     """The original messages that fit a query, the best first."""
-    return _list(_of(conversation_id, "search"), res.Page[res.SearchHit], q=q, limit=page_size)
+    return _list(_path(conversation_id, "search"), res.Page[res.SearchHit], q=q, limit=page_size)
 
 
 def stats(conversation_id: Id | None = None, *, since: datetime | None = None) -> Call[res.Stats]:
     """The measures of a conversation, or of all of them; of all, ``since`` leaves out what ended before."""
-    path = "/stats" if conversation_id is None else _of(conversation_id, "stats")
+    path = "/stats" if conversation_id is None else _path(conversation_id, "stats")
     return get(path, one(res.Stats), since=since)
 
 
 def export(conversation_id: Id) -> Call[Any]:
     """The full history with states and anchors, as JSON."""
-    return get(_of(conversation_id, "export"), any_json, format="json")
+    return get(_path(conversation_id, "export"), any_json, format="json")
 
 
 def export_markdown(conversation_id: Id) -> Call[str]:
     """What was said, as Markdown."""
-    return get(_of(conversation_id, "export"), text, format="markdown").with_headers(Accept="text/markdown")
+    return get(_path(conversation_id, "export"), text, format="markdown").with_headers(Accept="text/markdown")
 
 
 def events(conversation_id: Id, *, after: int | str | None = None) -> Callable[[Retrying], EventStream]:
     """Every event after the given one, as it happens; broken connections go on where they broke off."""
-    call = get(_of(conversation_id, "events"), nothing)
+    call = get(_path(conversation_id, "events"), nothing)
     return lambda retrying: EventStream(call, retrying, after=after)
 
 
 def presets() -> Call[list[res.Preset]]:
     """The presets with their policies."""
-    return get("/presets", _data(res.Preset))
+    return get("/presets", _items_reader(res.Preset))
 
 
 def count_tokens(
@@ -495,7 +495,7 @@ def readiness() -> Call[Any]:
     return get("/readyz", any_json)
 
 
-def _of(conversation_id: Id, *steps: object) -> str:
+def _path(conversation_id: Id, *steps: object) -> str:
     return "/".join(["/conversations", *(quote(str(step), safe="") for step in (conversation_id, *steps))])
 
 
@@ -503,10 +503,10 @@ def _list(path: str, page: type[res.Page[Item]], **params: Any) -> ListCall[Item
     return ListCall(first=get(path, one(page), **params))
 
 
-def _data(resource: type[Item]) -> Callable[[bytes], list[Item]]:
+def _items_reader(resource: type[Item]) -> Callable[[bytes], list[Item]]:
     items = res.Items[resource]  # type: ignore[valid-type]
     return lambda body: list(items.model_validate_json(body).data)
 
 
-def _matching(call: Call[Item], if_match: int | None) -> Call[Item]:
+def _with_if_match(call: Call[Item], if_match: int | None) -> Call[Item]:
     return call if if_match is None else call.with_headers(If_Match=f'"{if_match}"')

@@ -258,17 +258,17 @@ class ReplyEnded(ChatEvent):
 def event_of(body: str) -> Event:
     """An event of a conversation, as the class of its type."""
     found: dict[str, Any] = json.loads(body)
-    return _read(_EVENTS.get(str(found.get("type")), Event), Event, found)
+    return _read_event(_EVENTS.get(str(found.get("type")), Event), Event, found)
 
 
 def chat_event_of(type_: str, number: int | None, data: Mapping[str, Any]) -> ChatEvent:
     """An event of a chat's stream, as the class of its type."""
     if type_ in types_of(ReplyEnded):
         return ReplyEnded.model_validate({"type": type_, "id": number, "result": data})
-    return _read(_CHAT_EVENTS.get(type_, ChatEvent), ChatEvent, {"type": type_, "id": number, "data": data})
+    return _read_event(_CHAT_EVENTS.get(type_, ChatEvent), ChatEvent, {"type": type_, "id": number, "data": data})
 
 
-def _read(kind: type[Kind], plain: type[Kind], found: Mapping[str, Any]) -> Kind:
+def _read_event(kind: type[Kind], plain: type[Kind], found: Mapping[str, Any]) -> Kind:
     try:
         return kind.model_validate(found)
     except ValidationError:  # of another version of the service

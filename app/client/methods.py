@@ -72,7 +72,7 @@ class Method(Generic[P, T]):
     def __get__(self, client: None, owner: type) -> Method[P, T]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         """The method of a client."""
-        return self if client is None else _bound(self._describe, client.send)
+        return self if client is None else _acting_method(self._describe, client.send)
 
 
 class Each(Generic[P, Item]):
@@ -90,7 +90,7 @@ class Each(Generic[P, Item]):
     def __get__(self, client: None, owner: type) -> Each[P, Item]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         """The method of a client."""
-        return self if client is None else _bound(self._describe, client.each)
+        return self if client is None else _acting_method(self._describe, client.each)
 
 
 class Follow(Generic[P, Item]):
@@ -108,10 +108,10 @@ class Follow(Generic[P, Item]):
     def __get__(self, client: None, owner: type) -> Follow[P, Item]: ...
     def __get__(self, client: Any, owner: type) -> Any:
         """The method of a client."""
-        return self if client is None else _bound(self._describe, client.follow)
+        return self if client is None else _acting_method(self._describe, client.follow)
 
 
-def _bound(describe: Callable[..., Any], act: Callable[[Any], Any]) -> Callable[..., Any]:
+def _acting_method(describe: Callable[..., Any], act: Callable[[Any], Any]) -> Callable[..., Any]:
     return update_wrapper(lambda *args, **kwargs: act(describe(*args, **kwargs)), describe)
 
 

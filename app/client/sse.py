@@ -115,7 +115,7 @@ class ReplyStream:
         number = int(received.id) if received.id not in {"", self._id} else None
         self._id = received.id
         if type_ in self._given:
-            yield from self._delta(type_, str(data.get("text", "")))
+            yield from self._events_of_new_text(type_, str(data.get("text", "")))
         elif type_ == FAILED:
             self._failure, self.has_ended = error_of(int(data.get("status") or 0), data), True
         elif type_ in ENDINGS:
@@ -133,7 +133,7 @@ class ReplyStream:
             raise self._failure
         return self._patience.after(self._failure or error or ConnectionFailedError("the reply broke off"))
 
-    def _delta(self, type_: str, text: str) -> Iterator[ChatEvent]:
+    def _events_of_new_text(self, type_: str, text: str) -> Iterator[ChatEvent]:
         came, given = self._came[type_] + text, self._given[type_]
         self._came[type_] = came
         if len(came) > len(given) and came.startswith(given):

@@ -136,12 +136,12 @@ class BuiltModels:
         self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
     ) -> MadeCache:
         """Have a model's provider cache a prefix. Raises as ``ModelRegistry.make_cache``."""
-        model = self._caching(name)
+        model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.make(model, prefix, attached, ttl, self.chat_timeout))
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept for longer. Raises as ``ModelRegistry.renew_cache``."""
-        model = self._caching(name)
+        model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, self.chat_timeout))
 
     async def forget(self, name: str, response_id: str) -> None:
@@ -158,20 +158,20 @@ class BuiltModels:
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
         """Have a model's provider keep a file. Raises as ``ModelRegistry.keep_file``."""
-        keeper = await self._keeper(name)
+        keeper = await self._file_keeper(name)
         return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises as ``ModelRegistry.await_file``."""
-        keeper = await self._keeper(name)
+        keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
 
     async def forget_file(self, name: str, file_name: str) -> None:
         """Have a model's provider delete a kept file. Raises as ``ModelRegistry.forget_file``."""
-        keeper = await self._keeper(name)
+        keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.forget_file(keeper, file_name, self.chat_timeout))
 
-    async def _keeper(self, name: str) -> Provider[Any]:
+    async def _file_keeper(self, name: str) -> Provider[Any]:
         kind = name.partition(":")[0]
         if kind != gemini.PROVIDER:
             raise InvalidInputError(f"The provider of {name} keeps no files.")
@@ -185,7 +185,7 @@ class BuiltModels:
         self._embedders.clear()
         await self.loop.close(*(partial(_close_client, provider) for provider in providers))
 
-    def _caching(self, name: str) -> Model:
+    def _caching_model(self, name: str) -> Model:
         language = self._language(name)
         if language.profile.caches is None:
             raise InvalidInputError(f"The provider of {name} keeps no caches.")

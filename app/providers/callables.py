@@ -56,8 +56,8 @@ class CallableTool:
             raise InvalidInputError(_argument_errors(error)) from None
         values = {name: getattr(given, name) for name in self.arguments.model_fields}
         if inspect.iscoroutinefunction(self.function):
-            return _text(await self.function(**values))
-        return _text(await _in_thread(lambda: self.function(**values), self.slots))
+            return _result_text(await self.function(**values))
+        return _result_text(await _in_thread(lambda: self.function(**values), self.slots))
 
 
 def load_tools(references: Sequence[str]) -> tuple[CallableTool, ...]:
@@ -66,13 +66,13 @@ def load_tools(references: Sequence[str]) -> tuple[CallableTool, ...]:
     tools: list[CallableTool] = []
     for reference in references:
         tool = _tool(reference, slots)
-        _check_name(reference, tool.spec.name, {one.spec.name for one in tools})
+        _check_tool_name(reference, tool.spec.name, {one.spec.name for one in tools})
         tools.append(tool)
     return tuple(tools)
 
 
 def _tool(reference: str, slots: threading.Semaphore) -> CallableTool:
-    function = _imported(reference)
+    function = _imported_function(reference)
     try:
         arguments = _arguments(function)
         schema = {key: value for key, value in arguments.model_json_schema().items() if key != "title"}
@@ -87,7 +87,7 @@ def _tool(reference: str, slots: threading.Semaphore) -> CallableTool:
     return CallableTool(spec=spec, function=function, arguments=arguments, slots=slots)
 
 
-def _imported(reference: str) -> Callable[..., Any]:
+def _imported_function(reference: str) -> Callable[..., Any]:
     if not _REFERENCE.fullmatch(reference):
         raise ToolSettingError(f"The tool {reference!r} is not named as package.module:function")
     module, _, name = reference.partition(":")
@@ -119,7 +119,7 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
     return create_model(function.__name__, __config__=config, **fields)
 
 
-def _check_name(reference: str, name: str, taken: Collection[str]) -> None:
+def _check_tool_name(reference: str, name: str, taken: Collection[str]) -> None:
     if not _NAME.fullmatch(name):
         raise ToolSettingError(f"The tool {reference} cannot be used: providers take no such name as {name!r}")
     if name in OWN or name == ANSWER or name in taken:
@@ -166,7 +166,7 @@ def _outcome(context: contextvars.Context, work: Callable[[], Any]) -> tuple[Any
         return None, RuntimeError(type(error).__name__)
 
 
-def _text(value: Any) -> str:
+def _result_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if value is None:

@@ -70,18 +70,18 @@ class LanguageEmbedder:
     async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
         """A vector for each text. Raises ``ModelUnavailableError``."""
         with guarded(self.circuits[kind]):
-            with _translated():
+            with _translating_errors():
                 async with asyncio.timeout(self.timeouts[kind]):
                     result = await self.loop.run(
                         lambda: self.model.embed(list(texts), input_type=kind, settings=self._settings())
                     )
-            vectors = await off_loop(self._vectors, result, len(texts))
+            vectors = await off_loop(self._checked_vectors, result, len(texts))
             return Embedded(vectors=vectors, usage=await off_loop(_usage, result, texts))
 
     def _settings(self) -> EmbeddingSettings | None:
         return None if self.dimensions is None else EmbeddingSettings(dimensions=self.dimensions)
 
-    def _vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...]:
+    def _checked_vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...]:
         numbers = list(result.embeddings)
         wanted = {self.dimensions} if self.dimensions else {len(one) for one in numbers}
         found = [vector for one in numbers if (vector := packed(one)) is not None]
@@ -91,7 +91,7 @@ class LanguageEmbedder:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translating_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, callers see our words

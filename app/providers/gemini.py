@@ -79,7 +79,7 @@ async def await_file(provider: Provider[Any], name: str, timeout: float) -> None
     """Look at a file until it can be used, for ``PROCESSING_SECONDS``. Raises ``ModelUnavailableError``."""
     pause, left = _FIRST_LOOK, PROCESSING_SECONDS
     while True:
-        state = await _state_of(provider, name, timeout)
+        state = await _file_state(provider, name, timeout)
         if state in {None, FileState.ACTIVE, FileState.STATE_UNSPECIFIED}:
             return
         if state == FileState.FAILED:
@@ -90,7 +90,7 @@ async def await_file(provider: Provider[Any], name: str, timeout: float) -> None
         left, pause = left - pause, min(pause * 2, _LONGEST_LOOK)
 
 
-async def _state_of(provider: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own
+async def _file_state(provider: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own
     try:
         async with asyncio.timeout(timeout):
             found: File = await provider.client.aio.files.get(name=name)

@@ -74,17 +74,17 @@ def guarded(circuit: Circuit) -> Iterator[None]:
     try:
         yield
     except ModelUnavailableError as error:
-        _note(circuit, away=error.reason in _OUTAGES, trial=trial)
+        _note_outcome(circuit, away=error.reason in _OUTAGES, trial=trial)
         raise
     except BaseException:
         # Cancelled, or left in mid-stream: nothing is known of the provider.
         if trial:
             circuit.abandoned()
         raise
-    _note(circuit, away=False, trial=trial)
+    _note_outcome(circuit, away=False, trial=trial)
 
 
-def _note(circuit: Circuit, *, away: bool, trial: bool) -> None:
+def _note_outcome(circuit: Circuit, *, away: bool, trial: bool) -> None:
     if not trial and not circuit.is_closed:
         return
     if away:

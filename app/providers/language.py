@@ -108,7 +108,7 @@ class LanguageChat:
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         model = self.language.model
         size = sum(AN_ITEM + len(message.content) for message in request.messages)
-        settings, parameters, thread = await off_loop(self._prepared, request, size=size)
+        settings, parameters, thread = await off_loop(self._prepared_call, request, size=size)
         by_call, thoughts = answers_by_call(model, request), Thoughts()
         named = False
         try:
@@ -118,7 +118,7 @@ class LanguageChat:
             if request.cache is not None:
                 system = request.messages[0].content
                 # The cache holds the files too.
-                _, _, rest = await off_loop(self._prepared, replace(request, files=()), size=size)
+                _, _, rest = await off_loop(self._prepared_call, replace(request, files=()), size=size)
                 rest = await off_loop(model.prepare_messages, rest, parameters, size=size)
                 naming = gemini_caches.naming(rest, parameters, settings, name=request.cache, system=system)
                 thread, parameters, settings = naming or (thread, parameters, settings)
@@ -153,7 +153,7 @@ class LanguageChat:
             yield TextDelta(text=text)
         yield from calls
 
-    def _prepared(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
+    def _prepared_call(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
         wanted = chosen(request.settings, request.must_call)
         if request.reasoning == "asked":
             wanted = asking(self.language.model, wanted)
@@ -187,7 +187,7 @@ class LanguageSummarizer:
 
         It comes back as it is: reading and judging it is the gate's work. Raises ``ModelUnavailableError``.
         """
-        prompt = await off_loop(_rendered, request, self.words)
+        prompt = await off_loop(_rendered_prompt, request, self.words)
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
         parameters = ModelRequestParameters()
         if isinstance(prompt, SummaryPrompt):
@@ -217,7 +217,7 @@ class LanguageSummarizer:
         )
 
 
-def _rendered(request: SummarizerRequest, words: PromptWords) -> SummaryPrompt | DetailPrompt:
+def _rendered_prompt(request: SummarizerRequest, words: PromptWords) -> SummaryPrompt | DetailPrompt:
     match request:
         case SummaryRequest():
             return render_summary(request, words)

@@ -38,7 +38,7 @@ class ProviderLoop:
 
         A caller that is cancelled cancels the coroutine, and waits ``LEAVING_SECONDS`` at most until it has ended.
         """
-        here, there = asyncio.get_running_loop(), self._running()
+        here, there = asyncio.get_running_loop(), self._running_loop()
         ended: asyncio.Future[Result] = here.create_future()
         ended.add_done_callback(_mark_error_seen)
         started: list[asyncio.Task[Result]] = []
@@ -102,7 +102,7 @@ class ProviderLoop:
             loop.call_soon_threadsafe(loop.stop)
             await asyncio.to_thread(thread.join, LEAVING_SECONDS)
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._opening:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

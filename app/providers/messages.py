@@ -65,38 +65,38 @@ def to_provider(
         locale: The conversation's: what has to be put in words is in its language.
     """
     say, messages = catalogue_of(locale), with_names(messages)
-    made = [*open_calls, *(part for message in messages for part in _parts(message, "tool_call"))]
+    made = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
     results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in made}))
     calls = {str(part.get("id")) for part in made}
     thread: list[ModelMessage] = []
     for part in open_calls:
-        _ask(thread, _result_under_provider_id(part, results))
+        _append_request_part(thread, _result_under_provider_id(part, results))
     for message in messages:
         if message.role == "system":
-            _ask(thread, SystemPromptPart(message.content))
+            _append_request_part(thread, SystemPromptPart(message.content))
         elif message.role == "user":
             for prompt in _prompts(message, takes_media, say):
-                _ask(thread, prompt)
+                _append_request_part(thread, prompt)
         elif message.role == "assistant":
-            _answer(thread, message, results, say)
+            _append_answer(thread, message, results, say)
         else:
             for result in _results_without_call(message, calls, say):
-                _ask(thread, UserPromptPart(result))
+                _append_request_part(thread, UserPromptPart(result))
     return thread
 
 
-def _ask(thread: list[ModelMessage], part: ModelRequestPart) -> None:
+def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> None:
     if thread and isinstance(thread[-1], ModelRequest):
         thread[-1] = ModelRequest(parts=[*thread[-1].parts, part])
     else:
         thread.append(ModelRequest(parts=[part]))
 
 
-def _answer(
+def _append_answer(
     thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], say: Catalogue
 ) -> None:
     said: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, say)]
-    calls = [_call(part) for part in _parts(message, "tool_call")]
+    calls = [_call(part) for part in _parts_of_kind(message, "tool_call")]
     if not said and not calls:
         return
     if thread and isinstance(thread[-1], ModelResponse):
@@ -104,7 +104,7 @@ def _answer(
     else:
         thread.append(ModelResponse(parts=[*said, *calls]))
     for call in calls:
-        _ask(thread, _result_of(call, results))
+        _append_request_part(thread, _result_of(call, results))
 
 
 def _result_of(call: ToolCallPart, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
@@ -172,7 +172,7 @@ def _results_by_call_id(
 ) -> Iterator[tuple[str, ToolReturnPart]]:
     for message in messages:
         said = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
-        for part in _parts(message, "tool_result"):
+        for part in _parts_of_kind(message, "tool_result"):
             id_ = str(part.get("tool_call_id"))
             name = tool_name(part.get("name") or tool_names.get(id_))
             yield id_, ToolReturnPart(tool_name=name, content=_result_content(part, said), tool_call_id=id_)
@@ -189,7 +189,7 @@ def _result_content(part: Part, said: str) -> Any:
 
 def _results_without_call(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
     # A provider would refuse these as results.
-    answered = [part for part in _parts(message, "tool_result") if str(part.get("tool_call_id")) in calls]
+    answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]
     said = "" if answered else own_content(message.role, message.content, message.parts)
     if said.strip():
         yield said
@@ -198,5 +198,5 @@ def _results_without_call(message: ContextMessage, calls: set[str], say: Catalog
             yield in_words(part, say)
 
 
-def _parts(message: ContextMessage, kind: str) -> list[Part]:
+def _parts_of_kind(message: ContextMessage, kind: str) -> list[Part]:
     return [part for part in message.parts if part.get("type") == kind]

@@ -117,11 +117,11 @@ def forced_call(request: ChatRequest) -> ToolCall:
     properties, required = tool.parameters.get("properties"), tool.parameters.get("required")
     schemas = properties if isinstance(properties, Mapping) else {}
     names = required if isinstance(required, list | tuple) else ()
-    arguments = {name: _plainest(schemas.get(name)) for name in names if isinstance(name, str)}
+    arguments = {name: _plainest_value(schemas.get(name)) for name in names if isinstance(name, str)}
     return ToolCall(id="offline", name=tool.name, arguments=arguments)
 
 
-def _plainest(schema: Any) -> Any:
+def _plainest_value(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return ""
     options = schema.get("enum")

@@ -44,7 +44,7 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
         InvalidInputError: There is no such provider, or it lacks a package, or credentials that it may use.
     """
     try:
-        _check_name(kind)
+        _check_model_name(kind)
         if not ambient:
             raise InvalidInputError(
                 f"Models of {kind} sign in with credentials that no setting of ours holds (variables, files, the"
@@ -62,7 +62,7 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
         raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error
 
 
-def _check_name(kind: str) -> None:
+def _check_model_name(kind: str) -> None:
     try:
         infer_provider_class(kind)
     except ValueError as error:

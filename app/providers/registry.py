@@ -93,13 +93,13 @@ class ModelRegistry:
             if wanted != OFFLINE and not (self._models and self._models.holds(wanted)):
                 await asyncio.shield(self._build_task(wanted))
         if name is None and (embedding := self._embedding):
-            await asyncio.to_thread(lambda: self._open().build_embedder(embedding))
+            await asyncio.to_thread(lambda: self._opened_models().build_embedder(embedding))
 
     def chat(self, name: str | None = None) -> ChatModel:
         """The chat model of that name, or the configured one. Raises as ``prepare`` does."""
         name = name or self._chat
         self._refuse_unlisted(name)
-        return offline.OfflineChat() if name == OFFLINE else self._open().chat(name)
+        return offline.OfflineChat() if name == OFFLINE else self._opened_models().chat(name)
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         """The summarizer of that name, or the configured compaction model. Raises as ``prepare`` does."""
@@ -107,13 +107,13 @@ class ModelRegistry:
         self._refuse_unlisted(name)
         if name == OFFLINE:
             return offline.OfflineSummarizer()
-        return self._open().summarizer(name, self._compaction_timeout)
+        return self._opened_models().summarizer(name, self._compaction_timeout)
 
     def embedder(self) -> Embedder | None:
         """The configured embedding model; ``None`` where there is none. Raises ``InvalidInputError``."""
         if not self._embedding:
             return None
-        return self._open().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
+        return self._opened_models().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
 
     async def make_cache(
         self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
@@ -126,12 +126,12 @@ class ModelRegistry:
             InvalidInputError: There is no such model, or its provider keeps no caches.
         """
         self._refuse_unlisted(name)
-        return await self._open().make_cache(name, prefix, attached, ttl)
+        return await self._opened_models().make_cache(name, prefix, attached, ttl)
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept from now on for so long; when it ends. Raises as ``make_cache``."""
         self._refuse_unlisted(name)
-        return await self._open().renew_cache(name, cache, ttl)
+        return await self._opened_models().renew_cache(name, cache, ttl)
 
     async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache that it keeps.
@@ -140,19 +140,19 @@ class ModelRegistry:
             ModelUnavailableError: It could not, or has no such response.
             InvalidInputError: There is no such model, or its provider keeps nothing.
         """
-        await self._open().forget(name, response_id)
+        await self._opened_models().forget(name, response_id)
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
         """Have the provider of a model keep a file. Raises as ``forget``."""
-        return await self._open().keep_file(name, data, media_type)
+        return await self._opened_models().keep_file(name, data, media_type)
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises as ``forget``; its words are those of the port."""
-        await self._open().await_file(name, file_name)
+        await self._opened_models().await_file(name, file_name)
 
     async def forget_file(self, name: str, file_name: str) -> None:
         """Have the provider of a model delete a kept file. Raises as ``forget``."""
-        await self._open().forget_file(name, file_name)
+        await self._opened_models().forget_file(name, file_name)
 
     async def close(self) -> None:
         """Close every client; a model asked for afterwards is built anew."""
@@ -174,17 +174,19 @@ class ModelRegistry:
 
     def _build_task(self, name: str) -> asyncio.Task[None]:
         if name not in self._building:
-            task = asyncio.create_task(asyncio.to_thread(lambda: self._open().build(name)), name=f"build {name}")
-            task.add_done_callback(lambda done: self._built(name, done))
+            task = asyncio.create_task(
+                asyncio.to_thread(lambda: self._opened_models().build(name)), name=f"build {name}"
+            )
+            task.add_done_callback(lambda done: self._end_build(name, done))
             self._building[name] = task
         return self._building[name]
 
-    def _built(self, name: str, done: asyncio.Task[None]) -> None:
+    def _end_build(self, name: str, done: asyncio.Task[None]) -> None:
         self._building.pop(name, None)
         if not done.cancelled():
             done.exception()  # nobody may wait for it any more, and asyncio would complain
 
-    def _open(self) -> BuiltModels:
+    def _opened_models(self) -> BuiltModels:
         with self._opening:
             if self._models is None:
                 self._models = self._new_models()

@@ -153,7 +153,7 @@ def _refused_choice(profile: Mapping[str, Any], settings: CallSettings) -> Itera
         return
     if not profile.get("supports_forced_tool_choice", True):
         yield "tool_choice", "this model cannot be made to call a tool"
-    elif _reasons(profile, settings) and not profile.get("supports_forced_tool_choice_with_thinking", True):
+    elif _is_reasoning(profile, settings) and not profile.get("supports_forced_tool_choice_with_thinking", True):
         yield "tool_choice", "this model cannot be made to call a tool while it reasons"
 
 
@@ -169,10 +169,10 @@ def _refused_sampling_settings(profile: Mapping[str, Any], settings: CallSetting
         return frozenset()
     efforts = profile.get("openai_reasoning_efforts")
     may_rest = OFF in efforts if efforts is not None else profile.get("openai_supports_reasoning_effort_none", False)
-    return frozenset() if may_rest and not _reasons(profile, settings) else frozenset(SAMPLING_PARAMS)
+    return frozenset() if may_rest and not _is_reasoning(profile, settings) else frozenset(SAMPLING_PARAMS)
 
 
-def _reasons(profile: Mapping[str, Any], settings: CallSettings) -> bool:
+def _is_reasoning(profile: Mapping[str, Any], settings: CallSettings) -> bool:
     if settings.reasoning_effort is not None:
         return settings.reasoning_effort != OFF or bool(profile.get("thinking_always_enabled", False))
     enabled = profile.get("thinking_enabled_by_default", False) or profile.get("thinking_always_enabled", False)

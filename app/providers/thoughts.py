@@ -55,7 +55,7 @@ def asking(model: Model, settings: ModelSettings) -> ModelSettings:
     client chose a depth, pydantic-ai asks Gemini for thoughts by itself, in the one setting that holds both.
     """
     thinking = settings.get("thinking")
-    if thinking is False or not _thinks(model):
+    if thinking is False or not _can_think(model):
         return settings
     if isinstance(model, GoogleModel) and thinking is None:
         return cast("ModelSettings", {**settings, **_GEMINI})
@@ -64,6 +64,6 @@ def asking(model: Model, settings: ModelSettings) -> ModelSettings:
     return settings
 
 
-def _thinks(model: Model) -> bool:
+def _can_think(model: Model) -> bool:
     profile: Mapping[str, Any] = model.profile
     return bool(profile.get("supports_thinking", False) or profile.get("thinking_always_enabled", False))

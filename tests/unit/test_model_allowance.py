@@ -49,7 +49,7 @@ class TestTheList:
     async def test_any_other_name_is_refused_before_anything_is_built(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(ModelRegistry, "_open", pytest.fail)
+        monkeypatch.setattr(ModelRegistry, "_opened_models", pytest.fail)
         models = make_models(settings(OPENAI_API_KEY="k"))
         for ask in (models.chat, models.summarizer):
             with pytest.raises(ModelNotAllowedError) as caught:
@@ -251,7 +251,7 @@ class TestOffTheLoop:
         assert models.summarizer().profile.name == "openai:b"
 
     async def test_the_offline_model_needs_no_preparing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ModelRegistry, "_open", pytest.fail)
+        monkeypatch.setattr(ModelRegistry, "_opened_models", pytest.fail)
         models = make_models(settings())
         await models.prepare()
         await models.prepare("offline")
