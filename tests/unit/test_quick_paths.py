@@ -127,6 +127,6 @@ def test_plain_text_has_no_markup(text: str) -> None:
 
 @given(STATEMENTS, STATEMENTS)
 def test_statements_of_one_form_begin_alike(new: str, old: str) -> None:
-    (form, values), (known, before) = (replacement._statement(without_label(text)) for text in (new, old))
+    (form, values), (known, before) = (replacement._stated_form_and_values(without_label(text)) for text in (new, old))
     said = form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
     assert replacement.restates(new, old) == said

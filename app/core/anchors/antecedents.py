@@ -49,7 +49,7 @@ def rival_choice(pool: Pool, by: Anchor, topic: Topic) -> Anchor | None:
 def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor | None:
     """The anchor that a correction without a subject of its own is about: the last one with a value of its kind."""
     text = without_speaker(by.content)
-    said = _point(text)
+    said = _right_part(text)
     point, whole = without_frame(said, topic_by(said)), without_frame(text, topic_by(text))
     if len(point.words) > TERSE:
         return None
@@ -111,7 +111,7 @@ def _is_meant_by_nearness(point: Topic, topic: Topic, old: Anchor, is_near: bool
     return is_near
 
 
-def _point(text: str) -> str:
+def _right_part(text: str) -> str:
     """What a correction says is right, without the reasons that follow, and the words that only take back."""
     text = text.replace("’", "'")
     ends = {*clause_starts(text), *starts_within(text, 0, len(text))}

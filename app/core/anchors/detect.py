@@ -84,7 +84,7 @@ def detect(
         said: The message's ``statements``, where they are known already.
         weights: Of the likelihood; without them, those of ``weights.json``.
     """
-    found = _without_repeats(_found(message, statements(message) if said is None else said, weights or WEIGHTS))
+    found = _without_repeats(_found_anchors(message, statements(message) if said is None else said, weights or WEIGHTS))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
     if len(found) <= most:
         return found
@@ -100,12 +100,12 @@ def _without_repeats(found: Iterable[FoundAnchor]) -> list[FoundAnchor]:
     return list(first.values())
 
 
-def _found(message: Message, said: Sequence[Statement], weights: BySpeaker) -> Iterator[FoundAnchor]:
+def _found_anchors(message: Message, said: Sequence[Statement], weights: BySpeaker) -> Iterator[FoundAnchor]:
     role: Speaker = "user" if message.role == "user" else "assistant"
     going_on: tuple[int, AnchorType] | None = None
     redacted: str | None = None
     own: OwnWords | None = None
-    said = list(_together(said, message.content)) if role == "user" else said
+    said = list(_joined_statements(said, message.content)) if role == "user" else said
     for number, statement in enumerate(said):
         if _announces_pasted_text(statement):
             return
@@ -143,7 +143,7 @@ def _is_too_short(statement: Statement) -> bool:
 
 
 def _is_beyond_doubt(statement: Statement) -> bool:
-    return is_standing(statement) or _labelled(statement)
+    return is_standing(statement) or _is_labelled(statement)
 
 
 def _added_importance(statement: Statement, type_: AnchorType, role: Speaker) -> float:
@@ -154,12 +154,12 @@ def _added_importance(statement: Statement, type_: AnchorType, role: Speaker) ->
     return -_DOUBTFUL if type_ in _OFTEN_WRONG else 0.0
 
 
-def _together(said: Sequence[Statement], content: str) -> Iterator[Statement]:
+def _joined_statements(said: Sequence[Statement], content: str) -> Iterator[Statement]:
     """Statements of a user, those joined that say one thing together: a label and its line, ``No. MySQL.``."""
     number = 0
     while number < len(said):
         statement, following = said[number], said[number + 1 : number + 1 + _MOST_JOINED]
-        if _labelled(statement):
+        if _is_labelled(statement):
             more = list(takewhile(lambda one: type_of(one, "user") in _BELONGING, following))
         elif following and _only_turns_down(statement) and _is_put_right_by(statement, following[0], content):
             more = list(following[:1])
@@ -174,7 +174,7 @@ def _together(said: Sequence[Statement], content: str) -> Iterator[Statement]:
         number += 1
 
 
-def _labelled(statement: Statement) -> bool:
+def _is_labelled(statement: Statement) -> bool:
     if statement.is_question or _COLONS.isdisjoint(statement.text):
         return False
     return any(

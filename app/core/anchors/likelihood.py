@@ -56,10 +56,10 @@ def unpacked(number: int) -> list[int]:
 def of_speakers(weights: Mapping[str, Sequence[int]]) -> BySpeaker:
     """The weights by who says it: those of features that count for one speaker alone are added to those of both."""
     numbers = {name: packed(row) for name, row in weights.items()}
-    return {"user": _of("user", numbers), "assistant": _of("assistant", numbers)}
+    return {"user": _weights_of_speaker("user", numbers), "assistant": _weights_of_speaker("assistant", numbers)}
 
 
-def _of(speaker: Speaker, numbers: Weights) -> Weights:
+def _weights_of_speaker(speaker: Speaker, numbers: Weights) -> Weights:
     own = {name.removeprefix(f"{speaker} "): one for name, one in numbers.items() if name.startswith(f"{speaker} ")}
     both = {name: one for name, one in numbers.items() if not name.startswith(("user ", "assistant "))}
     return {name: both.get(name, 0) + own.get(name, 0) for name in both | own}
@@ -97,14 +97,20 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
         rule: What the rules take it for.
     """
     statement = said[number]
-    words = [word if word.isalpha() else _bare(word) for word in tokens(statement.plain.lower())]
-    found = ["", f"r {rule}", f"e {statement.text[-1]}", f"f {words[0]}" if words else "f", *_place(said, number)]
+    words = [word if word.isalpha() else _masked_number(word) for word in tokens(statement.plain.lower())]
+    found = [
+        "",
+        f"r {rule}",
+        f"e {statement.text[-1]}",
+        f"f {words[0]}" if words else "f",
+        *_place_features(said, number),
+    ]
     found += [f"seq {early}" for early in _EARLY if seq > early]
     found += set[str]().union(*map(_word_features, words))
     found += [f"l {length}" for length in _LENGTHS if len(words) > length]
     found += [f"v {kind}" for kind in {one.kind for one in statement.identifiers}]
     found += {f"b {first} {second}" for first, second in pairwise(["<", *words, ">"])}
-    found += _shape(statement.text)
+    found += _shape_features(statement.text)
     return found
 
 
@@ -125,13 +131,13 @@ def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statem
         rule: What the rules take it for.
         statements: How many its message has.
     """
-    if rule is not None and (statements == 1 or found[rule] >= _least(rule)):
+    if rule is not None and (statements == 1 or found[rule] >= _least_likelihood(rule)):
         return rule
     type_ = max(TYPES, key=lambda one: found[one])
     return type_ if found[type_] >= (LEAST_ALONE if statements == 1 else LEAST) else None
 
 
-def _least(rule: AnchorType) -> float:
+def _least_likelihood(rule: AnchorType) -> float:
     return RULED_CORRECTION if rule == "correction" else RULED
 
 
@@ -143,11 +149,11 @@ def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, f
     return {type_: one / whole for type_, one in zip(TYPES, odds, strict=True)}
 
 
-def _bare(word: str) -> str:
+def _masked_number(word: str) -> str:
     return word if _DIGITS.isdisjoint(word) else "#"
 
 
-def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
+def _place_features(said: Sequence[Statement], number: int) -> Iterator[str]:
     exact = sum(one.kind not in {"symbol", "quoted"} for one in said[number].identifiers)
     yield f"n {min(exact, _MOST_VALUES)}"
     yield f"p {min(number, _MOST_COUNTED)}"
@@ -164,7 +170,7 @@ def _place(said: Sequence[Statement], number: int) -> Iterator[str]:
         yield "q before"
 
 
-def _shape(text: str) -> Iterator[str]:
+def _shape_features(text: str) -> Iterator[str]:
     capitals = [word[0].isupper() for word in text.split()]
     yield f"capitals {min(sum(capitals[1:]), _MOST_COUNTED)}"
     yield f"capital {capitals[:1] == [True]}"

@@ -75,7 +75,7 @@ class _Old:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        lines = [_line(text) for text in texts]
+        lines = [_searchable_line(text) for text in texts]
         self._text = "".join(lines)
         self._starts = [0, *accumulate(map(len, lines))]
         self._found: dict[str, list[int]] = {}
@@ -114,7 +114,7 @@ def places_sharing(texts: Sequence[str], words: Iterable[str]) -> list[int]:
 
 
 @memoized()
-def _line(text: str) -> str:
+def _searchable_line(text: str) -> str:
     return f"{respelled(text.lower())}\n"
 
 

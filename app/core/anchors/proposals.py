@@ -41,7 +41,7 @@ def accept(
     taken = [_place(anchor) for anchor in known]
     accepted: list[FoundAnchor] = []
     for proposal in proposals:
-        found = _located(proposal, texts)
+        found = _located_anchor(proposal, texts)
         if found is None or len(accepted) >= MOST_PROPOSALS:
             continue
         place = _place(found)
@@ -56,7 +56,7 @@ def quoted(
 ) -> list[FoundAnchor]:
     """The known anchors that a proposal quotes, in whole or in part."""
     texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
-    places = [_place(found) for proposal in proposals if (found := _located(proposal, texts))]
+    places = [_place(found) for proposal in proposals if (found := _located_anchor(proposal, texts))]
     return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]
 
 
@@ -106,19 +106,19 @@ class _Text:
         return None
 
 
-def _located(proposal: AnchorProposal, texts: dict[int, _Text]) -> FoundAnchor | None:
+def _located_anchor(proposal: AnchorProposal, texts: dict[int, _Text]) -> FoundAnchor | None:
     quote = " ".join(proposal.quote.split())
     if proposal.type not in _TYPES or not _SHORTEST <= len(quote) <= LONGEST or not words(quote):
         return None
     named = texts.get(proposal.seq)
     place = named.find(quote) if named else None
     if named and place:
-        return _anchor(proposal.type, named, place)
+        return _anchor_at(proposal.type, named, place)
     others = [(text, found) for text in texts.values() if (found := text.find(quote))]
-    return _anchor(proposal.type, *others[0]) if len(others) == 1 else None
+    return _anchor_at(proposal.type, *others[0]) if len(others) == 1 else None
 
 
-def _anchor(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnchor | None:
+def _anchor_at(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnchor | None:
     start, end = place
     quote = text.message.content[start:end]
     content = quote if text.redacted == text.message.content else redact(quote)

@@ -70,7 +70,7 @@ def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_
 
     A change of the purpose alone is none. What has another number (``room 8``) is another thing in any case.
     """
-    if _numbered(for_new) and _numbered(for_old) and _numbered(for_new) != _numbered(for_old):
+    if _numbers_in(for_new) and _numbers_in(for_old) and _numbers_in(for_new) != _numbers_in(for_old):
         return True
     if not (for_new and for_old) or new.every - for_new <= old.every:
         return False
@@ -78,7 +78,7 @@ def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_
     return bool(mine and theirs) and 2 * len(for_new & for_old) <= min(len(for_new), len(for_old))
 
 
-def _numbered(aim: frozenset[str]) -> frozenset[str]:
+def _numbers_in(aim: frozenset[str]) -> frozenset[str]:
     return frozenset(filter(str.isdigit, aim))
 
 

@@ -41,10 +41,12 @@ def ranking_of(
     confirmed = {anchor.id for anchor, word in said if word.claims is None} | quotes
     named_ids = {anchor.id for anchor, word in said if word.claims != "withdrawn"} | confirmed
     return Ranking(
-        confirmed=_ordered(confirmed, anchors),
-        passed_over=_ordered(passed_over | _unnamed(anchors, named_ids, shown), anchors) if said or quotes else (),
+        confirmed=_ids_in_order(confirmed, anchors),
+        passed_over=_ids_in_order(passed_over | _ids_not_named(anchors, named_ids, shown), anchors)
+        if said or quotes
+        else (),
         claims=tuple(claims),
-        given_up=_ordered(given_up, anchors),
+        given_up=_ids_in_order(given_up, anchors),
     )
 
 
@@ -70,7 +72,7 @@ def repairs_of(anchors: Iterable[Anchor], ranking: Ranking) -> Iterator[Repair]:
             yield Repair(field=ANCHOR_FIELD, reason=reason, before=one.content, after=one.content)
 
 
-def _unnamed(anchors: Iterable[Anchor], named: Collection[UUID], shown: Mapping[int, Message]) -> set[UUID]:
+def _ids_not_named(anchors: Iterable[Anchor], named: Collection[UUID], shown: Mapping[int, Message]) -> set[UUID]:
     return {
         anchor.id
         for anchor in anchors
@@ -81,7 +83,7 @@ def _unnamed(anchors: Iterable[Anchor], named: Collection[UUID], shown: Mapping[
     }
 
 
-def _ordered(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUID, ...]:
+def _ids_in_order(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUID, ...]:
     return tuple(anchor.id for anchor in anchors if anchor.id in ids)
 
 

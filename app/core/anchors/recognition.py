@@ -55,7 +55,7 @@ def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
         if first is not None:
             return first
     types: Sequence[AnchorType] = ("unresolved_question",) if statement.is_question else _ORDER
-    return next((type_ for type_ in types if any(_is(type_, statement, read, role) for read in fitting)), None)
+    return next((type_ for type_ in types if any(_is_of_type(type_, statement, read, role) for read in fitting)), None)
 
 
 class Reading:
@@ -97,14 +97,14 @@ def reads_of(statement: Statement) -> list[Reading]:
 def _type_by_label_or_rule(read: Reading) -> AnchorType | None:
     for type_ in _ORDER:
         rule = read.table.rules.get(type_)
-        if rule is not None and (read.has_whole(rule.labelled) or _stands(rule, read)):
+        if rule is not None and (read.has_whole(rule.labelled) or _has_standing_cue(rule, read)):
             return type_
     return None
 
 
 def is_standing(statement: Statement) -> bool:
     """Whether its words state a rule or a wish that goes on holding ("from now on …")."""
-    return any(_stands(rule, read) for read in reads_of(statement) for rule in read.table.rules.values())
+    return any(_has_standing_cue(rule, read) for read in reads_of(statement) for rule in read.table.rules.values())
 
 
 def is_told_by_value(statement: Statement) -> bool:
@@ -119,24 +119,24 @@ def is_told_by_value(statement: Statement) -> bool:
             or read.has(rule.says)
             or read.has(rule.user)
             or read.has_whole(rule.labelled)
-            or _stands(rule, read)
+            or _has_standing_cue(rule, read)
         ):
             return False
     return True
 
 
-def _stands(rule: Rule, read: Reading) -> bool:
+def _has_standing_cue(rule: Rule, read: Reading) -> bool:
     if not rule.standing.mask & read.possible:
         return False
     return read.has_whole(rule.standing) or (read.has(rule.standing) and not read.has_whole(read.table.reported))
 
 
-def _is(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -> bool:
+def _is_of_type(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -> bool:
     rule = read.table.rules.get(type_)
     if rule is None:
         return False
     is_data = type_ == "critical_fact" and role == "user" and _gives_exact_values(statement)
-    if not is_data and not (rule.mask & read.possible and _says(rule, type_, read, statement, role)):
+    if not is_data and not (rule.mask & read.possible and _has_needed_cue(rule, type_, read, statement, role)):
         return False
     return (type_ in _CONCRETE or _is_concrete(statement)) and not _is_ruled_out(type_, read)
 
@@ -159,7 +159,7 @@ def leads(masked: str, table: Table) -> list[str]:
     return [*texts, *filter(None, [correction_in(masked)])]
 
 
-def _says(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:
+def _has_needed_cue(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:
     if statement.is_question:
         return read.has(rule.asks) or (role == "assistant" and read.has(rule.assistant))
     if role == "assistant":

@@ -106,7 +106,7 @@ def shares_only_a_word(new: str, old: str) -> bool:
     choosing = changing(new)
     if _gives_up(topic, known, given_up(new)):
         return False
-    if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
+    if _differ_in_values_of_one_class(replace(topic, words=topic.words - (choosing - known.words)), known):
         return False
     return len((topic.words & known.words) - choosing) < TERSE
 
@@ -167,7 +167,7 @@ def _has_other_of_class(topic: Topic, known: Topic, gone: frozenset[str]) -> boo
 
 def _is_same_with_another_value(new: str, topic: Topic, known: Topic, *, as_: AnchorType) -> bool:
     choosing = changing(new)
-    if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
+    if _differ_in_values_of_one_class(replace(topic, words=topic.words - (choosing - known.words)), known):
         return True
     if as_ != "correction" or known.classes - topic.classes:
         return False
@@ -177,7 +177,7 @@ def _is_same_with_another_value(new: str, topic: Topic, known: Topic, *, as_: An
     return bool(shared) and differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
 
 
-def _other_value(new: Topic, old: Topic) -> bool:
+def _differ_in_values_of_one_class(new: Topic, old: Topic) -> bool:
     """Whether both say the same of the same thing, but for values of one class."""
     if not (new.values and old.values):
         return False
@@ -300,7 +300,7 @@ def _name_other_things(topic: Topic, known: Topic) -> bool:
 
 
 def _name_others_of_a_row(new: str, topic: Topic, old: str, known: Topic) -> bool:
-    mine, theirs = _marks(new), _marks(old)
+    mine, theirs = _named_members(new), _named_members(old)
     rows = {mark[:2] for mark in mine} & {mark[:2] for mark in theirs}
     differing = [
         row for row in rows if not {one for one in mine if one[:2] == row} & {one for one in theirs if one[:2] == row}
@@ -312,7 +312,7 @@ def _name_others_of_a_row(new: str, topic: Topic, old: str, known: Topic) -> boo
 
 
 @memoized()
-def _marks(text: str) -> dict[Mark, frozenset[str]]:
+def _named_members(text: str) -> dict[Mark, frozenset[str]]:
     """Which of several a text names, with the stems that name it."""
     plain = text.replace("’", "'")
     found: dict[Mark, frozenset[str]] = {}
@@ -345,7 +345,7 @@ def says_again(new: str, old: str) -> bool:
     """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
     if not has_cue(new, "updates") or has_cue(new, "forbids"):
         return False
-    (mine, my_values), (theirs, their_values) = _form(new), _form(old)
+    (mine, my_values), (theirs, their_values) = _form_and_values(new), _form_and_values(old)
     changed = sum(one != other for one, other in zip(my_values, their_values, strict=False))
     return mine == theirs and len(mine) >= _FORM and changed == 1
 
@@ -355,7 +355,7 @@ def restates(new: str, old: str) -> bool:
     new, old = without_label(new), without_label(old)
     if new.lstrip()[:1].casefold()[:1] != old.lstrip()[:1].casefold()[:1]:
         return False
-    (form, values), (known, before) = _statement(new), _statement(old)
+    (form, values), (known, before) = _stated_form_and_values(new), _stated_form_and_values(old)
     return form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
 
 
@@ -364,11 +364,11 @@ def form_of(text: str) -> str | None:
 
     Two texts of one form say what the same thing is, at different times. Two hypotheses stand side by side.
     """
-    return _statement(text)[0]
+    return _stated_form_and_values(text)[0]
 
 
 @memoized()
-def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
+def _stated_form_and_values(text: str) -> tuple[str | None, tuple[str, ...]]:
     """A statement's form, and its values in order."""
     verb = None if is_supposed(text) else _EQUATES.search(text)
     if verb is None or not 0 < verb.start() <= _LONGEST_SUBJECT or _OPEN_SUBJECT.match(text):
@@ -390,7 +390,7 @@ def _statement(text: str) -> tuple[str | None, tuple[str, ...]]:
 
 
 @memoized()
-def _form(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _form_and_values(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """A text's words in order, without those that choose, change or are polite, values open; and the values."""
     text = text.replace("’", "'")
     for table in TABLES:

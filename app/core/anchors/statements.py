@@ -117,7 +117,7 @@ def _statements(text: str) -> Iterator[Statement]:
     for number, (start, end) in enumerate(spans):
         if not text.startswith(_FENCES, start):
             opening = _OPENING.match(text, start, end)
-            yield from _parts(text, opening.end() if opening else start, end, number=number)
+            yield from _statements_of_sentence(text, opening.end() if opening else start, end, number=number)
 
 
 def _is_hard_wrapped(text: str) -> bool:
@@ -145,7 +145,7 @@ def _is_shown_line(line: str) -> bool:
     return shows and not line.lstrip(" \t").startswith(_FENCES)
 
 
-def _parts(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
+def _statements_of_sentence(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
     """A sentence as one statement; a long one as several, cut where a clause begins, never inside an exact value."""
     is_question = asks(text[start:end])
     is_long = end - start > LONGEST

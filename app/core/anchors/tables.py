@@ -112,7 +112,7 @@ def _table(language: Language) -> Table | None:
         labels=reduce(or_, (rule.labelled.mask for rule in rules.values()), 0),
         **{name: _cue(patterns) for name, patterns in said.turn if name != "which"},
         kinds={kind: _cue([pattern]) for kind, pattern in said.kinds.items()},
-        which=(which := tuple(map(_row, said.turn.which))),
+        which=(which := tuple(map(_row_cue, said.turn.which))),
         members=reduce(or_, (row.mask for row in which), 0),
     )
 
@@ -132,7 +132,7 @@ def _cue(patterns: Iterable[str]) -> Cue:
     return Cue(patterns, LONGEST)
 
 
-def _row(members: str) -> Cue:
+def _row_cue(members: str) -> Cue:
     joined = "|".join(f"({member})" for member in members.split(" / "))
     return _cue([rf"\b(?:{joined})\b"])
 

@@ -75,7 +75,7 @@ def transitions(
     for seq in sorted({*spoken, *own}):
         message = spoken.get(seq)
         spoken_here = _statements_of(message, said) if message else ()
-        found.extend(_read(pool, message, own.get(seq, ()), spoken_here))
+        found.extend(_transitions_of_message(pool, message, own.get(seq, ()), spoken_here))
     return found
 
 
@@ -90,23 +90,23 @@ def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | N
     return statements(message) if known is None else known
 
 
-def _read(
+def _transitions_of_message(
     pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement]
 ) -> Iterator[Transition]:
     """What one message does: by its anchors, then by what else it says, where its text is at hand."""
     for anchor in own:
-        yield from _superseded(pool, anchor, by_user=message is not None and message.role == "user")
+        yield from _superseded_by_anchor(pool, anchor, by_user=message is not None and message.role == "user")
         pool.add(anchor)
     if message is None or not said:
         return
     asked = next(pool.newest(before=message.seq - 1, within=NEXT - 1, types=ASKED), None)
     if pool.open and not said[0].is_question:
-        yield from _answered(pool, message, said[0])
+        yield from _question_answered(pool, message, said[0])
     if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
         yield from _superseded_by_no(pool, message, said[0], asked=asked)
 
 
-def _superseded(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
+def _superseded_by_anchor(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
     """What an anchor takes the place of."""
     types = _CHANGES.get(by.type, frozenset())
     if not by_user:
@@ -157,7 +157,7 @@ def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> It
                 yield one
 
 
-def _answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transition]:
+def _question_answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transition]:
     """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
     read = [(table, leads(first.plain, table)) for table in TABLES if table.letters.search(first.text)]
 

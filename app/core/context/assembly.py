@@ -149,7 +149,7 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         draft = with_detail(material, draft, room.tokens)
     if budget is None and _anchors_have_no_room(material, draft):
         draft = draft.warned("anchors_over_budget")
-    return _assembled(material, draft)
+    return _assembled_context(material, draft)
 
 
 def _anchors_have_no_room(material: Material, draft: Draft) -> bool:
@@ -249,11 +249,11 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
 
 
 def _whole_breakdown(material: Material, draft: Draft) -> Breakdown:
-    loaded = _assembled(material, draft).gauge.breakdown
+    loaded = _assembled_context(material, draft).gauge.breakdown
     return replace(loaded, tail=loaded.tail + material.conversation.counted(material.unloaded_tokens))
 
 
-def _assembled(material: Material, draft: Draft) -> AssembledContext:
+def _assembled_context(material: Material, draft: Draft) -> AssembledContext:
     system = _system_tokens(material)
     state, anchors, digests = block_sizes(material, draft)
     opened = _opened_sections(material, draft)
@@ -291,7 +291,7 @@ def _assembled(material: Material, draft: Draft) -> AssembledContext:
     tokens = material.conversation.counted(estimated.total)
     return AssembledContext(
         messages=(
-            _system(material),
+            _system_message(material),
             *_with_block(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
         ),
         sections=tuple(one for one in _with_gauge_tokens(sections, tokens) if one.tokens or one.segment_id),
@@ -331,7 +331,7 @@ def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
     return [
         Section(
             kind="digests",
-            seqs=_positions(shown) if shown else (),
+            seqs=_shown_seqs(shown) if shown else (),
             tokens=share,
             level=shown.level if shown else None,
             segment_id=shown.id if shown else None,
@@ -360,7 +360,7 @@ def _opened_sections(material: Material, draft: Draft) -> list[Section]:
     return found
 
 
-def _positions(shown: ShownSegment) -> tuple[int, ...]:
+def _shown_seqs(shown: ShownSegment) -> tuple[int, ...]:
     if shown.to_seq - shown.from_seq < SEQS:
         return tuple(range(shown.from_seq, shown.to_seq + 1))
     return shown.from_seq, shown.to_seq
@@ -371,13 +371,13 @@ def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
     return tuple(sorted(one.source.seq for one in recalled))
 
 
-def _system(material: Material) -> ContextMessage:
+def _system_message(material: Material) -> ContextMessage:
     return ContextMessage(role="system", content=material.system)
 
 
 def _system_tokens(material: Material) -> int:
     beside = tools_tokens(material.tools, material.policy.estimator) + material.schema_tokens
-    return weigh_all(material, (_system(material),)) + beside
+    return weigh_all(material, (_system_message(material),)) + beside
 
 
 def _tokens_before_block(material: Material) -> int:

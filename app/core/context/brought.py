@@ -153,13 +153,13 @@ def _is_too_deep(schema: Any) -> bool:
     # Without recursion: a value may have any number of levels.
     level = [schema]
     for _ in range(SCHEMA_DEPTH):
-        level = [item for value in level for item in _items(value)]
+        level = [item for value in level for item in _items_inside(value)]
         if not level:
             return False
     return True
 
 
-def _items(value: Any) -> Collection[Any]:
+def _items_inside(value: Any) -> Collection[Any]:
     if isinstance(value, Mapping):
         return list(value.values())
     return value if isinstance(value, list | tuple) else ()

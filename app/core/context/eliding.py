@@ -27,7 +27,7 @@ def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
     tail = list(draft.tail)
     for index in range(first, len(tail)):
         if weight_of(material, tail[index]) > room:
-            tail[index] = _elided(material, tail[index], room // _SHARE)
+            tail[index] = _elided_message(material, tail[index], room // _SHARE)
     changed = [new.seq for new, old in zip(tail, draft.tail, strict=True) if new is not old]
     return replace(draft, tail=tuple(tail)).warned(*(f"message_elided:{seq}" for seq in changed))
 
@@ -38,7 +38,7 @@ def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft
     if not giants:
         return draft
     share = room // (_SHARE * len(giants))
-    shorter = {giant.seq: _elided(material, giant, share) for giant in giants}
+    shorter = {giant.seq: _elided_message(material, giant, share) for giant in giants}
 
     def served(messages: Sequence[Message]) -> tuple[Message, ...]:
         return tuple(shorter.get(message.seq, message) for message in messages)
@@ -57,7 +57,7 @@ def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
     rooms = shares([weight_of(material, message) for message in large], max(room - size_of(material, rest), 0))
     if not large or min(rooms) < least:
         return draft
-    shorter = {one.seq: _elided(material, one, share) for one, share in zip(large, rooms, strict=True)}
+    shorter = {one.seq: _elided_message(material, one, share) for one, share in zip(large, rooms, strict=True)}
     changed = replace(draft, tail=tuple(shorter.get(one.seq, one) for one in draft.tail))
     return changed.warned(*(f"message_elided:{one.seq}" for one in large if shorter[one.seq] is not one))
 
@@ -71,7 +71,7 @@ def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
 
     def cut(left: int) -> tuple[Message, ...]:
         rooms = shares(sizes, left)
-        return tuple(_elided(material, message, share) for message, share in zip(whole, rooms, strict=True))
+        return tuple(_elided_message(material, message, share) for message, share in zip(whole, rooms, strict=True))
 
     def over(tail: Sequence[Message]) -> int:
         return rest + sum(weight_of(material, message) for message in tail) - room
@@ -81,7 +81,7 @@ def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
     return replace(draft, tail=tail).warned(*(f"message_elided:{seq}" for seq in changed))
 
 
-def _elided(material: Material, message: Message, tokens: int) -> Message:
+def _elided_message(material: Material, message: Message, tokens: int) -> Message:
     """A message without its middle, at most so heavy if elision can do it; texts of parts are shortened too."""
     if weight_of(material, message) <= tokens:
         return message

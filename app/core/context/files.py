@@ -47,26 +47,28 @@ def with_files(
 
 def as_text(file: ConversationFile, data: bytes) -> RequestFile:
     """A file of kind ``text``, as its own text."""
-    return _carried(file, "text", _text_element(file, as_data(clean(text_of(data) or ""), _CLOSING)))
+    return _request_file(file, "text", _text_element(file, as_data(clean(text_of(data) or ""), _CLOSING)))
 
 
 def as_inline(file: ConversationFile, data: bytes) -> RequestFile:
     """Any other file, with its data."""
-    media = {"type": "media", "media_type": file.media_type, "name": _attribute(file.name)}
+    media = {"type": "media", "media_type": file.media_type, "name": _attribute_value(file.name)}
     media["data"] = base64.b64encode(data).decode()
-    return _carried(file, "inline", _media_element(file, media))
+    return _request_file(file, "inline", _media_element(file, media))
 
 
 def as_copy(file: ConversationFile, uri: str) -> RequestFile:
     """Any other file, by the address of the provider's copy."""
-    return _carried(file, "copy", _media_element(file, {"type": FILE_COPY, "media_type": file.media_type, "uri": uri}))
+    return _request_file(
+        file, "copy", _media_element(file, {"type": FILE_COPY, "media_type": file.media_type, "uri": uri})
+    )
 
 
 def as_words(file: ConversationFile, reason: str, locale: str) -> RequestFile:
     """A file that is not sent: what it is, and why; ``reason`` is a word of the catalogue's ``context.file``."""
     say = catalogue_of(locale)
     text = say.text("context.file.not_sent", why=say.text(f"context.file.{reason}"))
-    return _carried(file, "words", _text_element(file, text))
+    return _request_file(file, "words", _text_element(file, text))
 
 
 def is_text(file: ConversationFile) -> bool:
@@ -74,7 +76,7 @@ def is_text(file: ConversationFile) -> bool:
     return kind_of(file.media_type) == "text"
 
 
-def _carried(file: ConversationFile, form: FileForm, parts: tuple[Part, ...]) -> RequestFile:
+def _request_file(file: ConversationFile, form: FileForm, parts: tuple[Part, ...]) -> RequestFile:
     return RequestFile(
         file_id=file.id,
         name=file.name,
@@ -88,17 +90,17 @@ def _carried(file: ConversationFile, form: FileForm, parts: tuple[Part, ...]) ->
 
 
 def _text_element(file: ConversationFile, text: str) -> tuple[Part, ...]:
-    return ({"type": "text", "text": f"{_opening(file)}\n{text}\n{_CLOSING}"},)
+    return ({"type": "text", "text": f"{_opening_tag(file)}\n{text}\n{_CLOSING}"},)
 
 
 def _media_element(file: ConversationFile, part: Part) -> tuple[Part, ...]:
-    return {"type": "text", "text": _opening(file)}, part, {"type": "text", "text": _CLOSING}
+    return {"type": "text", "text": _opening_tag(file)}, part, {"type": "text", "text": _CLOSING}
 
 
-def _opening(file: ConversationFile) -> str:
-    name, size = _attribute(file.name), told_size(file.bytes)
+def _opening_tag(file: ConversationFile) -> str:
+    name, size = _attribute_value(file.name), told_size(file.bytes)
     return f'<{FILE_TAG} name="{name}" type="{file.media_type}" size="{size}">'
 
 
-def _attribute(text: str) -> str:
+def _attribute_value(text: str) -> str:
     return clean(text).translate(_ATTRIBUTE)

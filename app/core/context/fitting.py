@@ -94,7 +94,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     """
     elides = material.policy.oversized == "elide"
     draft = with_giants_elided(material, draft, room.tokens) if elides else draft
-    for shrink in _steps(digest, room.first_to_go, told=told):
+    for shrink in _shrink_steps(digest, room.first_to_go, told=told):
         if size_of(material, draft) + _unloaded_tokens(material, draft) <= room.tokens:
             return draft
         draft = shrink(material, draft, room)
@@ -111,7 +111,7 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     )
 
 
-def _steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[Shrink]:
+def _shrink_steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[Shrink]:
     yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest

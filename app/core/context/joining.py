@@ -104,18 +104,20 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
     total = allotted.passages + allotted.recalled
     if not total:
-        return _joined(material, fit(room), recall, 0, None)
+        return _with_passages_and_recall(material, fit(room), recall, 0, None)
     total, rough = beside_pins(material, partial(fit, told=False), room, total)  # what is chosen depends on messages
     ranks = bool(total and recall.question)
     margin = _margin(material, recall)
-    joined = _joined(material, rough, recall, total, margin if ranks else None)
+    joined = _with_passages_and_recall(material, rough, recall, total, margin if ranks else None)
     used = recall_tokens(material, joined)
     if used < total:
         wider = fit(room - used)
         left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
         if most is None and recall.is_explicit and ranks and left > 0:
-            return _joined(material, wider, recall, used + left, margin)  # what the rest has no use for
-        settled = _with_recalled_of(joined, wider, _unserved(wider, joined.recalled))
+            return _with_passages_and_recall(
+                material, wider, recall, used + left, margin
+            )  # what the rest has no use for
+        settled = _with_recalled_of(joined, wider, _unserved_recalled(wider, joined.recalled))
         if recall_tokens(material, settled) <= used:  # else its rounding made the whole heavier
             return settled
     return _with_recalled_of(joined, fit(room - total), joined.recalled)
@@ -143,10 +145,10 @@ def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, want
 
 def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
     """Held messages and tail as they are sent, with what is recalled before the text of the last user message."""
-    return _with_recalled(draft, served_messages(_sent(draft)), locale)
+    return _with_recalled(draft, served_messages(_messages_as_sent(draft)), locale)
 
 
-def _sent(draft: Draft) -> list[ContextMessage]:
+def _messages_as_sent(draft: Draft) -> list[ContextMessage]:
     return [as_sent(message) for message in (*draft.held, *draft.tail)]
 
 
@@ -178,7 +180,7 @@ def recall_tokens(material: Material, draft: Draft) -> int:
         return 0
     if draft.weighed:
         return draft.weighed[0]
-    bare = _sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
+    bare = _messages_as_sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
     whole = _with_recalled(draft, bare, material.conversation.locale)
     same = set(map(id, whole)) & set(map(id, bare))
     added, taken = ([one for one in messages if id(one) not in same] for messages in (whole, bare))
@@ -289,7 +291,9 @@ def _margin(material: Material, recall: Recall) -> float:
     return EXPLICIT_MARGIN if material.detail.segments else math.inf
 
 
-def _joined(material: Material, draft: Draft, recall: Recall, room: int, margin: float | None) -> Draft:
+def _with_passages_and_recall(
+    material: Material, draft: Draft, recall: Recall, room: int, margin: float | None
+) -> Draft:
     """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest.
 
     Nothing is recalled without a margin.
@@ -337,6 +341,6 @@ def served_seqs(draft: Draft) -> frozenset[int]:
     return frozenset(message.seq for message in (*draft.held, *draft.tail))
 
 
-def _unserved(draft: Draft, recalled: tuple[Recalled, ...]) -> tuple[Recalled, ...]:
+def _unserved_recalled(draft: Draft, recalled: tuple[Recalled, ...]) -> tuple[Recalled, ...]:
     seqs = served_seqs(draft)
     return tuple(one for one in recalled if one.source.seq not in seqs)

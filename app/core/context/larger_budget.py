@@ -45,7 +45,7 @@ def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
     """
     draft = first_draft(material)
     plan = _Plan(material, draft)
-    taken = within(plan.steps, _free(material, draft, room))
+    taken = within(plan.steps, _free_tokens(material, draft, room))
     return [(one.from_seq, one.to_seq) for one in plan.opened_by(taken)]
 
 
@@ -59,7 +59,7 @@ def with_detail(material: Material, draft: Draft, room: int) -> Draft:
     if not material.detail.segments or draft.left_out or draft.digests != laid_out.digests:
         return draft
     plan = _Plan(material, draft)
-    found, free = draft, _free(material, draft, room)
+    found, free = draft, _free_tokens(material, draft, room)
     for _ in range(_ROUNDS):
         taken = within(plan.steps, free)
         while taken and (excess := _size(material, plan.served(taken)) - room) > 0:
@@ -73,7 +73,7 @@ def with_detail(material: Material, draft: Draft, room: int) -> Draft:
     return found
 
 
-def _free(material: Material, draft: Draft, room: int) -> int:
+def _free_tokens(material: Material, draft: Draft, room: int) -> int:
     left = room - _size(material, draft) - material.unloaded_tokens
     left -= 0 if draft.digests.element else WAY_BACK
     most = material.detail.room

@@ -42,12 +42,12 @@ def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tu
             size = data_bytes(part)
             is_full = size > room
             room = 0 if is_full else room - size  # what is older than one that has no room has none either
-            parts.append(_in_words(part, size, message.seq, say) if is_full else part)
+            parts.append(_part_in_words(part, size, message.seq, say) if is_full else part)
         kept.append(tuple(reversed(parts)))
     return kept[::-1]
 
 
-def _in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
+def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
     what = [str(part.get("media_type") or say.text("context.part.a_file")), told_size(size * 3 // 4)]
     name: Any = part.get("name")
     if isinstance(name, str) and name:

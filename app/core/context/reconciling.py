@@ -57,7 +57,7 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
     """
     calls = [str(part.get("id")) for part in parts if part.get("type") == "tool_call"]
     results = [str(part.get("tool_call_id")) for part in parts if part.get("type") == "tool_result"]
-    words = _words(role, content, parts)
+    words = _comparable_words(role, content, parts)
     if role != "tool" and (words or not (calls or results)):
         kind: Kind = "user" if role == "user" else "assistant" if role == "assistant" else "system"
         yield Line(kind=kind, words=words, message=message, name=normalised(name), is_step=bool(calls))
@@ -82,7 +82,7 @@ def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
         )
 
 
-def _words(role: str, content: str, parts: Sequence[Part]) -> str:
+def _comparable_words(role: str, content: str, parts: Sequence[Part]) -> str:
     said = own_content(role, content, parts)
     texts = [said, *(str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text")]
     found = normalised(" ".join(texts))
@@ -118,7 +118,7 @@ class Reconciling:
                 self._steps.clear()
                 continue
             for line in _stored_lines(message):
-                self._read(line)
+                self._read_line(line)
                 if self._parted:
                     return False
         return True
@@ -151,7 +151,7 @@ class Reconciling:
         """Whether they part at the last reply alone, which is not given: the user wants another one."""
         return self._is_answered and not self._parted and bool(self.given) and self.given[-1].kind == "user"
 
-    def _read(self, line: Line) -> None:
+    def _read_line(self, line: Line) -> None:
         given = self.given[self._at] if self._at < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._at += 1

@@ -46,7 +46,7 @@ _QUOTE, _APOSTROPHE = "\"'"
 _FRAME: Final = 60  # tokens of the element around what is quoted, and of the note after it, rounded up
 
 
-def _expand(say: Catalogue) -> ToolSpec:
+def _expand_tool(say: Catalogue) -> ToolSpec:
     return ToolSpec(
         name="expand_context",
         description=say.text("tools.expand"),
@@ -62,7 +62,7 @@ def _expand(say: Catalogue) -> ToolSpec:
     )
 
 
-def _search(say: Catalogue) -> ToolSpec:
+def _search_tool(say: Catalogue) -> ToolSpec:
     return ToolSpec(
         name="search_history",
         description=say.text("tools.search"),
@@ -77,7 +77,7 @@ def _search(say: Catalogue) -> ToolSpec:
     )
 
 
-_OFFERED: Final = {name: (_search(say), _expand(say)) for name, say in CATALOGUES.items()}
+_OFFERED: Final = {name: (_search_tool(say), _expand_tool(say)) for name, say in CATALOGUES.items()}
 """By language: a request's beginning is the same bytes each time."""
 SEARCH, EXPAND = _OFFERED[FALLBACK]
 OWN: Final = frozenset({EXPAND.name, SEARCH.name})
@@ -122,7 +122,7 @@ def most_offered(policy: CompactionPolicy, further: Sequence[ToolSpec], locale: 
 
 def tools_tokens(tools: Sequence[ToolSpec], estimator: Estimator) -> int:
     """What their definitions add to every request."""
-    return sum(_weight(_rendered(tool), estimator) for tool in tools)
+    return sum(_weight(_rendered_tool(tool), estimator) for tool in tools)
 
 
 def result_tokens(budgets: Budgets, calls: int = 1) -> int:
@@ -159,13 +159,13 @@ def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALL
 
 def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
     """Fenced as data: one line per message, or an element of its own for a text with line breaks."""
-    element = [f'<{RECALLED_TAG} of="{escape_served(what)}">', *map(_line, lines), f"</{RECALLED_TAG}>"]
+    element = [f'<{RECALLED_TAG} of="{escape_served(what)}">', *map(_rendered_line, lines), f"</{RECALLED_TAG}>"]
     return "\n".join([*element, note] if note else element)
 
 
 def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
     """As many of these texts as fit into so many tokens, the first one cut if it alone is more."""
-    fitting = first_fitting(lines, most, lambda line: estimate_text(_line(line)) + 1)
+    fitting = first_fitting(lines, most, lambda line: estimate_text(_rendered_line(line)) + 1)
     if fitting or not lines:
         return fitting
     return [Line(text=cut(lines[0].text, max(most - estimate_text(lines[0].label), 1), say), label=lines[0].label)]
@@ -189,7 +189,7 @@ def said_back(text: object) -> str:
     return escape_served(line if len(line) <= _ELLIPSIS else f"{line[:_ELLIPSIS]}…")
 
 
-def _line(line: Line) -> str:
+def _rendered_line(line: Line) -> str:
     if not line.label:
         return line.text
     text = escape_served(clean(line.text))
@@ -198,7 +198,7 @@ def _line(line: Line) -> str:
     return f'<message of="{line.label}">\n{text}\n</message>'
 
 
-def _rendered(tool: ToolSpec) -> str:
+def _rendered_tool(tool: ToolSpec) -> str:
     shown = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 

@@ -32,9 +32,9 @@ def answer(probe: Probe, context: Context, said: Context) -> Answer:
     """
     shared = context.shared(probe.cues)
     if probe.value is not None:
-        return _with_value(probe, probe.value, context, said, shared)
+        return _answer_of_value_probe(probe, probe.value, context, said, shared)
     if probe.name:
-        return _with_name(probe, context, said, shared)
+        return _answer_of_name_probe(probe, context, said, shared)
     return "right" if any(_is_covered(probe, weight) for weight, _ in shared.values()) else "none"
 
 
@@ -51,7 +51,7 @@ def _said_after(seq: int, context: Context, shared: Shared) -> Shared:
     return {number: found for number, found in shared.items() if (statements[number].seq or 0) > seq}
 
 
-def _with_value(probe: Probe, value: Value, context: Context, said: Context, shared: Shared) -> Answer:
+def _answer_of_value_probe(probe: Probe, value: Value, context: Context, said: Context, shared: Shared) -> Answer:
     statements = context.pool.statements
     if probe.names_one_thing:
         holders = context.holding_whole(value.text)
@@ -80,7 +80,7 @@ def _is_said_of_subject(value: Value, said: Context, known: Shared) -> bool:
     return any(said.pool.statements[number].holds(value) for number in about)
 
 
-def _with_name(probe: Probe, context: Context, said: Context, shared: Shared) -> Answer:
+def _answer_of_name_probe(probe: Probe, context: Context, said: Context, shared: Shared) -> Answer:
     wanted = stems_of(probe.name)
     statements = context.pool.statements
     about = [number for number, (_, count) in shared.items() if count >= probe.fewest_cues]

@@ -94,12 +94,12 @@ class Exam:
         lost = {(probe.seq, probe.sentence): None for probe, given in answers if given != "right"}
         told = " ".join(self._pool.statements[number].text for number in block)
         return Comparison(
-            continuity=Continuity(kinds=_counted(answers), tone=tone_kept(self._span, told)),
+            continuity=Continuity(kinds=_counts_by_kind(answers), tone=tone_kept(self._span, told)),
             lost=tuple(lost)[:MOST_LOST],
         )
 
 
-def _counted(answers: Sequence[tuple[Probe, Answer]]) -> dict[ProbeKind, Answered]:
+def _counts_by_kind(answers: Sequence[tuple[Probe, Answer]]) -> dict[ProbeKind, Answered]:
     counts: dict[ProbeKind, Answered] = {}
     for probe, given in answers:
         one = Answered(before=1, after=int(given == "right"), contradicted=int(given == "wrong"))

@@ -82,7 +82,7 @@ def chosen_probes(
     named = {choice.seq for choice in choices}
     texts = {one.seq: message_text(one)[:MOST_CHARACTERS] for one in span if one.seq in named}
     told = [one for one in choices if one.seq in texts and holds_sentence(one.sentence, texts[one.seq])]
-    return tuple(probe for choice in told for probe in _of_choice(choice, statements, pool))
+    return tuple(probe for choice in told for probe in _probe_of_choice(choice, statements, pool))
 
 
 def holds_sentence(sentence: str, text: str) -> bool:
@@ -90,7 +90,7 @@ def holds_sentence(sentence: str, text: str) -> bool:
     return Quotes({0: (text,)}).include(sentence, 0)
 
 
-def _of_choice(choice: Choice, statements: Sequence[Statement], pool: Pool) -> Iterator[Probe]:
+def _probe_of_choice(choice: Choice, statements: Sequence[Statement], pool: Pool) -> Iterator[Probe]:
     stems = stems_of(choice.sentence)
     of_message = [one for one in statements if one.seq == choice.seq and one.is_spoken]
     statement = max(of_message, key=lambda one: len(stems & one.stems), default=None)
@@ -106,13 +106,13 @@ def _of_choice(choice: Choice, statements: Sequence[Statement], pool: Pool) -> I
 def _choice(raw: Any) -> Choice | None:
     if not isinstance(raw, dict):
         return None
-    seq, kind, sentence = raw.get("seq"), raw.get("kind"), _text(raw.get("sentence"))
+    seq, kind, sentence = raw.get("seq"), raw.get("kind"), _usable_text(raw.get("sentence"))
     if not isinstance(seq, int) or kind not in PROBE_KINDS or not sentence:
         return None
-    return Choice(seq=seq, kind=cast("ProbeKind", kind), sentence=sentence, answer=_text(raw.get("answer")))
+    return Choice(seq=seq, kind=cast("ProbeKind", kind), sentence=sentence, answer=_usable_text(raw.get("answer")))
 
 
-def _text(raw: Any) -> str:
+def _usable_text(raw: Any) -> str:
     return clean(raw).strip() if isinstance(raw, str) and len(raw) <= LONGEST_QUOTE else ""
 
 

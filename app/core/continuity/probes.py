@@ -61,16 +61,16 @@ def probes_of(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], p
     ``anchors`` are the active ones of these messages; ``pool`` is the context before, by which words are weighed.
     """
     found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MOST}
-    for probe in _all(statements, anchors, pool):
+    for probe in _all_probes(statements, anchors, pool):
         found[probe.kind].append(probe)
     return tuple(probe for kind, probes in found.items() for probe in _evenly_spread(probes, MOST[kind]))
 
 
-def _all(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> Iterator[Probe]:
+def _all_probes(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> Iterator[Probe]:
     told = [one for one in statements if one.is_spoken and one.seq is not None and not asks(one.text)]
     latest: dict[str, Probe] = {}
     for statement in _evenly_spread([one for one in told if one.may_hold_values], MOST["value"] + MOST["when"]):
-        for probe in _of_values(statement, statement.seq or 0, pool):
+        for probe in _value_probes(statement, statement.seq or 0, pool):
             latest.pop(probe.answer, None)
             latest[probe.answer] = probe
     yield from latest.values()
@@ -85,14 +85,14 @@ def probes_about(statement: Statement, kind: ProbeKind, pool: Pool) -> Iterator[
     """The probes of one kind that a sentence gives: one for each of its values, else at most one."""
     seq = statement.seq or 0
     if kind in {"value", "when"}:
-        yield from (probe for probe in _of_values(statement, seq, pool) if probe.kind == kind)
+        yield from (probe for probe in _value_probes(statement, seq, pool) if probe.kind == kind)
     elif kind == "who":
         yield from _name_probes(statement, seq, pool)
     else:
         yield from _saying_probes(statement.text, seq, kind, pool)
 
 
-def _of_values(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
+def _value_probes(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
     for value in statement.values:
         cues = _cues(statement.text, value.text, pool)
         if cues or value.kind in NAMING:

@@ -62,10 +62,10 @@ class Statement:
         """Whether it says a value, in any form; a path or an address only whole."""
         if value.kind in NAMING:
             return value.text.casefold() in self.text.casefold()
-        return self._given.holds(value)
+        return self._given_values.holds(value)
 
     @cached_property
-    def _given(self) -> Given:
+    def _given_values(self) -> Given:
         given = Given()
         given.add(1, self.text, self.at)
         return given

@@ -42,12 +42,12 @@ def pair_up(messages: Sequence[ContextMessage], *, empty: str) -> Pairs:
     nothing: providers refuse empty content.
     """
     made: dict[str, list[Place]] = defaultdict(list)
-    for place, part in _parts(messages, "tool_call"):
+    for place, part in _parts_of_kind(messages, "tool_call"):
         if messages[place[0]].role == "assistant":
             made[str(part.get("id"))].append(place)
     found: dict[Place, tuple[Place, Part]] = {}
     answering: set[Place] = set()
-    for place, part in _parts(messages, "tool_result"):
+    for place, part in _parts_of_kind(messages, "tool_result"):
         places = made.get(str(part.get("tool_call_id")))
         if places:
             found[places[max(bisect_left(places, place) - 1, 0)]] = (place, part)
@@ -81,7 +81,7 @@ def _with_unique_ids(
     return pairs
 
 
-def _parts(messages: Sequence[ContextMessage], kind: str) -> Iterator[tuple[Place, Part]]:
+def _parts_of_kind(messages: Sequence[ContextMessage], kind: str) -> Iterator[tuple[Place, Part]]:
     for index, message in enumerate(messages):
         for number, part in enumerate(message.parts):
             if part.get("type") == kind:

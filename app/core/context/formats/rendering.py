@@ -34,7 +34,7 @@ def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str =
     say = catalogue_of(locale)
     match format_:
         case "plain":
-            return Formatted(messages=[_plain(message) for message in messages])
+            return Formatted(messages=[_plain_message(message) for message in messages])
         case "openai":
             return Formatted(messages=openai_messages(messages, say))
         case "gemini":
@@ -44,7 +44,7 @@ def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str =
     return Formatted(messages=contents, system=system)
 
 
-def _plain(message: ContextMessage) -> dict[str, Any]:
+def _plain_message(message: ContextMessage) -> dict[str, Any]:
     parts = [dict(part) for part in message.parts]
     content = own_content(message.role, message.content, message.parts)
     return {

@@ -58,10 +58,10 @@ def in_words(part: Part, say: Catalogue) -> str:
         case "tool_result":
             return say.text("context.part.result", name=name, content=as_text(part.get("content", "")))
         case _:
-            return _text_of(part)
+            return _text_of_part(part)
 
 
-def _text_of(part: Part) -> str:
+def _text_of_part(part: Part) -> str:
     return str(part["text"]) if "text" in part else as_text(dict(part))
 
 
