@@ -106,7 +106,7 @@ def shares_only_a_word(new: str, old: str) -> bool:
     choosing = changing(new)
     if _gives_up(topic, known, given_up(new)):
         return False
-    if _differ_in_values_of_one_class(replace(topic, words=topic.words - (choosing - known.words)), known):
+    if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return False
     return len((topic.words & known.words) - choosing) < TERSE
 
@@ -167,7 +167,7 @@ def _has_other_of_class(topic: Topic, known: Topic, gone: frozenset[str]) -> boo
 
 def _is_same_with_another_value(new: str, topic: Topic, known: Topic, *, as_: AnchorType) -> bool:
     choosing = changing(new)
-    if _differ_in_values_of_one_class(replace(topic, words=topic.words - (choosing - known.words)), known):
+    if _other_value(replace(topic, words=topic.words - (choosing - known.words)), known):
         return True
     if as_ != "correction" or known.classes - topic.classes:
         return False
@@ -177,7 +177,7 @@ def _is_same_with_another_value(new: str, topic: Topic, known: Topic, *, as_: An
     return bool(shared) and differ and len(shared) >= _HALF * smaller and (len(shared) >= TERSE or smaller <= TERSE)
 
 
-def _differ_in_values_of_one_class(new: Topic, old: Topic) -> bool:
+def _other_value(new: Topic, old: Topic) -> bool:
     """Whether both say the same of the same thing, but for values of one class."""
     if not (new.values and old.values):
         return False

@@ -64,17 +64,17 @@ def _part(part: Part, say: Catalogue) -> str:
         return str(part.get("text", ""))
     if kind == "tool_call":
         called = say.text("export.calls", name=str(part.get("name")))
-        return f"*{called}:*\n\n{_fenced(_plain(part.get('arguments')))}"
+        return f"*{called}:*\n\n{_fenced(_as_text(part.get('arguments')))}"
     if kind == "tool_result":
         brought = (
             say.text("export.result_of", name=str(part["name"])) if part.get("name") else say.text("export.result")
         )
-        return f"*{brought}:*\n\n{_fenced(_plain(part.get('content')))}"
+        return f"*{brought}:*\n\n{_fenced(_as_text(part.get('content')))}"
     where = f": {url}" if (url := named_address(part)) else ""
     return f"*{say.text('export.attached', what=str(part.get('media_type') or say.text('export.file')))}{where}*"
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 

@@ -45,14 +45,14 @@ class Breakdown:
     @property
     def total(self) -> int:
         """The numerator of utilization."""
-        return sum(self._parts)
+        return sum(self._part_tokens)
 
     def scaled(self, total: int) -> Breakdown:
         """This breakdown in proportion, so that the parts add up to ``total``."""
-        return Breakdown(**dict(zip(_PARTS, in_proportion(self._parts, total), strict=True)))
+        return Breakdown(**dict(zip(_PARTS, in_proportion(self._part_tokens, total), strict=True)))
 
     @property
-    def _parts(self) -> tuple[int, ...]:
+    def _part_tokens(self) -> tuple[int, ...]:
         return _parts_of(self)
 
 
@@ -122,8 +122,8 @@ def gauge_of(
     """The gauge of a breakdown under a policy whose thresholds are those in force."""
     tokens = breakdown.total
     counted = tokens - breakdown.recalled  # what is brought back for one question starts no compaction
-    background = _lowest(policy, budgets, "background")
-    sync = _lowest(policy, budgets, "inline")
+    background = _lowest_trigger_tokens(policy, budgets, "background")
+    sync = _lowest_trigger_tokens(policy, budgets, "inline")
     thresholds = [value for value in (background, sync) if value is not None]
     return Gauge(
         tokens=tokens,
@@ -161,7 +161,7 @@ def explained(adapted: Adapted, say: Catalogue) -> AdaptiveThresholds:
     )
 
 
-def _lowest(policy: CompactionPolicy, budgets: Budgets, run: str) -> int | None:
+def _lowest_trigger_tokens(policy: CompactionPolicy, budgets: Budgets, run: str) -> int | None:
     firsts = (item.at.first_tokens(budgets) for item in policy.triggers if item.run == run)
     return min((first for first in firsts if first is not None), default=None)
 

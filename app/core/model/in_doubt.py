@@ -30,7 +30,9 @@ def marked(entries: Sequence[StateEntry]) -> list[str]:
     if not any(entry.in_doubt for entry in entries):
         return texts
     home = likeliest("\n".join(texts)) or FALLBACK
-    return [_marked(entry, likeliest(entry.text) or home) if entry.in_doubt else entry.text for entry in entries]
+    return [
+        _marked_as_doubtful(entry, likeliest(entry.text) or home) if entry.in_doubt else entry.text for entry in entries
+    ]
 
 
 def unmarked(text: str) -> tuple[str, bool]:
@@ -47,7 +49,7 @@ def told_and_earlier(text: str) -> tuple[str, str]:
     return served[len(PARAGRAPH) : place], served[place + len(frame) :]
 
 
-def _marked(entry: StateEntry, language: str) -> str:
+def _marked_as_doubtful(entry: StateEntry, language: str) -> str:
     if entry.role == "narrative":
         return f"{_EARLIER.get(language, _EARLIER[FALLBACK])}: {entry.text}"
     return f"{entry.text} {_IN_DOUBT.get(language, _IN_DOUBT[FALLBACK])}"

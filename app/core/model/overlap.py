@@ -32,7 +32,7 @@ class Overlap:
         """The messages that share most of the text's weight, in order; none when no message shares enough."""
         weights = {word: self._rarity(word) for word in set(stems(text))}
         total = sum(weights.values())
-        shared = self._shared(weights)
+        shared = self._shared_weights(weights)
         best = max(shared.values(), default=0.0)
         if not total or best < _ENOUGH * total:
             return ()
@@ -40,7 +40,7 @@ class Overlap:
         close.sort(key=lambda seq: (-shared[seq], seq))
         return tuple(sorted(close[:_MOST_SOURCES]))
 
-    def _shared(self, weights: Mapping[str, float]) -> Counter[int]:
+    def _shared_weights(self, weights: Mapping[str, float]) -> Counter[int]:
         shared: Counter[int] = Counter()
         for word, weight in weights.items():
             for seq in self._messages_with.get(word, ()):

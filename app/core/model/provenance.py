@@ -23,7 +23,7 @@ def origin_of(message: Message, text: str) -> Origin:
     ``tool`` for the results of tools; ``document`` where the text is found in what a user pasted (fenced code, quoted
     mail, log output, a long block) rather than in the user's own words; else the role of the message.
     """
-    if message.role == "tool" or _is_rather_in(text, "\n".join(_results(message)), message.content):
+    if message.role == "tool" or _is_rather_in(text, "\n".join(_result_texts(message)), message.content):
         return "tool"
     if message.role != "user":
         return message.role
@@ -61,7 +61,7 @@ def sample_of(messages: Sequence[Message]) -> str:
     return spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
 
 
-def _results(message: Message) -> Iterator[str]:
+def _result_texts(message: Message) -> Iterator[str]:
     for part in message.parts:
         if part.get("type") == "tool_result":
             yield str(part.get("content"))

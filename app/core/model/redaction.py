@@ -50,7 +50,7 @@ def redact_message(message: Message) -> Message:
     A secret that is split over neighbouring text parts is found as well.
     """
     content = redact(message.content)
-    parts = tuple(_part(part) for part in _joined(message.parts))
+    parts = tuple(_redacted_part(part) for part in _without_split_secrets(message.parts))
     if content == message.content and parts == message.parts:
         return message
     repeats = content and not own_content(message.role, message.content, message.parts)
@@ -75,7 +75,7 @@ def redact_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 def redact_value(value: Any) -> Any:
     """A JSON value with every string in it redacted; what stands under a key such as ``password`` goes whole."""
-    return _value(value, 0)
+    return _redacted_value(value, 0)
 
 
 def _redacted_once(text: str) -> str:
@@ -83,12 +83,12 @@ def _redacted_once(text: str) -> str:
     for find in _FINDERS:
         found = list(find(view.text))
         if found:
-            text = _replaced(text, found, view)
+            text = _with_findings_replaced(text, found, view)
             view = plain_view(text)
     return text
 
 
-def _replaced(text: str, found: Iterable[Found], view: PlainView) -> str:
+def _with_findings_replaced(text: str, found: Iterable[Found], view: PlainView) -> str:
     marked = ((view.original(start), view.original(end), f"[REDACTED:{kind}]") for start, end, kind in found)
     return _replaced_pieces(text, marked)
 
@@ -99,22 +99,22 @@ _FINDERS: Final[tuple[Finder, ...]] = (*BEFORE_NAMES, in_columns, *NAMED, *AFTER
 # --- parts of messages ---------------------------------------------------------------------------------------------
 
 
-def _part(part: Part) -> Part:
-    redacted: Part = {key: value if key in _DATA else _value(value, 0) for key, value in part.items()}
+def _redacted_part(part: Part) -> Part:
+    redacted: Part = {key: value if key in _DATA else _redacted_value(value, 0) for key, value in part.items()}
     return part if redacted == part else redacted
 
 
-def _value(value: Any, depth: int) -> Any:
+def _redacted_value(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return value if value.startswith("data:") else redact(value)
     if isinstance(value, Mapping):
-        return _mapping(value, depth)
+        return _redacted_mapping(value, depth)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_value(item, depth + 1) for item in value] if depth < _DEEPEST else []
+        return [_redacted_value(item, depth + 1) for item in value] if depth < _DEEPEST else []
     return value
 
 
-def _mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _redacted_mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
     if depth >= _DEEPEST:
         return {}
     return {key: _redacted_under_key(str(key), item, depth) for key, item in value.items()}
@@ -126,10 +126,10 @@ def _redacted_under_key(key: str, item: Any, depth: int) -> Any:
         named = f'{key}: "'
         redacted = redact(f'{named}{item}"')
         return redacted.removeprefix(named).removesuffix('"') if redacted.startswith(named) else redact(item)
-    return _value(item, depth + 1)
+    return _redacted_value(item, depth + 1)
 
 
-def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _without_split_secrets(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Parts without the secrets that begin in one text part and end in a later one."""
     texts = [
         index for index, part in enumerate(parts) if part.get("type") == "text" and isinstance(part.get("text"), str)
@@ -152,7 +152,7 @@ def _redact_across_parts(parts: Sequence[dict[str, Any]], find: Finder) -> None:
     offset = 0
     for part in parts:
         text: str = part["text"]
-        cut = partial(_clipped, offset=offset, length=len(text))
+        cut = partial(_clipped_to_part, offset=offset, length=len(text))
         part["text"] = _replaced_pieces(text, [cut(*span) for span in found if _touches(span, offset, len(text))])
         offset += len(text)
 
@@ -161,7 +161,7 @@ def _touches(span: tuple[int, int, str], offset: int, length: int) -> bool:
     return span[0] < offset + length and span[1] > offset
 
 
-def _clipped(start: int, end: int, kind: str, *, offset: int, length: int) -> tuple[int, int, str]:
+def _clipped_to_part(start: int, end: int, kind: str, *, offset: int, length: int) -> tuple[int, int, str]:
     mark = f"[REDACTED:{kind}]" if start >= offset else ""
     return max(start - offset, 0), min(end - offset, length), mark
 

@@ -71,10 +71,10 @@ def _head(line: str) -> _Head | None:
 
 def _cells(line: str, end: re.Pattern[str]) -> Sequence[_Cell]:
     bounds = [(-1, 0), *(found.span() for found in end.finditer(line)), (len(line), -1)]
-    return [_bare(line, before[1], after[0]) for before, after in pairwise(bounds)]
+    return [_trimmed_cell(line, before[1], after[0]) for before, after in pairwise(bounds)]
 
 
-def _bare(line: str, start: int, stop: int) -> _Cell:
+def _trimmed_cell(line: str, start: int, stop: int) -> _Cell:
     cell = line[start:stop]
     start += len(cell) - len(cell.lstrip(_ROUND_A_CELL))
     return start, start + len(cell.strip(_ROUND_A_CELL))

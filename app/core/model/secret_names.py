@@ -192,7 +192,7 @@ def _passphrases(text: str) -> Iterator[Found]:
             yield *found.span("value"), "password"
 
 
-def _phrases(text: str) -> Iterator[Found]:
+def _seed_phrases(text: str) -> Iterator[Found]:
     if not _has_needed_piece(text, _PHRASE_NEEDS):
         return
     for found in _PHRASE.finditer(text):
@@ -316,5 +316,11 @@ def may_be_named(text: str) -> bool:
     return _has_needed_piece(text, _NAMED_NEEDS)
 
 
-NAMED: Final[tuple[Finder, ...]] = (_named_secrets, _yaml_block_secrets, _next_line_secrets, _passphrases, _phrases)
+NAMED: Final[tuple[Finder, ...]] = (
+    _named_secrets,
+    _yaml_block_secrets,
+    _next_line_secrets,
+    _passphrases,
+    _seed_phrases,
+)
 """What is looked for by its name, in this order."""

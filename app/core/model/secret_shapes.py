@@ -74,7 +74,7 @@ _KEY: Final = compiled(
 """The sign that all of them begin with is looked at first: characters of other scripts begin none."""
 
 
-def _keys(text: str) -> Iterator[Found]:
+def _known_keys(text: str) -> Iterator[Found]:
     for found in _KEY.finditer(text):
         yield found.start(), found.end(), found.lastgroup or "secret"
 
@@ -172,7 +172,7 @@ def _in_urls(text: str, *, shaped: re.Pattern[str] = _IN_URL) -> Iterator[Found]
                 yield *found.span("value"), "password"
 
 
-def _signatures(text: str) -> Iterator[Found]:
+def _url_signatures(text: str) -> Iterator[Found]:
     if "=" in text:
         for found in _SIGNED.finditer(text):
             yield *found.span("value"), "url_token"
@@ -211,11 +211,11 @@ def _passes_luhn(digits: str) -> bool:
 
 BEFORE_NAMES: Final[tuple[Finder, ...]] = (
     _private_keys,
-    _keys,
+    _known_keys,
     partial(_in_urls, shaped=_IN_DATABASE_URL),
     _in_urls,
     _in_commands,
-    _signatures,
+    _url_signatures,
     _in_cookies,
     _headers,
 )

@@ -242,11 +242,11 @@ class Measured:
 
     def by(self, name: str) -> Mapping[str, int]:
         """How many compactions by ``trigger``, ``status``, ``ran_in`` or ``reason``, the most frequent first."""
-        return _counted((getattr(tally, name), tally.count) for tally in self.compactions)
+        return _summed_counts((getattr(tally, name), tally.count) for tally in self.compactions)
 
     def calls_by(self, name: str) -> Mapping[str, int]:
         """How many model calls by ``purpose``, ``outcome`` or ``reason``, the most frequent first."""
-        return _counted((getattr(tally, name), tally.count) for tally in self.calls)
+        return _summed_counts((getattr(tally, name), tally.count) for tally in self.calls)
 
     @property
     def by_prompt_version(self) -> Sequence[PromptTally]:
@@ -255,10 +255,10 @@ class Measured:
         for tally in self.calls:
             if tally.purpose == "compaction":
                 calls[tally.prompt_version].append(tally)
-        found = [self._of_prompt(version, tallies) for version, tallies in calls.items()]
+        found = [self._tally_of_prompt(version, tallies) for version, tallies in calls.items()]
         return sorted(found, key=lambda one: (-one.attempts, one.prompt_version or ""))
 
-    def _of_prompt(self, version: str | None, calls: Sequence[CallTally]) -> PromptTally:
+    def _tally_of_prompt(self, version: str | None, calls: Sequence[CallTally]) -> PromptTally:
         outcomes: Counter[str] = Counter()
         for tally in calls:
             outcomes[tally.outcome] += tally.count
@@ -331,7 +331,7 @@ def share(part: float, whole: float, *, digits: int = 4) -> float | None:
     return round(part / whole, digits) if whole else None
 
 
-def _counted(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
+def _summed_counts(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for word, count in pairs:
         if word is not None:

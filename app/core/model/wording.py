@@ -20,10 +20,10 @@ def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy |
     found = next((one for one in policy.triggers if one.name == trigger), None) if policy else None
     if found is None or (policy is not None and policy.adaptive == "on" and found is adaptable(policy)):
         return name  # which threshold it was, if it follows the conversation, nobody knows any more
-    return _at(catalogue, name, found.at)
+    return _threshold_line(catalogue, name, found.at)
 
 
-def _at(catalogue: Catalogue, trigger: str, at: Threshold) -> str:
+def _threshold_line(catalogue: Catalogue, trigger: str, at: Threshold) -> str:
     if at.tokens is not None:
         return catalogue.text("at.tokens", trigger=trigger, count=at.tokens)
     if at.messages is not None:

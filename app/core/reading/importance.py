@@ -98,7 +98,7 @@ class Ratings(NamedTuple):
 def rated(passages: Sequence[Passage]) -> Ratings:
     """Rate the passages of a span."""
     found = list(features(passages))
-    likely, standing = _row(WEIGHTS), _row(STANDING)
+    likely, standing = _weights_in_order(WEIGHTS), _weights_in_order(STANDING)
     return Ratings([_likelihood(likely, one) for one in found], [_likelihood(standing, one) for one in found])
 
 
@@ -111,7 +111,7 @@ def likelihood_of_entry(said: Sentence, *, answers: bool, by_assistant: bool) ->
         by_assistant: Whether an assistant said it.
     """
     alone = (1.0, 0.0, float(answers), 0.0, _USUAL, float(by_assistant), 0.0, 0.0)
-    return _likelihood(_row(WEIGHTS), (*said.traits, *alone))
+    return _likelihood(_weights_in_order(WEIGHTS), (*said.traits, *alone))
 
 
 def _likelihood(weights: Sequence[float], of_one: Sequence[float]) -> float:
@@ -119,5 +119,5 @@ def _likelihood(weights: Sequence[float], of_one: Sequence[float]) -> float:
     return 1 / (1 + math.exp(-max(min(logarithm, _LIKELIEST), -_LIKELIEST)))
 
 
-def _row(weights: Mapping[str, float]) -> Sequence[float]:
+def _weights_in_order(weights: Mapping[str, float]) -> Sequence[float]:
     return [weights.get(name, 0.0) for name in FEATURES]

@@ -44,11 +44,11 @@ def names_a_role(name: str) -> bool:
 def told_name(metadata: Mapping[str, object]) -> str:
     """Who says a message, as a chat model may be told: without a colon, which would end the name, and never a role."""
     name = name_in(metadata)
-    return _told(name) if name else ""
+    return _name_unless_role(name) if name else ""
 
 
 @memoized(FIGURE)
-def _told(name: str) -> str:
+def _name_unless_role(name: str) -> str:
     plain = " ".join(_COLONS.sub(" ", name).split())
     return "" if names_a_role(plain) or _plain_name(plain) in _PROVIDERS_ROLES else plain
 

@@ -45,20 +45,20 @@ def log_lines(text: str) -> Iterator[str | Line]:
     for raw in text.splitlines()[:_MOST_LINES]:
         line = raw.strip()[:_LONGEST_LINE]
         if is_prose(line):
-            yield from _flushed(waiting)
+            yield from _line_of_waiting(waiting)
             yield line
             continue
         if record := _record(line):
-            yield from _flushed(waiting)
+            yield from _line_of_waiting(waiting)
             yield record
             continue
         new = [value for value in [*_values_with_line_number(line), *_names_in(line)] if value.casefold() not in told]
         told.update(value.casefold() for value in new)
         for value in new:
             if waiting and len(", ".join([*waiting, value])) > LINE:
-                yield from _flushed(waiting)
+                yield from _line_of_waiting(waiting)
             waiting.append(value)
-    yield from _flushed(waiting)
+    yield from _line_of_waiting(waiting)
 
 
 def _record(line: str) -> Line | None:
@@ -125,7 +125,7 @@ def is_prose(line: str) -> bool:
     return _SENTENCE.search(line) is not None
 
 
-def _flushed(waiting: list[str]) -> Iterator[Line]:
+def _line_of_waiting(waiting: list[str]) -> Iterator[Line]:
     if waiting:
         yield parse_line(", ".join(waiting))
         waiting.clear()

@@ -140,7 +140,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         speaker = name or role_label(message.role, language)
         repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
-        for raw, text, line in _pieces(message, content, results, repeats=repeated):
+        for raw, text, line in _sentences_and_lines(message, content, results, repeats=repeated):
             if line is None and text in told.get(message.seq, ""):
                 continue  # it stands behind its call
             place = max(place, content.find(raw, place))
@@ -201,7 +201,7 @@ def _passage(
     result_seq: int | None,
 ) -> Passage:
     cues = frozenset[Cue]() if line else cues_of(text)
-    text = _brief(text) if brief and not line else text
+    text = _without_heading(text) if brief and not line else text
     said = sentence_of(text).among(speakers)
     return Passage(
         index=index,
@@ -235,7 +235,7 @@ def _result_seq(text: str, message: Message, results: Outcomes) -> int | None:
     return next((seq for seq, said in told if text.endswith(f"{CAME_OF_IT}{said}")), None)
 
 
-def _brief(text: str) -> str:
+def _without_heading(text: str) -> str:
     heading = HEADING.match(text)
     return text[heading.end() :] if heading else text
 
@@ -264,7 +264,7 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
     return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
-def _pieces(
+def _sentences_and_lines(
     message: Message, content: str, results: Outcomes, *, repeats: bool
 ) -> Iterable[tuple[str, str, Line | None]]:
     """Each sentence as it was written, and tidied; of data its lines."""

@@ -103,7 +103,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
     wanted = frozenset(stems(focus)) if focus else frozenset()
     accepted = _accepted_proposals(passages)
     wholes = [whole for passage in passages if (whole := passage.whole)]
-    mentioned = _talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
+    mentioned = _words_of_talk(passages) | said_twice(wholes) if wholes else frozenset[str]()
     meant = meant_of(passages)
     likely = (ratings or rated(passages)).likely
     return [
@@ -112,7 +112,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
         .plus(_CHANGED if passage.is_action else 0.0)
         if passage.line
         else _score(passage, likely[passage.index], frequency, len(passages)).plus(
-            _ACCEPTED * (passage.index in accepted) + _focused(passage, wanted)
+            _ACCEPTED * (passage.index in accepted) + _worth_of_focus(passage, wanted)
         )
         for passage in passages
     ]
@@ -124,7 +124,7 @@ def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
     for passage in passages:
         if passage.whole and (name := group_key(passage.whole.text)):
             lists[passage.seq, name].append(passage)
-    talk = _talk(passages) if lists else frozenset[str]()
+    talk = _words_of_talk(passages) if lists else frozenset[str]()
     scaled: dict[int, float] = {}
     for records in lists.values():
         factors = relevances([one.whole for one in records if one.whole], talk)
@@ -132,7 +132,7 @@ def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
     return scaled
 
 
-def _talk(passages: Sequence[Passage]) -> frozenset[str]:
+def _words_of_talk(passages: Sequence[Passage]) -> frozenset[str]:
     return words_said(passage.text for passage in passages if passage.line is None or is_call(passage.text))
 
 
@@ -171,8 +171,8 @@ def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:
 
 def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Worth]:
     """What the parts of one line are worth: its words, and its amounts, share what a line of them may be worth."""
-    words = _shared(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
-    amounts = _shared(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
+    words = _capped_worth(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
+    amounts = _capped_worth(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
     with_values = sum(bool(part.codes) for part in parts)
     found: list[Worth] = []
     for part in parts:
@@ -186,7 +186,7 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     return found
 
 
-def _shared(each: float, most: float, count: int) -> float:
+def _capped_worth(each: float, most: float, count: int) -> float:
     return min(each, most / count) if count else each
 
 
@@ -226,12 +226,12 @@ def _values_in_words_and_codes(text: str) -> tuple[Sequence[str], Sequence[str]]
 def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: int) -> Worth:
     about = kind_of(passage.cues)
     if passage.role == "tool":
-        return _by_cues(passage, about, frequency, total)
+        return _worth_by_cues(passage, about, frequency, total)
     told = _worth_of_statement(passage, likelihood, about)
     binds = about in FOLLOWED and passage.role == "user"
     works = passage.role == "assistant" and passage.values and passage.cues & _OF_WORK
     if not passage.is_named and (binds or works):
-        by_cues = _by_cues(passage, about, frequency, total)
+        by_cues = _worth_by_cues(passage, about, frequency, total)
         return max(told, by_cues.times(BINDING) if binds else by_cues, key=lambda worth: worth.total)
     return told
 
@@ -251,7 +251,7 @@ def _worth_of_statement(passage: Passage, likelihood: float, about: str) -> Wort
     return worth.plus(_FIRST_TURN * opens * min(1.0, likelihood / _DOUBTFUL))
 
 
-def _by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) -> Worth:
+def _worth_by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) -> Worth:
     content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
     most = _OF_A_TOOL if passage.role == "tool" else _IDENTIFIERS_AT_MOST
     values = values_worth(passage.core, passage.identifiers, most)
@@ -272,7 +272,7 @@ def _by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) 
     return Worth(rest=score, values=values, about=about).times(factor * _ROLE.get(passage.role, 1.0))
 
 
-def _focused(passage: Passage, wanted: frozenset[str]) -> float:
+def _worth_of_focus(passage: Passage, wanted: frozenset[str]) -> float:
     return _FOCUS * len(wanted & passage.stems) / len(wanted) if wanted else 0.0
 
 

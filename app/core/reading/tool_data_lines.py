@@ -194,7 +194,7 @@ def _name_and_cells(text: str) -> tuple[str, list[list[_Leaf]]]:
     called = _CALL.fullmatch(text)
     lead = _LEAD.match(text)
     name, body = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
-    cells = [leaves for cell in _BETWEEN.split(body) if (leaves := _cell(cell))]
+    cells = [leaves for cell in _BETWEEN.split(body) if (leaves := _leaves_of_cell(cell))]
     return name, [[_as_argument(leaf) for leaf in leaves] for leaves in cells] if called else cells
 
 
@@ -203,7 +203,7 @@ def _as_argument(leaf: _Leaf) -> _Leaf:
     return replace(leaf, kind="codes") if leaf.kind == "words" else leaf
 
 
-def _cell(text: str) -> list[_Leaf]:
+def _leaves_of_cell(text: str) -> list[_Leaf]:
     named = _NAMED.match(text)
     key, body = (named.group(1), text[named.end() :]) if named else ("", text)
     words = body.split(" ")
@@ -214,7 +214,7 @@ def _cell(text: str) -> list[_Leaf]:
 def line_from_fields(texts: Iterable[str]) -> Line | None:
     """A line of those fields that are values and no prose; ``None`` where none is."""
     leaves = [leaf for text in texts if (leaf := _leaf("", text))]
-    return _line(_text("", [leaves], named=False), leaves) if leaves else None
+    return _line(_line_text("", [leaves], named=False), leaves) if leaves else None
 
 
 def is_code_like(word: str) -> bool:
@@ -260,30 +260,30 @@ class _Ledger:
         if depth > _DEEPEST or len(self.lines) > _MOST_LINES:
             return
         if isinstance(data, Mapping):
-            self._record(name, data, depth)
+            self._read_record(name, data, depth)
         elif isinstance(data, list):
-            self._list(name, data, depth)
+            self._read_list(name, data, depth)
 
-    def _record(self, name: str, data: Mapping[str, Any], depth: int) -> None:
+    def _read_record(self, name: str, data: Mapping[str, Any], depth: int) -> None:
         leaves, inside = _leaves_and_nested(data)
         self._add_leaves(name, [leaf for leaf in leaves if leaf.kind != "amounts"])
         self._add_leaves(name, [leaf for leaf in leaves if leaf.kind == "amounts"])
         for key, value in inside:
             records = _records_by_id(value)
             if records and len(records) > 1:
-                self._list(key, records, depth + 1)
+                self._read_list(key, records, depth + 1)
             else:
                 self.read(key, value, depth + 1)
 
-    def _list(self, name: str, data: Sequence[Any], depth: int) -> None:
+    def _read_list(self, name: str, data: Sequence[Any], depth: int) -> None:
         """Each record of a list in a line of its own, its values without names; plain values in one."""
         plain = [_leaf("", one) for one in data[:_MOST_RECORDS] if not isinstance(one, Mapping | list)]
-        self._joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
+        self._add_joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
         records: list[tuple[_Leaf, ...]] = []
         kinds: dict[tuple[str, ...], str] = {}
         for one in data[:_MOST_RECORDS]:
             if isinstance(one, list):
-                self._list(name, one, depth + 1)
+                self._read_list(name, one, depth + 1)
             elif isinstance(one, Mapping):
                 leaves, inside = _leaves_and_nested(one)
                 small = len(leaves) <= _FEW
@@ -298,40 +298,40 @@ class _Ledger:
                 records.append(tuple(_with_amounts_behind_head(kept)))
         for record in dict.fromkeys(records):
             if record:
-                self._add(_text(name, [record], named=False), record)
+                self._add_line(_line_text(name, [record], named=False), record)
         for names, key in kinds.items():  # of prices by class the classes
-            self._joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
+            self._add_joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
     def _add_leaves(self, name: str, leaves: Sequence[_Leaf]) -> None:
         line: list[_Leaf] = []
         for leaf in leaves:
-            if line and len(_text(name, [[*line, leaf]], named=True)) > LINE:
-                self._add(_text(name, [line], named=True), line)
+            if line and len(_line_text(name, [[*line, leaf]], named=True)) > LINE:
+                self._add_line(_line_text(name, [line], named=True), line)
                 line = []
             line.append(leaf)
         if line:
-            self._add(_text(name, [line], named=True), line)
+            self._add_line(_line_text(name, [line], named=True), line)
 
-    def _joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
+    def _add_joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
         line: list[list[_Leaf]] = []
         for record in dict.fromkeys(map(tuple, records)):
-            if line and len(_text(name, [*line, list(record)], named=False)) > LINE:
-                self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
+            if line and len(_line_text(name, [*line, list(record)], named=False)) > LINE:
+                self._add_line(_line_text(name, line, named=False), [leaf for one in line for leaf in one])
                 line = []
             line.append(list(record))
         if line:
-            self._add(_text(name, line, named=False), [leaf for one in line for leaf in one])
+            self._add_line(_line_text(name, line, named=False), [leaf for one in line for leaf in one])
 
-    def _add(self, text: str, leaves: Sequence[_Leaf]) -> None:
+    def _add_line(self, text: str, leaves: Sequence[_Leaf]) -> None:
         self.lines.append(_line(text, leaves))
 
 
-def _text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
-    told = ", ".join(_record(record, named=named) for record in records)
+def _line_text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
+    told = ", ".join(_record_text(record, named=named) for record in records)
     return f"{name}: {told}" if name else told
 
 
-def _record(record: Sequence[_Leaf], *, named: bool) -> str:
+def _record_text(record: Sequence[_Leaf], *, named: bool) -> str:
     told, before = "", None
     for leaf in _without_repeats(record):
         between = " " if before and not named and before.is_code and leaf.is_code else ", "

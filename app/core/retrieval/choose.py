@@ -160,7 +160,7 @@ class Ranking:
     def _reasons(self, index: int) -> Mapping[str, float]:
         # What is packed again is mostly the same.
         if index not in self._told:
-            self._told[index] = _reasons(self._positive_features, index)
+            self._told[index] = _strongest_reasons(self._positive_features, index)
         return self._told[index]
 
     @cached_property
@@ -269,7 +269,7 @@ def piece_scores(found: Mapping[str, Sequence[float]], count: int) -> list[float
     return total
 
 
-def _reasons(speaking: Iterable[tuple[str, float, Sequence[float]]], index: int) -> dict[str, float]:
+def _strongest_reasons(speaking: Iterable[tuple[str, float, Sequence[float]]], index: int) -> dict[str, float]:
     weighted = [(name, value) for name, weight, column in speaking if (value := weight * column[index]) > 0]
     best = sorted(weighted, key=itemgetter(1), reverse=True)[:_SHOWN_REASONS]
     return {name: round(value, 3) for name, value in best}

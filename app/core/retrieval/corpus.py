@@ -114,7 +114,7 @@ def words_of(text: str) -> Words:
         counts=counts,
         length=max(counts.total(), 1),
         is_question=is_question,
-        asks=_asking(text) if is_question else 0.0,
+        asks=_share_of_questions(text) if is_question else 0.0,
         has_question=has_question,
         says_when=says_when,
         names=len(set(names)),
@@ -146,7 +146,7 @@ def _common_stems(language: str | None) -> frozenset[str]:
     return frozenset(stem for word in GENERIC for stem in stems_in(word, language))
 
 
-def _asking(text: str) -> float:
+def _share_of_questions(text: str) -> float:
     said = sentences(text)
     return sum(map(asks, said)) / max(len(said), 1)
 
@@ -193,10 +193,10 @@ class Postings:
         if stem not in self.holding:
             return default
         if stem not in self._found:
-            self._find(stem)
+            self._find_stem(stem)
         return self._found[stem]
 
-    def _find(self, stem: str) -> None:
+    def _find_stem(self, stem: str) -> None:
         if len(self._found) < _SINGLY:
             self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
             return
@@ -252,10 +252,10 @@ class Echoes(Sequence[float]):
         place = range(len(self))[index]
         stems = self._found.get(place)
         if stems is None:
-            stems = self._found[place] = list(self._stems(place))
+            stems = self._found[place] = list(self._echoed_stems(place))
         return sum(map(self._rarities.__getitem__, stems)) / 30
 
-    def _stems(self, place: int) -> Iterator[str]:
+    def _echoed_stems(self, place: int) -> Iterator[str]:
         words, runs = self._words, self._runs
         if self._parts[self._owners[place]] > 1:
             return

@@ -39,25 +39,25 @@ class _Features:
         self._question = question
         self._count = len(corpus.pieces)
         self._none = [0.0] * self._count
-        self._own = _scaled(self._match(dict.fromkeys(question.stems, 1.0)))
+        self._own = _scaled(self._match_scores(dict.fromkeys(question.stems, 1.0)))
         self._named = [float(speaker in question.named) for speaker in corpus.speaking]
         self._names_somebody = any(self._named)
         self._fixed = corpus.fixed_features
-        self._first = self._spread()
+        self._first = self._spread_scores()
 
     def all(self) -> dict[str, Values]:
         """Every feature but ``ECHO``, in groups: words, surroundings, who speaks, what kind of answer it could be."""
-        near = self._near()
+        near = self._near_coverage()
         return {
-            **self._matches(),
-            **self._surroundings(near),
-            **self._speaking(near),
-            **self._kinds(near),
+            **self._match_features(),
+            **self._surrounding_features(near),
+            **self._speaker_features(near),
+            **self._kind_features(near),
             **relations(self._corpus, self._question.stems, self._named),
         }
 
-    def _matches(self) -> dict[str, Values]:
-        covered, hits = self._covered
+    def _match_features(self) -> dict[str, Values]:
+        covered, hits = self._covered_and_hits
         own = self._own
         return {
             "own": own,
@@ -67,7 +67,7 @@ class _Features:
             "hits": hits,
         }
 
-    def _surroundings(self, near: Values) -> dict[str, Values]:
+    def _surrounding_features(self, near: Values) -> dict[str, Values]:
         asks, has_question = self._fixed["asks"], self._fixed["has_question"]
         match, covered = self._sittings()
         return {
@@ -82,7 +82,7 @@ class _Features:
             "follows_match": self._values_at(-1, _times(has_question, self._own)),
         }
 
-    def _speaking(self, near: Values) -> dict[str, Values]:
+    def _speaker_features(self, near: Values) -> dict[str, Values]:
         fixed = self._fixed
         return {
             "named": self._named,
@@ -105,27 +105,27 @@ class _Features:
         value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
         if not value:
             return self._none
-        covered, _ = self._covered
+        covered, _ = self._covered_and_hits
         return [
             value * (1.0 if speaker == "user" else held * held)  # no names: those who speak are the roles
             for speaker, held in zip(corpus.speaking, covered, strict=True)
         ]
 
-    def _kinds(self, near: Values) -> dict[str, Values]:
+    def _kind_features(self, near: Values) -> dict[str, Values]:
         question, corpus = self._question, self._corpus
         return {
             "says_when": self._fixed["says_when"],
             "when_near": _times(self._fixed["says_when"], near) if question.asks_when else self._none,
-            "date": self._dates() if question.months or question.years else self._none,
+            "date": self._date_nearness() if question.months or question.years else self._none,
             "number": [float(has_number(text)) for text in corpus.texts] if question.asks_number else self._none,
             "names": self._fixed["names"],
         }
 
-    def _dates(self) -> Values:
+    def _date_nearness(self) -> Values:
         by_message = [self._question.nearness(source.at.date()) for source in self._corpus.sources]
         return list(map(by_message.__getitem__, self._corpus.owners))
 
-    def _match(self, weights: Mapping[str, float]) -> Values:
+    def _match_scores(self, weights: Mapping[str, float]) -> Values:
         """BM25 over single pieces."""
         corpus = self._corpus
         return bm25.scores(
@@ -146,11 +146,11 @@ class _Features:
         value_at = [*values, 0.0].__getitem__  # -1 is the last: nothing
         return (map(value_at, self._corpus.neighbours(distance)) for distance in distances)
 
-    def _spread(self) -> Values:
+    def _spread_scores(self) -> Values:
         sides = (
             side
             for distance, share in _KERNEL
-            for side in self._values_at_each(_shared(share, self._own), -distance, distance)
+            for side in self._values_at_each(_scaled_by(share, self._own), -distance, distance)
         )
         return [
             (own + a + b + c + d + e + f) * (1 + 0.5 * named) * (1 - 0.4 * asks)
@@ -166,7 +166,7 @@ class _Features:
         return {stem: rarity / total for stem, rarity in rarities.items()}
 
     @cached_property
-    def _covered(self) -> tuple[Values, Values]:
+    def _covered_and_hits(self) -> tuple[Values, Values]:
         covered, hits = [0.0] * self._count, [0.0] * self._count
         weights = self._stem_shares
         hit = 1 / max(len(weights), 1)
@@ -176,7 +176,7 @@ class _Features:
                 hits[index] += hit
         return covered, hits
 
-    def _near(self) -> Values:
+    def _near_coverage(self) -> Values:
         """How much of the question a piece and those around it cover, those farther away less."""
         near = [0.0] * self._count
         nowhere = [0.0] * (self._count + 1)  # the last one for what stands outside
@@ -225,12 +225,12 @@ class _Features:
         top = chosen[0][1] if chosen else 0.0
         if top <= 0:
             return self._none
-        return _scaled(self._match({stem: weight / top for stem, weight in chosen}))
+        return _scaled(self._match_scores({stem: weight / top for stem, weight in chosen}))
 
     def _far_scores(self) -> Values:
         far = [0.0] * self._count
         for distance in _FAR:
-            shared = _shared(1 - distance / 10, self._first)
+            shared = _scaled_by(1 - distance / 10, self._first)
             sides = zip(far, *self._values_at_each(shared, -distance, distance), strict=True)
             # three times as fast as max()
             far = [most if most >= one and most >= other else max(one, other) for most, one, other in sides]
@@ -246,5 +246,5 @@ def _times(left: Iterable[float], right: Iterable[float]) -> Values:
     return list(map(mul, left, right))  # half as long as by a loop
 
 
-def _shared(share: float, values: Iterable[float]) -> Values:
+def _scaled_by(share: float, values: Iterable[float]) -> Values:
     return list(map(mul, repeat(share), values))

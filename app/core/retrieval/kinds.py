@@ -13,27 +13,27 @@ Related = Mapping[str, frozenset[str]]
 
 def of_kind(stem: str) -> frozenset[str]:
     """Stems of the kind that a stem asks for."""
-    return _of_kind().get(stem, frozenset())
+    return _kinds_by_stem().get(stem, frozenset())
 
 
 def forms_of(stem: str) -> frozenset[str]:
     """Stems of other forms of a word, and of words that mean the same."""
-    return _forms().get(stem, frozenset())
+    return _forms_by_stem().get(stem, frozenset())
 
 
 @cache
-def _of_kind() -> Related:
-    return _related((asking, {*asking, *kind}) for asking, kind in _kinds())
+def _kinds_by_stem() -> Related:
+    return _related_by_word((asking, {*asking, *kind}) for asking, kind in _asking_words_and_kinds())
 
 
 @cache
-def _forms() -> Related:
+def _forms_by_stem() -> Related:
     texts = (one.related.forms for one in languages())
     groups = (frozenset(stems(group)) for text in texts if text for group in text.split("/"))
-    return _related((group, group) for group in groups)
+    return _related_by_word((group, group) for group in groups)
 
 
-def _kinds() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+def _asking_words_and_kinds() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     for language in languages():
         asking, *others = f"{language.related.kinds.strip()}\n".split(":")
         for other in others:
@@ -42,7 +42,7 @@ def _kinds() -> Iterator[tuple[frozenset[str], frozenset[str]]]:
             asking = following
 
 
-def _related(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
+def _related_by_word(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
     found: dict[str, set[str]] = {}
     for words, others in given:
         for word in words:
@@ -52,5 +52,5 @@ def _related(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
 
 def tables_ready() -> None:
     """Build every table now, so that nobody waits for it later."""
-    for build in (_of_kind, _forms):
+    for build in (_kinds_by_stem, _forms_by_stem):
         build()

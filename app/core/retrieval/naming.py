@@ -108,11 +108,11 @@ def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
         speaker, said = corpus.speaking[index], corpus.texts[index].lower()
         if speaker not in others or (name >= _SIGN and name not in said):
             continue
-        if _holds(_introduced(said), name, forms, language):
+        if _holds_name(_introduced(said), name, forms, language):
             calls[speaker] += _INTRODUCED
-        elif _holds(_greeted(said), name, forms, language):
+        elif _holds_name(_greeted(said), name, forms, language):
             calls[others[speaker]] += _GREETED
-        elif _holds(_marked_calls(said), name, forms, language):
+        elif _holds_name(_marked_calls(said), name, forms, language):
             calls[others[speaker]] += 1
         else:
             says[speaker] += 1
@@ -120,5 +120,5 @@ def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
     return likely[0] if len(likely) == 1 else ""
 
 
-def _holds(words: Iterable[str], name: str, forms: set[str], language: str | None) -> bool:
+def _holds_name(words: Iterable[str], name: str, forms: set[str], language: str | None) -> bool:
     return any(word.startswith(name) if name >= _SIGN else stem_in(word, language) in forms for word in words)

@@ -127,7 +127,7 @@ def rank(asked: str, notes: Sequence[Note], language: str | None = None) -> list
     query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
     if not query or not notes:
         return []
-    matches = _matches(query, notes, language)
+    matches = _match_scores(query, notes, language)
     if not any(matches):
         return []
     spread = _spread_scores(matches, notes, query, language)
@@ -152,7 +152,7 @@ _ENOUGH: Final = 8
 _SAME: Final = 0.75
 
 
-def _matches(query: Sequence[str], notes: Sequence[Note], language: str | None) -> list[float]:
+def _match_scores(query: Sequence[str], notes: Sequence[Note], language: str | None) -> list[float]:
     bags = [Counter(stems_in(note.text, language)) for note in notes]
     holding = {stem: [(index, bag[stem]) for index, bag in enumerate(bags) if stem in bag] for stem in query}
     asked = [(bm25.rarity(len(notes), len(found)), found) for found in holding.values()]

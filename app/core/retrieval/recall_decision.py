@@ -83,7 +83,7 @@ def decide_recall(
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
         return "needed" if asks_for_a_day or _asks_for_unserved_kind(question, corpus, seqs) else "unknown"
-    places = _covering(weights, [(text, words_in(text, corpus.language)) for text in served])
+    places = _places_covering(weights, [(text, words_in(text, corpus.language)) for text in served])
     return "covered" if places and _hold_values(places, _best_unserved(weights, corpus, seqs), corpus) else "needed"
 
 
@@ -126,7 +126,7 @@ def _asks_for_unserved_kind(question: Question, corpus: Corpus, seqs: Collection
     return any(corpus.source(index).seq not in seqs for index in holding)
 
 
-def _covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]]) -> list[str]:
+def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]]) -> list[str]:
     """What is served in places that hold enough of the words; the same question asked before answers nothing."""
     bags = [weights.keys() & words.counts.keys() for _, words in served]
     bags = [

@@ -39,11 +39,13 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
     """
     weights = _stem_shares(corpus, islice(asked, _MOST))
     held = {
-        "kind": _held(corpus, weights, of_kind),
-        "form": _held(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
-        "family": _held(corpus, weights, lambda stem: (*_family(corpus, stem), *_spellings(stem))),
+        "kind": _related_scores(corpus, weights, of_kind),
+        "form": _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
+        "family": _related_scores(
+            corpus, weights, lambda stem: (*_stems_of_same_beginning(corpus, stem), *_spellings(stem))
+        ),
     }
-    around = {f"{name}_near": _around(corpus, values) for name, values in held.items()}
+    around = {f"{name}_near": _spread_to_neighbours(corpus, values) for name, values in held.items()}
     by_named = {
         f"named_{name}": [value * is_named for value, is_named in zip(held[name], named, strict=True)]
         for name in ("kind", "form")
@@ -59,7 +61,7 @@ def _stem_shares(corpus: Corpus, asked: Iterable[str]) -> dict[str, float]:
     return {stem: rarity / total for stem, rarity in rarities.items()}
 
 
-def _held(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Values:
+def _related_scores(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Values:
     """For each piece, by stem of the question the rarest related one that it holds."""
     total = [0.0] * len(corpus.pieces)
     for stem, weight in weights.items():
@@ -73,7 +75,7 @@ def _held(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Val
     return total
 
 
-def _around(corpus: Corpus, values: Values) -> Values:
+def _spread_to_neighbours(corpus: Corpus, values: Values) -> Values:
     total = list(values)
     holding = [(index, value) for index, value in enumerate(values) if value]  # few do
     for distance, share in _AROUND:
@@ -91,7 +93,7 @@ def _short_name_cases(stem: str) -> Iterator[str]:
         yield from (stem[:-1] + vowel for vowel in _ENDING_VOWELS if vowel != stem[-1])
 
 
-def _family(corpus: Corpus, stem: str) -> Iterator[str]:
+def _stems_of_same_beginning(corpus: Corpus, stem: str) -> Iterator[str]:
     """Other stems that begin alike: "paint" and "painter", "celebrat" and "celebration"."""
     if len(stem) < _BEGINNING or not stem.isalpha():
         return

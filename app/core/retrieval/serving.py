@@ -39,7 +39,7 @@ def _attribute_value(text: str) -> str:
     return escape_served(html.escape(" ".join(text.split())))
 
 
-def _opening(say: Catalogue, of: Role | None = None) -> str:
+def _opening_tag(say: Catalogue, of: Role | None = None) -> str:
     role = f' role="{of}"' if of else ""
     return f'<{RECALLED_TAG} of="{_attribute_value(say.text("context.recalled"))}"{role}>'
 
@@ -49,7 +49,7 @@ def _marks_by_role(say: Catalogue) -> dict[str, str]:
 
 
 _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
-    _opening(say, of): {mark.strip(): role for role, mark in _marks_by_role(say).items()}
+    _opening_tag(say, of): {mark.strip(): role for role, mark in _marks_by_role(say).items()}
     for say in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
@@ -91,11 +91,11 @@ class Recall:
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     """Roles whose every message begins with its speaker's name: their lines need no other mark."""
     if locale not in corpus.labelled:
-        corpus.labelled[locale] = _labelled(corpus, locale)
+        corpus.labelled[locale] = _labelled_roles(corpus, locale)
     return corpus.labelled[locale]
 
 
-def _labelled(corpus: Corpus, locale: str) -> frozenset[str]:
+def _labelled_roles(corpus: Corpus, locale: str) -> frozenset[str]:
     marks = tuple(_marks_by_role(catalogue_of(locale)).values())
     unnamed: set[str] = set()
     for source in corpus.sources:
@@ -126,7 +126,7 @@ def recalled_element(
         return ""
     say = catalogue_of(locale)
     in_order = sorted(recalled, key=lambda one: one.source.seq)
-    return "\n".join([_opening(say, of), *_lines(in_order, named, say), _CLOSING])
+    return "\n".join([_opening_tag(say, of), *_lines(in_order, named, say), _CLOSING])
 
 
 def passages_element(passages: Sequence[Passage]) -> str:
@@ -187,10 +187,10 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
         elif one.source.seq - seq > 1:
             yield LEFT_OUT
         before, seq = day, one.source.seq
-        yield _part(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
+        yield _excerpt_element(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
 
 
-def _part(one: Recalled) -> str:
+def _excerpt_element(one: Recalled) -> str:
     return f'<message {_speaker_attributes(one.source)} part="1">\n{escape_served(one.excerpt)}\n</message>'
 
 

@@ -22,12 +22,12 @@ def draws_on(reply: str, passages: Iterable[str], *, question: str) -> bool:
     An estimate, by code and without a model: what the state block says too is counted as drawn from the passage.
     """
     reply, question = reply[:_MOST], question[:_MOST]
-    asked = _rare(question)
-    said = _rare(reply) - asked
-    return any(_shares(reply, said, passage, question) for passage in _bounded(passages)) if reply else False
+    asked = _rare_stems(question)
+    said = _rare_stems(reply) - asked
+    return any(_draws_on(reply, said, passage, question) for passage in _bounded_passages(passages)) if reply else False
 
 
-def _bounded(passages: Iterable[str]) -> Iterator[str]:
+def _bounded_passages(passages: Iterable[str]) -> Iterator[str]:
     left = _MOST_OF_ALL
     for passage in passages:
         yield passage[: min(_MOST, left)]
@@ -36,12 +36,12 @@ def _bounded(passages: Iterable[str]) -> Iterator[str]:
             return
 
 
-def _shares(reply: str, said: frozenset[str], passage: str, question: str) -> bool:
+def _draws_on(reply: str, said: frozenset[str], passage: str, question: str) -> bool:
     values = (value for value in identifiers(passage) if len(value) >= _SHORTEST_VALUE)
     if any(stands_in(value, reply) and not stands_in(value, question) for value in values):
         return True
-    return len(said & _rare(passage)) >= LEAST_WORDS
+    return len(said & _rare_stems(passage)) >= LEAST_WORDS
 
 
-def _rare(text: str) -> frozenset[str]:
+def _rare_stems(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - GENERIC_STEMS - FRAME_STEMS

@@ -19,20 +19,20 @@ _WRITTEN_IN_ASCII: Final = tuple(language for language in languages() if languag
 
 def plain_words(kind: Listed) -> frozenset[str]:
     """Mere words of that kind that may be written in ASCII, in small letters."""
-    return frozenset(word for one in _WRITTEN_IN_ASCII for word in _listed(one, kind))
+    return frozenset(word for one in _WRITTEN_IN_ASCII for word in _listed_words(one, kind))
 
 
-def _listed(language: Language, kind: str) -> tuple[str, ...]:
+def _listed_words(language: Language, kind: str) -> tuple[str, ...]:
     words: tuple[str, ...] = getattr(language.questions, f"{kind}_words", ())
     return words
 
 
-def _sources(given: Iterable[Language], kind: Kind) -> str:
+def _joined_sources(given: Iterable[Language], kind: Kind) -> str:
     return "|".join(f"(?:{source})" for one in given if (source := _pattern_source(one, kind)))
 
 
 def _pattern_source(language: Language, kind: Kind) -> str:
-    words = sorted(_listed(language, kind), key=lambda word: (-len(word), word))
+    words = sorted(_listed_words(language, kind), key=lambda word: (-len(word), word))
     whole = [rf"\b(?:{'|'.join(words)})\b".replace("'", "['’]")] if words else []
     return "|".join([*whole, *getattr(language.questions, kind)])
 
@@ -45,8 +45,8 @@ class AnyOf:
     """
 
     def __init__(self, kind: Kind) -> None:
-        self._all = compiled(_sources(languages(), kind), re.IGNORECASE)
-        in_ascii = _sources(_WRITTEN_IN_ASCII, kind)
+        self._all = compiled(_joined_sources(languages(), kind), re.IGNORECASE)
+        in_ascii = _joined_sources(_WRITTEN_IN_ASCII, kind)
         self._ascii = compiled(in_ascii, re.IGNORECASE | re.ASCII)
 
     def search(self, text: str) -> re.Match[str] | None:

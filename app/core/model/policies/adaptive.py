@@ -77,7 +77,7 @@ def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floo
     if pace is not None:
         bounds = bounds_of(policy, budgets, trigger)
         background = _background_share(own, bounds, _sync_share(policy, budgets), budgets, pace)
-        target = max(_target_share(own, bounds, budgets, pace), min(_floor(floor, budgets), own_target))
+        target = max(_target_share(own, bounds, budgets, pace), min(_floor_share(floor, budgets), own_target))
     return Adapted(
         background=float(background),
         target=float(target),
@@ -182,7 +182,7 @@ def _inline_share(at: Threshold, budgets: Budgets) -> Fraction | None:
     return None if first is None else min(Fraction(first, budgets.budget), Fraction(1))
 
 
-def _floor(floor: int, budgets: Budgets) -> Fraction:
+def _floor_share(floor: int, budgets: Budgets) -> Fraction:
     return Fraction(math.ceil(Fraction(floor * _STEP, budgets.budget)), _STEP)
 
 

@@ -69,7 +69,7 @@ def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets, sent: Co
         first = trigger.at.first_tokens(budgets)
         if trigger.fold == "to_target" and first is not None and first <= budgets.target:
             message = (
-                f"{_target(policy, budgets)} must be below the trigger {trigger.name}, which fires from"
+                f"{_target_in_words(policy, budgets)} must be below the trigger {trigger.name}, which fires from"
                 f" {first} tokens on"
             )
             form = _short_form(policy, sent, "triggers", index, "at")
@@ -88,7 +88,7 @@ def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed
     advice = "lower output_reserve or raise context_window" if reserves_most else "raise context_window"
     yield FieldError(
         field="policy.output_reserve" if reserves_most else "policy.context_window",
-        message=f"{_floor(budgets, fixed)} = {floor} tokens exceeds {_target(policy, budgets)}, from"
+        message=f"{_floor_in_words(budgets, fixed)} = {floor} tokens exceeds {_target_in_words(policy, budgets)}, from"
         f" {limit}: {advice}, shorten the system prompt, or lower state_tokens",
     )
 
@@ -104,7 +104,7 @@ def _floors_above_triggers(
             yield FieldError(
                 field=_field_as_written(policy, sent, "triggers", index, "at"),
                 message=f"the trigger {trigger.name} fires from {first} tokens on, but"
-                f" {_floor(budgets, fixed)} = {floor} tokens are always there: raise it",
+                f" {_floor_in_words(budgets, fixed)} = {floor} tokens are always there: raise it",
             )
 
 
@@ -118,7 +118,7 @@ def _keeps_above_triggers(
         if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
             yield FieldError(
                 field=f"policy.triggers.{index}.keep_tokens",
-                message=f"{_floor(budgets, fixed)} + keep_tokens {trigger.keep_tokens} ="
+                message=f"{_floor_in_words(budgets, fixed)} + keep_tokens {trigger.keep_tokens} ="
                 f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {room - floor} can be kept",
             )
         if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
@@ -132,7 +132,7 @@ def _keeps_above_triggers(
 def _most_after_compaction(trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> tuple[int, str]:
     first = trigger.at.first_tokens(budgets)
     if trigger.fold == "to_target":
-        return budgets.target, _target(policy, budgets)
+        return budgets.target, _target_in_words(policy, budgets)
     if first is None:
         return budgets.budget, f"the budget of {budgets.budget}"
     return first - 1, f"{first - 1}, the most at which the trigger {trigger.name} does not fire"
@@ -147,9 +147,10 @@ def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, fixed: Fixe
     larger = "pin_share" if budgets.pin_tokens > anchors else "anchor_share"
     yield FieldError(
         field=f"policy.{larger}",
-        message=f"{_floor(budgets, fixed)} + anchors {anchors} (anchor_share {_number(policy.anchor_share)}) +"
-        f" pins {budgets.pin_tokens} (pin_share {policy.pin_share:g}) = {most} tokens exceeds the budget of"
-        f" {budgets.budget}: lower anchor_share, pin_share or state_tokens",
+        message=f"{_floor_in_words(budgets, fixed)} + anchors {anchors}"
+        f" (anchor_share {_share_in_words(policy.anchor_share)}) + pins {budgets.pin_tokens}"
+        f" (pin_share {policy.pin_share:g}) = {most} tokens exceeds the budget of {budgets.budget}:"
+        " lower anchor_share, pin_share or state_tokens",
     )
 
 
@@ -161,14 +162,14 @@ def _short_form(policy: CompactionPolicy, sent: Collection[str], *path: str | in
     return short_form_of(path, [trigger.name for trigger in policy.triggers], sent)
 
 
-def _floor(budgets: Budgets, fixed: Fixed) -> str:
+def _floor_in_words(budgets: Budgets, fixed: Fixed) -> str:
     files = f" + files {fixed.files}" if fixed.files else ""
     return f"system prompt with awareness block {fixed.system}{files} + state cap {budgets.state_cap}"
 
 
-def _target(policy: CompactionPolicy, budgets: Budgets) -> str:
+def _target_in_words(policy: CompactionPolicy, budgets: Budgets) -> str:
     return f"the target of {budgets.target} ({policy.target:g} × budget {budgets.budget})"
 
 
-def _number(share: float | None) -> str:
+def _share_in_words(share: float | None) -> str:
     return "none" if share is None else f"{share:g}"

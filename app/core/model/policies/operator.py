@@ -59,11 +59,11 @@ def operator_numbers(
         common = {"max_tokens": max_tokens, "keep_tail_messages": keep_tail}
         numbers[name] = {key: value for key, value in common.items() if value} | numbers.get(name, {})
     for name, values in numbers.items():
-        _check(name, values, _operator_names_by_field(name, given.get(name, {})))
+        _check_operator_numbers(name, values, _operator_names_by_field(name, given.get(name, {})))
     return OperatorNumbers({name: values for name, values in numbers.items() if values})
 
 
-def _check(preset_name: str, numbers: Mapping[str, Any], called: Mapping[str, str]) -> None:
+def _check_operator_numbers(preset_name: str, numbers: Mapping[str, Any], called: Mapping[str, str]) -> None:
     """Refuse what cannot hold, by the name that the operator gave it."""
     try:
         resolve(preset_name, numbers)
@@ -104,12 +104,12 @@ def _in_our_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
                 values.setdefault(head, given[name])
                 continue
             if "triggers" in given:
-                raise _twice(preset_name, name)
-            values["triggers"] = _set(triggers, steps, given[name])
+                raise _given_twice_error(preset_name, name)
+            values["triggers"] = _set_in_triggers(triggers, steps, given[name])
     return values
 
 
-def _set(triggers: list[dict[str, Any]], steps: list[str], value: Any) -> list[dict[str, Any]]:
+def _set_in_triggers(triggers: list[dict[str, Any]], steps: list[str], value: Any) -> list[dict[str, Any]]:
     which, *path, last = steps
     for trigger in triggers:
         if which in {_ALL, trigger["name"]}:
@@ -120,7 +120,7 @@ def _set(triggers: list[dict[str, Any]], steps: list[str], value: Any) -> list[d
     return triggers
 
 
-def _twice(preset_name: str, name: str) -> PolicyInvalidError:
+def _given_twice_error(preset_name: str, name: str) -> PolicyInvalidError:
     message = f"{name} is a number of the triggers, which presets.{preset_name} sets itself: give one of the two"
     return PolicyInvalidError.of(f"presets.{preset_name}.{name}", message)
 

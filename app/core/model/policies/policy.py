@@ -376,7 +376,7 @@ def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozen
     Nobody calls a model then, so that an inline trigger counts too where the policy has no stored one.
     """
     ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
-    return _appended(policy) | ended
+    return _moments_of_stored_message(policy) | ended
 
 
 def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
@@ -386,7 +386,7 @@ def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
 
 def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
     """What the sweeper, or a change of the policy, may claim for: a stored message, and how the newest turn ended."""
-    return _appended(policy) | {end}
+    return _moments_of_stored_message(policy) | {end}
 
 
 def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
@@ -396,13 +396,13 @@ def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bo
 
 def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
     """The smallest context that is due by itself, for the sweeper's index; ``None`` = never."""
-    firsts = (trigger.at.first_tokens(budgets) for trigger in _resting(policy))
+    firsts = (trigger.at.first_tokens(budgets) for trigger in _triggers_at_rest(policy))
     return min((first for first in firsts if first is not None), default=None)
 
 
 def trigger_messages(policy: CompactionPolicy) -> int | None:
     """The smallest number of messages after the boundary that is due by itself; ``None`` = never."""
-    firsts = (trigger.at.first_messages for trigger in _resting(policy))
+    firsts = (trigger.at.first_messages for trigger in _triggers_at_rest(policy))
     return min((first for first in firsts if first is not None), default=None)
 
 
@@ -426,13 +426,13 @@ def quiet_after(
     )
 
 
-def _appended(policy: CompactionPolicy) -> frozenset[Moment]:
+def _moments_of_stored_message(policy: CompactionPolicy) -> frozenset[Moment]:
     has_stored = any(trigger.on == "stored" for trigger in policy.triggers)
     return frozenset({"stored"} if has_stored else {"stored", "before_call"})
 
 
-def _resting(policy: CompactionPolicy) -> list[Trigger]:
-    moments = _appended(policy) | {"completed", "interrupted"}
+def _triggers_at_rest(policy: CompactionPolicy) -> list[Trigger]:
+    moments = _moments_of_stored_message(policy) | {"completed", "interrupted"}
     return [trigger for trigger in policy.triggers if trigger.on in moments]
 
 

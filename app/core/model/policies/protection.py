@@ -118,13 +118,13 @@ def size_of(message: Message, estimator: Estimator) -> int:
 
 
 def _wanted_reasons(policy: CompactionPolicy, unit: Sequence[Message]) -> dict[int, ProtectedReason]:
-    own = {one.seq: _by_itself(policy, one) for one in unit}
+    own = {one.seq: _reason_by_itself(policy, one) for one in unit}
     # A message that is not held by itself is held with the other half of its unit.
     shared: ProtectedReason = next((reason for reason in own.values() if takes_room(reason)), "compressible")
     return {seq: shared if reason == "compressible" else reason for seq, reason in own.items()}
 
 
-def _by_itself(policy: CompactionPolicy, message: Message) -> ProtectedReason:
+def _reason_by_itself(policy: CompactionPolicy, message: Message) -> ProtectedReason:
     if message.is_pinned:
         return "pinned"
     return protected_reason(
@@ -139,4 +139,4 @@ def _by_itself(policy: CompactionPolicy, message: Message) -> ProtectedReason:
 def _reason_without_room(policy: CompactionPolicy, message: Message, wanted: ProtectedReason) -> ProtectedReason:
     if message.role in policy.held_roles:
         return "system"
-    return "over_allotment" if takes_room(wanted) and takes_room(_by_itself(policy, message)) else "compressible"
+    return "over_allotment" if takes_room(wanted) and takes_room(_reason_by_itself(policy, message)) else "compressible"

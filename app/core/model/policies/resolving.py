@@ -40,11 +40,11 @@ def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
         PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
     """
     # Most conversations have one of a few policies, and each request needs its own several times.
-    return _resolved(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
+    return _resolved_policy(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
 
 
 @lru_cache(maxsize=256)
-def _resolved(preset_name: str, written_overrides: str) -> CompactionPolicy:
+def _resolved_policy(preset_name: str, written_overrides: str) -> CompactionPolicy:
     overrides = json.loads(written_overrides)
     values = preset_named(preset_name).policy.model_dump()
     short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}

@@ -30,7 +30,7 @@ def expanded(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]
     triggers = _with_max_tokens(triggers, short)
     for kept, form in _KEEPS.items():
         if form in short:
-            amount = _number(short, form)
+            amount = _checked_number(short, form)
             triggers = [{**trigger, f"keep_{kept}": amount} for trigger in triggers]
             values = {**values, "manual_keep": {kept: amount}}
     return {**values, "triggers": triggers}
@@ -70,7 +70,7 @@ def _with_short_form(
         return triggers
     if short[form] is None:
         return [trigger for trigger in triggers if trigger.get("name") != name]
-    return _with_threshold(triggers, name, moment, {"share": _number(short, form)})
+    return _with_threshold(triggers, name, moment, {"share": _checked_number(short, form)})
 
 
 def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def _with_threshold(
     return [*triggers, {"name": name, "on": moment, "at": at, "run": run}]
 
 
-def _number(short: Mapping[str, Any], form: str) -> Any:
+def _checked_number(short: Mapping[str, Any], form: str) -> Any:
     value = short[form]
     if isinstance(value, bool) or not isinstance(value, int | float):
         can_be_off = form in {_TRIGGERS[name] for name in _MOMENTS}
