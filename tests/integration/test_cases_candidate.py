@@ -509,7 +509,7 @@ async def test_an_earlier_entry_is_carried_forward(
 async def test_control_a_merge_that_takes_the_candidate_as_it_is(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.state.merge._staying", lambda *_: [])
+    monkeypatch.setattr("app.core.state.merge._places_that_stay", lambda *_: [])
     played = await play(begin, engine, tenant, honest)
     with pytest.raises(AssertionError, match="the earlier entry"):
         check_carried_forward(played)
@@ -610,7 +610,7 @@ async def test_control_without_cleaning_the_database_refuses_it(
 async def test_control_a_reader_without_bounds_has_a_defect(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.summarizer.candidate._load", lambda told, _: json.loads(told, strict=False))
+    monkeypatch.setattr("app.core.summarizer.candidate._json_in_answer", lambda told, _: json.loads(told, strict=False))
     with pytest.raises(AssertionError, match="failed"):
         await survives(begin, tenant, odd("nested"))
 

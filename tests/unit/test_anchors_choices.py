@@ -184,7 +184,7 @@ def test_what_an_anchor_corrects_does_not_stay_in_the_state(first: str, then: st
 
 @pytest.mark.control("24")
 def test_control_what_the_merge_does_not_hear_of_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.supersession._Corrected._give_way", lambda *_, **__: None)
+    monkeypatch.setattr("app.core.state.supersession._Corrected._replace_by_anchor", lambda *_, **__: None)
 
     assert SAME_THING[0][0] in remembered(*SAME_THING[0], together=True)[0]
 

@@ -303,15 +303,17 @@ def scores_words(source: str) -> bool:
 SPENDING: Final = {
     "continuity/statements.py": {"of_block": "characters: the line that crosses the bound is cut"},
     "planning/cuts.py": {"_before_tokens": "the fewest messages that weigh at least so much, not at most"},
-    "retrieval/used.py": {"_bounded": "characters: the passage that crosses the bound is cut"},
+    "retrieval/used.py": {"_bounded_passages": "characters: the passage that crosses the bound is cut"},
     "segments/digests.py": {
         "_steps": "ends once mere markers have no room, and keeps steps that may be lighter than they",
-        "_within": "a better line takes the place of a shorter one, and the frame is lighter once all are shown",
+        "_steps_within": "a better line takes the place of a shorter one, and the frame is lighter once all are shown",
     },
     "segments/extractive.py": {"add": "a term that an earlier one says already takes no room"},
     "state/shrinking.py": {"_chosen_entries": "what repeats comes last; words of a record never without its id"},
-    "state/thinning.py": {"_by_turns": "two lists by turns, whatever the room"},
-    "summarizer/offline/files.py": {"_fitting": "what is not told in full is named: it takes room all the same"},
+    "state/thinning.py": {"_news_and_older_in_turn": "two lists by turns, whatever the room"},
+    "summarizer/offline/files.py": {
+        "_fitting_and_left": "what is not told in full is named: it takes room all the same"
+    },
     "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
 }
 """Loops that spend a budget outside of its module, each with its reason."""

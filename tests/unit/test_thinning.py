@@ -169,7 +169,7 @@ def test_control_without_turns_old_values_keep_out_new_ones(monkeypatch: pytest.
     def older_first(news: list[Option], older: list[Option]) -> list[int]:
         return [option.key for option in (*older, *news)]
 
-    monkeypatch.setattr(thinning, "_by_turns", older_first)
+    monkeypatch.setattr(thinning, "_news_and_older_in_turn", older_first)
     found = folded.__wrapped__("en", "far too long", 4)
     assert len(told_codes(found[3][2], found[2][2].boundary, found[3][1])) < 2
 

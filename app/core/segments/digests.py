@@ -100,8 +100,8 @@ def serve_digests(
     total = max(total, len(ordered))
     if not levels or not total or room <= 0:
         return ServedDigests()
-    how = _How(best=_best(levels), levels=levels, estimator=estimator, say=say)
-    taken = _within(_steps(ordered[::-1], how, room), total, how, room)
+    how = _How(best=_best_level(levels), levels=levels, estimator=estimator, say=say)
+    taken = _steps_within(_steps(ordered[::-1], how, room), total, how, room)
     if taken is None:
         return ServedDigests()
     taken = taken[::-1]
@@ -148,7 +148,7 @@ def lines_of(
     """
     if not levels:
         return {}
-    how = _How(best=_best(levels), levels=levels, estimator=estimator, say=say)
+    how = _How(best=_best_level(levels), levels=levels, estimator=estimator, say=say)
     return {name: (line, weight) for name, line, weight in _forms_shortest_first(segment, how, _ALL)}
 
 
@@ -157,7 +157,7 @@ def element_of(lines: Sequence[str], behind: int, locale: str = FALLBACK) -> str
     return _element(lines, behind, catalogue_of(locale)) if lines or behind else ""
 
 
-def _best(levels: Collection[Level]) -> Level:
+def _best_level(levels: Collection[Level]) -> Level:
     return next(level for level in LEVELS if level in levels)
 
 
@@ -208,7 +208,7 @@ def _line_and_weight(before: str, text: str, most: int, estimator: Estimator) ->
     return line, _line_weight(line, estimator)
 
 
-def _within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
+def _steps_within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
     """The last step of each segment, newest first, once as many are taken as fit; ``None``: no element fits."""
     frame = _line_weight(f"<{DIGESTS_TAG}>", how.estimator) + _line_weight(f"</{DIGESTS_TAG}>", how.estimator)
     earlier = _earlier_weight(total, how)

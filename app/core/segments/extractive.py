@@ -85,7 +85,7 @@ def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Coll
     picker.take_best()
     picker.take_questions()
     picker.fill()
-    return _told(picker.passages or _best_sentence(passages, worths), room)
+    return _text_of_chosen(picker.passages or _best_sentence(passages, worths), room)
 
 
 def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
@@ -95,7 +95,7 @@ def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collecti
             _CENTRAL * _centrality(one, about)
             + _SETTLED * bool(one.cues & _SETTLES)
             + _LATE * one.index / len(passages)
-            - _EMPTY * (_content(one) < _SOLID and not one.values)
+            - _EMPTY * (_count_content_stems(one) < _SOLID and not one.values)
         )
         for one, worth in zip(passages, scores, strict=True)
     ]
@@ -106,14 +106,14 @@ def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collecti
     picker.take_best()
     if not picker.passages:
         picker.fill()
-    return _told(picker.passages or _best_sentence(passages, worths), room, " ")
+    return _text_of_chosen(picker.passages or _best_sentence(passages, worths), room, " ")
 
 
 def _best_sentence(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
     return [max(passages, key=lambda one: (worths[one.index].total, -one.index))] if passages else []
 
 
-def _content(passage: Passage) -> int:
+def _count_content_stems(passage: Passage) -> int:
     return len(passage.stems - GENERIC_STEMS)
 
 
@@ -122,7 +122,9 @@ def _centrality(passage: Passage, about: Collection[str]) -> float:
 
 
 def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> int | None:
-    asked = [one for one in passages if one.role == "user" and _stands_alone(one) and _content(one) >= _ELLIPTIC]
+    asked = [
+        one for one in passages if one.role == "user" and _stands_alone(one) and _count_content_stems(one) >= _ELLIPTIC
+    ]
     first = [one for one in asked if one.turn == asked[0].turn and _cost(one) <= room]
     best = max(first, key=lambda one: (worths[one.index].total + one.is_question, -one.index), default=None)
     return best.index if best else None
@@ -181,7 +183,7 @@ class _Picker:
 
 
 def _stands_alone(passage: Passage) -> bool:
-    return bool(passage.values) or (_content(passage) > 1 and not PLEASANTRY.match(passage.text))
+    return bool(passage.values) or (_count_content_stems(passage) > 1 and not PLEASANTRY.match(passage.text))
 
 
 def _question_of_terse_answer(passages: Sequence[Passage], index: int) -> int | None:
@@ -193,7 +195,7 @@ def _question_of_terse_answer(passages: Sequence[Passage], index: int) -> int | 
     return before.index if is_terse else None
 
 
-def _told(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
+def _text_of_chosen(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
     """Sentences of one speaker in a row stand after one name; nothing is beyond the room."""
     kept = list(chosen)
     while kept:

@@ -26,12 +26,12 @@ def content_hash(messages: Sequence[Message], level: Level, maker: str, prompt_v
         ensure_ascii=True,  # a lone surrogate has a hash too
         sort_keys=True,
         separators=(",", ":"),
-        default=_plain,
+        default=_plain_value,
     )
     return hashlib.sha256(told.encode("ascii")).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, Sequence) else str(value)

@@ -48,7 +48,7 @@ def find(text: str) -> list[Marker]:
         if opening >= 0 and is_id(pointer[2]):
             label = text[opening + 1 : pointer.start()]
             if not _INSIDE.search(label) and (not label or label.endswith(" ")):
-                found.append(Marker(text=_unescaped(label[:-1]), level=_level(pointer[1]), segment_id=pointer[2]))
+                found.append(Marker(text=_unescaped(label[:-1]), level=_level_named(pointer[1]), segment_id=pointer[2]))
         done = pointer.end()
     return found
 
@@ -76,16 +76,16 @@ def parse(text: str) -> Marker | None:
     name = unicodedata.normalize("NFKC", name.strip(_QUOTES)).lower()
     if level not in LEVELS or not is_id(name):
         return None
-    return Marker(text=_unescaped(label), level=_level(level), segment_id=name)
+    return Marker(text=_unescaped(label), level=_level_named(level), segment_id=name)
 
 
-def _level(name: str) -> Level:
+def _level_named(name: str) -> Level:
     return next(level for level in LEVELS if level == name)
 
 
 def _unescaped(text: str) -> str:
-    return _WRITTEN.sub(_character, text)
+    return _WRITTEN.sub(_decoded_character, text)
 
 
-def _character(found: re.Match[str]) -> str:
+def _decoded_character(found: re.Match[str]) -> str:
     return bytes.fromhex(found.group().replace("\\u", "")).decode("utf-16-be", "surrogatepass")

@@ -33,8 +33,8 @@ _PASSES: Final = 4  # lower case and compatibility form, until neither changes a
 
 def stem_of(topic: str) -> str:
     """The id that a topic would have if it were the first of its name; never empty, perhaps a reserved word."""
-    plain = _comparable(_APOSTROPHES.sub("", topic))
-    joined = _BETWEEN.sub("_", "".join(_sign(plain, place) for place in range(len(plain)))).strip("_")
+    plain = _comparable_text(_APOSTROPHES.sub("", topic))
+    joined = _BETWEEN.sub("_", "".join(_sign_in_id(plain, place) for place in range(len(plain)))).strip("_")
     if not any(unicodedata.category(sign) in _LETTERS for sign in joined):
         return FALLBACK
     return _cut_at_word_end(joined)
@@ -59,12 +59,12 @@ def is_id(text: str) -> bool:
     """Whether a text could be an id: its characters, its case and its length."""
     return (
         0 < len(text) <= LONGEST
-        and _comparable(text) == text
-        and all(sign == "_" or _sign(text, place) == sign for place, sign in enumerate(text))
+        and _comparable_text(text) == text
+        and all(sign == "_" or _sign_in_id(text, place) == sign for place, sign in enumerate(text))
     )
 
 
-def _comparable(text: str) -> str:
+def _comparable_text(text: str) -> str:
     for _ in range(_PASSES):
         lower = unicodedata.normalize("NFKC", text).lower().replace("i\u0307", "i")  # of a Turkish capital
         folded = unicodedata.normalize("NFKC", lower)
@@ -74,7 +74,7 @@ def _comparable(text: str) -> str:
     return text
 
 
-def _sign(text: str, place: int) -> str:
+def _sign_in_id(text: str, place: int) -> str:
     """The sign itself where it may stand in an id: letters, digits, and marks on a letter; else an underscore."""
     sign = text[place]
     category = unicodedata.category(sign)

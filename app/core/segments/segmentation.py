@@ -46,16 +46,16 @@ def split_into_segments(messages: Sequence[Message], how: SegmentBy) -> list[tup
         return []
     free = _free_places(messages)
     if how.by == "topic":
-        starts = _by_topic(messages, free)
+        starts = _starts_by_topic(messages, free)
     elif how.by == "time":
         starts = [place for place in _silences(messages, how.size or MINUTES) if place in free]
     else:
-        starts = _by_count(messages, how, free)
+        starts = _starts_by_count(messages, how, free)
     bounds = [0, *starts, len(messages)]
     return [tuple(messages[start:end]) for start, end in pairwise(bounds)]
 
 
-def _by_count(messages: Sequence[Message], how: SegmentBy, free: frozenset[int]) -> list[int]:
+def _starts_by_count(messages: Sequence[Message], how: SegmentBy, free: frozenset[int]) -> list[int]:
     """Each so many turns, or messages; where a pair of call and result is in the way, as soon as it is over."""
     size = how.size or (TURNS if how.by == "turns" else MESSAGES)
     starts: list[int] = []
@@ -78,7 +78,7 @@ def _silences(messages: Sequence[Message], minutes: float) -> list[int]:
     ]
 
 
-def _by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
+def _starts_by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
     """Where segments begin: by what is said, by long silences, and where a turn does."""
     weights = list(accumulate((message.token_count for message in messages), initial=0))
 
@@ -88,13 +88,13 @@ def _by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
     return cheapest(
         [_content_stems(message) for message in messages],
         places=[0, *sorted(free), len(messages)],
-        gains=_gains(messages),
+        gains=_gains_of_cuts(messages),
         penalty=lambda length: _MISSING * max(SHORTEST - length, 0) + _BEYOND * max(length - USUAL, 0),
         reach=may_run,
     )
 
 
-def _gains(messages: Sequence[Message]) -> list[float]:
+def _gains_of_cuts(messages: Sequence[Message]) -> list[float]:
     gains = [0.0] * len(messages)
     for place in range(1, len(messages)):
         if messages[place].role == "user" and messages[place - 1].role != "user":

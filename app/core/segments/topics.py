@@ -81,7 +81,7 @@ class _Word:
     """Too common to name a topic by itself."""
 
 
-def _runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[list[_Word]]:
+def _word_runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[list[_Word]]:
     """The runs of a sentence, in order; exact values and barred words part them."""
     text = REDACTED.sub(" | ", passage.text)
     for item in passage.identifiers:
@@ -100,7 +100,7 @@ def _runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[list[_
         yield run
         run = []
         if is_run:
-            yield from ([_Word(term, term, 1.0)] for term in _signs(token))
+            yield from ([_Word(term, term, 1.0)] for term in _pieces_between_grammar(token))
     yield run
 
 
@@ -117,12 +117,12 @@ def _word(token: str, before: str, names: Collection[str], is_barred: Callable[[
     return _Word(
         base,
         written if keeps else lower,
-        _factor(lower, before, is_name=is_name),
+        _word_factor(lower, before, is_name=is_name),
         is_common=not is_name and (lower in GENERIC or base in GENERIC_STEMS),
     )
 
 
-def _factor(lower: str, before: str, *, is_name: bool) -> float:
+def _word_factor(lower: str, before: str, *, is_name: bool) -> float:
     factor = _TECHNOLOGY if lower in TECHNOLOGY else 1.0
     if is_name:
         return factor * _NAME
@@ -133,7 +133,7 @@ def _factor(lower: str, before: str, *, is_name: bool) -> float:
     return factor * _VERB if before in _BEFORE_VERBS else factor
 
 
-def _signs(token: str) -> Iterator[str]:
+def _pieces_between_grammar(token: str) -> Iterator[str]:
     """What stands between characters of grammar; of a long run its pieces."""
     for found in _RUN.findall(token):
         piece = ""
@@ -167,10 +167,10 @@ class Terms:
             if read_of[passage.turn] <= _SENTENCES:
                 weight = _NAMED if passage.is_named else _ROLE.get(passage.role, 0.0)
                 weight *= _PASTED if passage.is_pasted or passage.line else 1.0
-                self._take(passage, weight * (_OPENING if passage.turn == opening else 1.0))
+                self._take_passage(passage, weight * (_OPENING if passage.turn == opening else 1.0))
 
-    def _take(self, passage: Passage, weight: float) -> None:
-        for run in _runs(passage, self._is_barred):
+    def _take_passage(self, passage: Passage, weight: float) -> None:
+        for run in _word_runs(passage, self._is_barred):
             for word in run:
                 self._spelled[word.base][word.written] += 1
                 if word.is_common:
@@ -180,14 +180,14 @@ class Terms:
                     self._single[word.base] += weight * word.factor  # type: ignore[assignment]
             for length in range(2, _LONGEST_TERM + 1):
                 for place in range(len(run) - length + 1):
-                    self._join(run[place : place + length], passage.turn)
+                    self._add_term(run[place : place + length], passage.turn)
 
     def _is_barred(self, word: str) -> bool:
         return (
             word in self._grammar or stem(word) in self._barred or any(name.startswith(word) for name in self._speakers)
         )
 
-    def _join(self, words: Sequence[_Word], turn: int) -> None:
+    def _add_term(self, words: Sequence[_Word], turn: int) -> None:
         key = tuple(word.base for word in words)
         if len(set(key)) == len(key) and not words[-1].is_common:
             self._joined[key] = None

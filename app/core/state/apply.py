@@ -193,7 +193,7 @@ def _smallest_loss(
         quotes, lost = _restored_and_lost_of_model(merged, context, proposed, candidate)
     smaller: Applied | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
-        applied = _applied(merged, context, given_quotes, found)
+        applied = _applied_with_quotes(merged, context, given_quotes, found)
         if applied.tokens_after >= context.tokens_before and found and context.policy.anchor_share is not None:
             applied = _with_fewer_anchors(merged, context, applied, given_quotes, found)
         if applied.tokens_after >= context.tokens_before or (found and not _serves_any(applied, found)):
@@ -231,14 +231,14 @@ def _with_fewer_anchors(
     room = applied.layout.anchor_tokens
     while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
         room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
-        applied = _applied(merged, context, quotes, found, room)
+        applied = _applied_with_quotes(merged, context, quotes, found, room)
     return applied
 
 
 def _restored_and_lost_of_model(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
-    lost = list(_lost(merged, context, found, digests=candidate.digests))
+    lost = list(_lost_by_merge(merged, context, found, digests=candidate.digests))
     room = context.budgets.state_cap // QUOTES_SHARE
     older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
@@ -277,11 +277,11 @@ def _lost_of_span(
 ) -> list[tuple[int, str]]:
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
     # What is surely longer than the room that is left is not read.
-    lost = _lost(merged, context, found, stale=stale, room=budget)
+    lost = _lost_by_merge(merged, context, found, stale=stale, room=budget)
     return _as_many_as_fit(lost, budget, context.policy.estimator)
 
 
-def _lost(
+def _lost_by_merge(
     merged: MergeResult,
     context: ApplyContext,
     found: tuple[FoundAnchor, ...],
@@ -304,7 +304,7 @@ def _as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Est
     return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
 
 
-def _applied(
+def _applied_with_quotes(
     merged: MergeResult,
     context: ApplyContext,
     quotes: Sequence[tuple[int, str]],
@@ -324,11 +324,11 @@ def _applied(
         before=context.previous,
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
-    applied = _pruned(whole, context, found, cap=_most_state_tokens(context), anchor_room=room)
+    applied = _pruned_to_cap(whole, context, found, cap=_most_state_tokens(context), anchor_room=room)
     cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, context.budgets.state_tokens - SEAM
     while context.plan.is_last and (excess := applied.tokens_after - context.target) > 0 and cap > floor:
         cap = max(cap - max(excess, SEAM), floor)
-        applied = _pruned(whole, context, found, cap=cap, anchor_room=room)
+        applied = _pruned_to_cap(whole, context, found, cap=cap, anchor_room=room)
     told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     back = [text for _, text in quotes if text.casefold() in told]
     counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(back))
@@ -453,7 +453,7 @@ def _said_tokens(context: ApplyContext) -> int:
     return max(context.plan.folded_tokens - marks * context.plan.messages, 0)
 
 
-def _pruned(
+def _pruned_to_cap(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
 ) -> Applied:
     anchors = _served_anchors(context, found, anchor_room)

@@ -51,7 +51,7 @@ class Found:
 
 def tombstone(message: Message) -> Message:
     """What is left of an erased message: place, role, and the ids that keep tool pairs legal."""
-    return _weighed(
+    return _with_new_weight(
         replace(
             message,
             content="",
@@ -78,7 +78,7 @@ def other_half(message: Message, calls: Collection[str]) -> Message:
     if not content and all(call_of(part) in calls for part in message.parts):
         return tombstone(message)
     parts = tuple(_stub(part) if call_of(part) in calls else part for part in message.parts)
-    return _weighed(replace(message, parts=parts, content=content, reasoning=""))
+    return _with_new_weight(replace(message, parts=parts, content=content, reasoning=""))
 
 
 def call_of(part: Part) -> str | None:
@@ -98,7 +98,7 @@ def _stub(part: Part) -> Part:
     return {"type": "tool_result", "tool_call_id": part["tool_call_id"], "content": STUB}
 
 
-def _weighed(message: Message) -> Message:
+def _with_new_weight(message: Message) -> Message:
     if not message.content and not message.parts:
         return replace(message, token_count=0, byte_length=0)
     weight = weigh(message.role, message.content, message.parts)
@@ -163,7 +163,7 @@ class Erased:
         told = stems(text)
         self._said = frozenset(told)
         self._words = {word for word in told if _is_telling(word)}
-        self._runs = frozenset(_runs(told))
+        self._runs = frozenset(_stem_runs(told))
 
     def in_(self, text: str) -> Found:
         """What of it stands in this text."""
@@ -172,7 +172,7 @@ class Erased:
         return Found(
             values=self._values.in_(folded),
             words=frozenset(told) & self._words,
-            runs=self._runs.intersection(_runs(told)),
+            runs=self._runs.intersection(_stem_runs(told)),
         )
 
     def words_only_in(self, name: str, left: str) -> frozenset[str]:
@@ -206,7 +206,7 @@ class Remaining:
     def _looked_up(self, run: tuple[str, ...]) -> bool:
         beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end otherwise than its word
         likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
-        return any(run in _runs(stems(text)) for text in likely)
+        return any(run in _stem_runs(stems(text)) for text in likely)
 
 
 def without(entries: Sequence[StateEntry], erased: Erased, remaining: Remaining) -> tuple[StateEntry, ...]:
@@ -262,7 +262,7 @@ def _is_telling(word: str) -> bool:
     return len(word) >= _LEAST_WORD or not word.isascii()
 
 
-def _runs(told: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _stem_runs(told: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(told[start:] for start in range(_RUN)), strict=False)
 
 
@@ -276,8 +276,10 @@ def _holds_whole(text: str, value: str) -> bool:
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:
-    return not (_joins(text[start - 1 : start], text[start]) or _joins(text[end : end + 1], text[end - 1]))
+    return not (
+        _are_of_one_word(text[start - 1 : start], text[start]) or _are_of_one_word(text[end : end + 1], text[end - 1])
+    )
 
 
-def _joins(neighbour: str, edge: str) -> bool:
+def _are_of_one_word(neighbour: str, edge: str) -> bool:
     return bool(neighbour) and neighbour.isalnum() and neighbour.isascii() and edge.isalnum()

@@ -128,12 +128,12 @@ def merge(
         candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
         if outdated is not None and schema.home("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
-    fate = _fate(served, candidate, roles, {message.seq for message in span})
+    fate = _fate_of_entries(served, candidate, roles, {message.seq for message in span})
     if by_model:
-        fate = _in_doubt(fate, served, candidate, anchors, demands)
-    places = _place_items(_staying(served, fate), candidate.items, fate.replaced, older)
+        fate = _set_aside_until_verified(fate, served, candidate, anchors, demands)
+    places = _place_items(_places_that_stay(served, fate), candidate.items, fate.replaced, older)
     origins = _Origins(span, served.values())
-    retold, narratives = _narratives(served, candidate)
+    retold, narratives = _retold_narratives(served, candidate)
     made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
     fresh = [
         _new_entry(place, roles[place.field], number, version, origins)
@@ -189,7 +189,7 @@ def _without_outdated_sentences(candidate: Candidate, outdated: Outdated) -> Can
     return replace(candidate, narrative={field: text for field, text in narrative.items() if text})
 
 
-def _fate(
+def _fate_of_entries(
     served: Mapping[str, StateEntry], candidate: Candidate, roles: Mapping[str, FieldRole], span: set[int]
 ) -> _Fate:
     stated = {(item.field, canonical(item.text)) for item in candidate.items}
@@ -212,7 +212,7 @@ def _fate(
     )
 
 
-def _in_doubt(
+def _set_aside_until_verified(
     fate: _Fate,
     served: Mapping[str, StateEntry],
     candidate: Candidate,
@@ -261,7 +261,7 @@ def _with_doubt_and_successors(entry: StateEntry, fate: _Fate, successors: tuple
     return replace(entry, in_doubt=entry.in_doubt or entry.id in fate.aside, replaced_by=successors)
 
 
-def _staying(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:
+def _places_that_stay(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:
     return [
         _Place(
             field=entry.field,
@@ -330,13 +330,13 @@ class _Places:
     def near(self, text: str) -> _Place | None:
         """The first place that says all of the text already, or else one whose text it would make longer."""
         held = runs(text)
-        holding = self._at(self._holding.get(run, set()) for run in held[:1])
-        begun = self._at(self._beginning.get(run, set()) for run in held)
+        holding = self._places_at(self._holding.get(run, set()) for run in held[:1])
+        begun = self._places_at(self._beginning.get(run, set()) for run in held)
         saying = (place for place in holding if covers(place.text, text))
         said = (place for place in begun if covers(text, place.text))
         return next(saying, None) or next(said, None)
 
-    def _at(self, numbers: Iterable[set[int]]) -> list[_Place]:
+    def _places_at(self, numbers: Iterable[set[int]]) -> list[_Place]:
         return [self.places[number] for number in sorted(set[int]().union(*numbers))]
 
 
@@ -374,7 +374,7 @@ class _Origins:
         return tuple(sorted(found))
 
 
-def _narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
+def _retold_narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
     """Ids of narratives that are told anew, and the new ones. A narrative draws on all that is covered: no sources."""
     retold: set[str] = set()
     places: list[_Place] = []

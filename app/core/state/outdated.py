@@ -22,7 +22,7 @@ class Outdated:
     def successor(self, text: str, seqs: Iterable[int]) -> Anchor | None:
         """The active anchor that took the place of what this text repeats word for word; ``None`` if it does not."""
         found = (one for seq in seqs for one in self._by_seq.get(seq, ()) if is_only(text, one.content))
-        last = next((self._last(one) for one in found), None)
+        last = next((self._last_successor(one) for one in found), None)
         return last if last is not None and last.status == "active" else None
 
     def values(self, sentence: str, seq: int) -> frozenset[str] | None:
@@ -30,7 +30,7 @@ class Outdated:
         changed: set[str] = set()
         for one in self._by_seq.get(seq, ()):
             if repeats(sentence, one.content):
-                last = self._last(one)
+                last = self._last_successor(one)
                 classes = topic_of(last.content).classes if last is not one else frozenset[str]()
                 stale = {value for class_, value in topic_of(sentence).values if class_ in classes}
                 if not stale:
@@ -42,7 +42,7 @@ class Outdated:
         """Whether a text says hardly more than something that was superseded."""
         return any(is_only(text, one.content) for found in self._by_seq.values() for one in found)
 
-    def _last(self, one: Anchor) -> Anchor:
+    def _last_successor(self, one: Anchor) -> Anchor:
         seen = {one.id}
         while (by := self._known.get(one.superseded_by) if one.superseded_by else None) and by.id not in seen:
             seen.add(by.id)

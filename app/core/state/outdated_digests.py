@@ -23,7 +23,7 @@ def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str])
         quotes: The statements, verbatim, that something later supersedes.
     """
     gone = _gone_statements(tuple(quotes))
-    return [_without(segment, gone) for segment in segments] if gone else list(segments)
+    return [_without_outdated(segment, gone) for segment in segments] if gone else list(segments)
 
 
 @memoized()
@@ -32,7 +32,7 @@ def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
     return _Gone(statements) if statements else None
 
 
-def _without(segment: ServableSegment, gone: _Gone) -> ServableSegment:
+def _without_outdated(segment: ServableSegment, gone: _Gone) -> ServableSegment:
     left = {
         level: kept for level, text in segment.texts.items() if (kept := _text_without_outdated(text, gone)) is not None
     }

@@ -110,10 +110,10 @@ def prune(
     steps = tuple(_steps(schema, served, standing, written, doubted))
 
     def fits_after(count: int) -> bool:
-        return fits(state_of(schema, _after(served, steps[:count])))
+        return fits(state_of(schema, _entries_after(served, steps[:count])))
 
     count = _fewest_enough(len(steps), fits_after)
-    kept = _after(served, steps[:count])
+    kept = _entries_after(served, steps[:count])
     staying = {entry.id for entry in kept}
     return kept, tuple(replace(entry, pruned=True) for entry in served if entry.id not in staying)
 
@@ -126,7 +126,7 @@ def _fewest_enough(most: int, enough: Callable[[int], bool]) -> int:
     return high
 
 
-def _after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateEntry, ...]:
+def _entries_after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tuple[StateEntry, ...]:
     left = {step.entry.id: step.shorter for step in steps}
     now = (left.get(entry.id, entry) for entry in served)
     return tuple(entry for entry in now if entry is not None)
@@ -139,37 +139,39 @@ def _steps(
     written: Collection[str],
     doubted: Collection[str] = (),
 ) -> Iterator[_Step]:
-    listed = _of(served, "fact", "open", "style", "known")
-    yield from _removed(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
-    told = _of(served, "narrative")
+    listed = _of_roles(served, "fact", "open", "style", "known")
+    yield from _removing_steps(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
+    told = _of_roles(served, "narrative")
     earlier = [step for entry in told if entry.in_doubt for step in _steps_of_earlier(entry)]
     most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
     first = 0 if standing else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
     served = [entry for entry in served if not entry.in_doubt or entry.id in doubted]
-    shorter = [step for entry in _of(served, "narrative") for step in _of_narrative(schema, entry, bool(standing))]
+    shorter = [
+        step for entry in _of_roles(served, "narrative") for step in _shortening_steps(schema, entry, bool(standing))
+    ]
     shorter += earlier[first:]
-    gone = list(_removed(_of(served, "narrative")))
+    gone = list(_removing_steps(_of_roles(served, "narrative")))
     if not written:
         yield from shorter
     spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served) | {*written}
-    doubles = _older_doubles(_of(served, "style", "known"))
+    doubles = _older_doubles(_of_roles(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
         is_turn_of_narrative = last_round and stands == bool(standing)
-        manner = _of(pool, "style", "known")
-        yield from _removed(entry for entry in manner if entry.id in doubles)
-        yield from _removed(entry for entry in manner if entry.id not in doubles)
+        manner = _of_roles(pool, "style", "known")
+        yield from _removing_steps(entry for entry in manner if entry.id in doubles)
+        yield from _removing_steps(entry for entry in manner if entry.id not in doubles)
         yield from gone if is_turn_of_narrative and not written else ()
-        yield from _removed(_of(pool, "open"))
-        older, new = _parted(_of(pool, "fact"), written)
-        yield from _removed(_ends_last(older) if last_round else _lasting_last(older))
+        yield from _removing_steps(_of_roles(pool, "open"))
+        older, new = _older_and_new(_of_roles(pool, "fact"), written)
+        yield from _removing_steps(_ends_last(older) if last_round else _lasting_last(older))
         yield from shorter if is_turn_of_narrative and written else ()
-        yield from _removed(_lasting_last(new))
+        yield from _removing_steps(_lasting_last(new))
         yield from gone if is_turn_of_narrative and written else ()
 
 
-def _parted(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list[StateEntry], list[StateEntry]]:
+def _older_and_new(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list[StateEntry], list[StateEntry]]:
     older: list[StateEntry] = []
     new: list[StateEntry] = []
     for entry in facts:
@@ -187,15 +189,15 @@ def _ends_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
     return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]
 
 
-def _removed(entries: Iterable[StateEntry]) -> Iterator[_Step]:
+def _removing_steps(entries: Iterable[StateEntry]) -> Iterator[_Step]:
     return (_Step(entry=entry) for entry in entries)
 
 
-def _of(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
+def _of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
     return sorted((entry for entry in entries if entry.role in roles), key=age)
 
 
-def _of_narrative(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
+def _shortening_steps(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
     return _steps_of_one_text(entry, older_first=older_first) if is_told(schema) else _steps_of_narrative(entry)
 
 
@@ -234,13 +236,13 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
 
 
 def _first_exact(served: Sequence[StateEntry]) -> set[str]:
-    exact = (entry.id for entry in _of(served, "fact") if values(entry.text))
+    exact = (entry.id for entry in _of_roles(served, "fact") if values(entry.text))
     return set(islice(exact, _FIRST))
 
 
 def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
     names = [field.name for field in schema.fields if OBJECTIVE in field.takes]
-    found = (next((entry for entry in _of(served, "fact") if entry.field == name), None) for name in names)
+    found = (next((entry for entry in _of_roles(served, "fact") if entry.field == name), None) for name in names)
     return {entry.id for entry in found if entry is not None}
 
 

@@ -32,12 +32,12 @@ def in_schema(
     ``next_entry`` is the number of the next new entry; those of statements go on from it.
     """
     if is_told(source) and not is_told(schema):
-        entries = _spelled_out(entries, schema, next_entry)
+        entries = _narratives_as_facts(entries, schema, next_entry)
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
-    kept = [_moved(entry, field) for entry, field in moved if field.is_list]
+    kept = [_moved_to_field(entry, field) for entry, field in moved if field.is_list]
     told = [
         _joined_entry(field, [entry for entry, target in moved if target is field and entry.in_doubt == in_doubt])
-        for field in _narratives(schema)
+        for field in _narrative_fields(schema)
         for in_doubt in (False, True)
     ]
     return (*kept, *(entry for entry in told if entry is not None))
@@ -78,7 +78,7 @@ def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
     return max([next_entry, *(int(entry.id[1:]) + 1 for entry in entries)])
 
 
-def _spelled_out(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
+def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
     """Every statement of a text as a fact, what it is about among them."""
     numbers = count(next_entry)
     target = schema.home("fact")
@@ -106,13 +106,13 @@ def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:
     return next(same, None) or schema.home(entry.role)
 
 
-def _moved(entry: StateEntry, field: StateField) -> StateEntry:
+def _moved_to_field(entry: StateEntry, field: StateField) -> StateEntry:
     if (entry.field, entry.role) == (field.name, field.role):
         return entry
     return replace(entry, id=f"{ID_LETTERS[field.role]}{entry.id[1:]}", field=field.name, role=field.role)
 
 
-def _narratives(schema: StateSchema) -> list[StateField]:
+def _narrative_fields(schema: StateSchema) -> list[StateField]:
     return [field for field in schema.fields if not field.is_list]
 
 
@@ -121,7 +121,7 @@ def _joined_entry(field: StateField, entries: Sequence[StateEntry]) -> StateEntr
     if not entries:
         return None
     ordered = sorted(entries, key=lambda entry: entry.role != "narrative")
-    first = _moved(ordered[0], field)
+    first = _moved_to_field(ordered[0], field)
     if len(ordered) == 1:
         return first
     return replace(

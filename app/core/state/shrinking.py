@@ -134,7 +134,7 @@ def telling_most(
     if excess <= 0:
         return tuple(entries)
     of_state = [entry for entry in entries if entry.id not in lines]
-    clauses = [*_clauses(of_state, "\n".join(said), heard, asked), *_whole(entries, lines, asked)]
+    clauses = [*_clauses(of_state, "\n".join(said), heard, asked), *_clauses_of_whole_entries(entries, lines, asked)]
     dearest_first = sorted(clauses, key=_dearness)
     room = sum(clause.option.cost() for clause in clauses)
     low, high, best, tries = 0, room + _NEAR, tuple[StateEntry, ...](), 0
@@ -143,12 +143,14 @@ def telling_most(
         if tries > _GUESSES or not low < room < high:
             room = (low + high) // 2
         kept = _chosen_entries(entries, clauses, dearest_first, room)
-        excess = over(_joined(kept))
+        excess = over(_with_data_under_one_label(kept))
         if excess > 0:
             high = room
         else:
             low, best = room, kept
-    return _joined(_unshortened_newest_first(entries, best, lambda kept: over(_joined(kept)) <= 0))
+    return _with_data_under_one_label(
+        _unshortened_newest_first(entries, best, lambda kept: over(_with_data_under_one_label(kept)) <= 0)
+    )
 
 
 def _without_most_doubtful(
@@ -168,7 +170,7 @@ def _without_most_doubtful(
     return without(enough if enough <= len(told) else sum(not share for share in told.values()))
 
 
-def _joined(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     """The entries, with data of consecutive calls put under one label: a label costs as much as a value."""
     joined: list[StateEntry] = []
     for entry in entries:
@@ -219,14 +221,14 @@ def _chosen_entries(
     for clause in clauses:
         if clause.option.key in chosen:
             of_entry[id(clause.entry)].append(clause)
-    return tuple(_entry(entry, of_entry[id(entry)]) for entry in entries if id(entry) in of_entry)
+    return tuple(_shortened_entry(entry, of_entry[id(entry)]) for entry in entries if id(entry) in of_entry)
 
 
 def _dearness(clause: _Clause) -> tuple[bool, float, int]:
     return clause.entry.in_doubt, -clause.option.worth.total / clause.option.cost(), clause.option.key
 
 
-def _entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
+def _shortened_entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
     text = together(kept[0].label, _joined_clauses(kept))
     return entry if text == entry.text else replace(entry, text=text)
 
@@ -295,7 +297,7 @@ def _clauses(
     return found
 
 
-def _whole(
+def _clauses_of_whole_entries(
     entries: Sequence[StateEntry], lines: Mapping[str, int], asked: Callable[[str], float] | None
 ) -> Iterator[_Clause]:
     """Of each entry that stays word for word one clause; of equals it goes before a clause of the others."""

@@ -76,14 +76,14 @@ def supersede(
         if roles[item.field] in _STATES:
             untrue = (open_entries[place] for place in index.outdated_by(item, messages))
             found = [entry.id for entry in untrue if not _is_said_again(entry.text, items)]
-        completed.append(_replacing(item, found))
-    corrected = _Corrected(_among_themselves(completed, roles, messages, speakers), held, roles)
+        completed.append(_with_replaced_entries(item, found))
+    corrected = _Corrected(_superseding_among_items(completed, roles, messages, speakers), held, roles)
     if outdated is not None:
         corrected.clear(outdated)
     return corrected.result()
 
 
-def _replacing(item: CandidateItem, entries: Sequence[str]) -> CandidateItem:
+def _with_replaced_entries(item: CandidateItem, entries: Sequence[str]) -> CandidateItem:
     return replace(item, replaces=tuple(dict.fromkeys([*item.replaces, *entries]))) if entries else item
 
 
@@ -100,46 +100,48 @@ class _Corrected:
     def clear(self, outdated: Outdated) -> None:
         """Let what only repeats an anchor that was superseded give way to the one that took its place."""
         for place, item in enumerate(tuple(self._items)):
-            after = outdated.successor(item.text, item.from_seqs) if self._is_told(place) else None
+            after = outdated.successor(item.text, item.from_seqs) if self._stands_with_sources(place) else None
             if after is not None and self._is_before(place, after.seq):
-                self._give_way(after, untrue=[place], stale=[])
+                self._replace_by_anchor(after, untrue=[place], stale=[])
         for entry in self._entries:
             after = outdated.successor(entry.text, entry.from_seqs)
             if after is not None:
-                self._give_way(after, untrue=[], stale=[entry])
+                self._replace_by_anchor(after, untrue=[], stale=[entry])
 
-    def _give_way(self, anchor: FoundAnchor, *, untrue: Sequence[int], stale: Sequence[StateEntry]) -> None:
+    def _replace_by_anchor(self, anchor: FoundAnchor, *, untrue: Sequence[int], stale: Sequence[StateEntry]) -> None:
         staying = [item for place, item in enumerate(self._items) if place not in {*self._gone, *untrue}]
         settled = {entry for item in self._items for entry in item.replaces}
         stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
         stale = [one for one in stale if not _is_said_again(one.text, staying)]
         if orders_in(anchor.content) or not (stale or untrue):
             return  # words that give orders are never told as a fact
-        place = next((place for place in range(len(self._items)) if self._is_of(place, anchor.seq)), len(self._items))
+        place = next(
+            (place for place in range(len(self._items)) if self._is_of_message(place, anchor.seq)), len(self._items)
+        )
         if place == len(self._items):
             field = stale[0].field if stale else self._items[untrue[0]].field
             self._items.append(CandidateItem(field=field, text=anchor.content, from_seqs=(anchor.seq,)))
         inherited = [entry for old in untrue for entry in self._items[old].replaces]
-        self._items[place] = _replacing(self._items[place], [*(entry.id for entry in stale), *inherited])
+        self._items[place] = _with_replaced_entries(self._items[place], [*(entry.id for entry in stale), *inherited])
         self._older.setdefault(place, []).extend(self._items[old] for old in untrue)
         self._gone.update(untrue)
 
     def result(self) -> Superseding:
         """What is left."""
-        return _without(self._items, self._gone, self._older)
+        return _superseding_without(self._items, self._gone, self._older)
 
-    def _is_told(self, place: int) -> bool:
+    def _stands_with_sources(self, place: int) -> bool:
         item = self._items[place]
         return place not in self._gone and self._roles[item.field] in _STATES and bool(item.from_seqs)
 
     def _is_before(self, place: int, seq: int) -> bool:
-        return self._is_told(place) and max(self._items[place].from_seqs) < seq
+        return self._stands_with_sources(place) and max(self._items[place].from_seqs) < seq
 
-    def _is_of(self, place: int, seq: int) -> bool:
-        return self._is_told(place) and seq in self._items[place].from_seqs
+    def _is_of_message(self, place: int, seq: int) -> bool:
+        return self._stands_with_sources(place) and seq in self._items[place].from_seqs
 
 
-def _without(
+def _superseding_without(
     items: Sequence[CandidateItem], gone: Collection[int], older: Mapping[int, Sequence[CandidateItem]]
 ) -> Superseding:
     kept = [place for place in range(len(items)) if place not in gone]
@@ -211,7 +213,7 @@ def _corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> lis
     ]
 
 
-def _among_themselves(
+def _superseding_among_items(
     items: Sequence[CandidateItem],
     roles: Mapping[str, FieldRole],
     messages: Mapping[int, Message],
@@ -226,7 +228,7 @@ def _among_themselves(
         for other in index.outdated_by(item, messages, partial(_is_older_and_stands, items, place, gone)):
             gone.add(other)
             older[place].append(items[other])
-    return _without(items, gone, older)
+    return _superseding_without(items, gone, older)
 
 
 def _is_older_and_stands(items: Sequence[CandidateItem], place: int, gone: Collection[int], other: int) -> bool:

@@ -55,7 +55,7 @@ def with_quotes(
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
         now = [quote for quote in quotes if not at_end or quote[0] != _SO_FAR]
         told = tuple(_with_told(entry, now, version, at_end=at_end) for entry in entries)
-        return (*told, _earlier(schema, earlier, version, next_entry, before)) if earlier else told
+        return (*told, _entry_of_lost_texts(schema, earlier, version, next_entry, before)) if earlier else told
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
     made = [
@@ -105,12 +105,12 @@ def forgotten(
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
-    lost = _lost(told[: -_MOST_LOST - 1 : -1], present, bags)
+    lost = _lost_texts(told[: -_MOST_LOST - 1 : -1], present, bags)
     newest = first_fitting(lost, room, lambda text: estimate_text(text, estimator))
     return [(_SO_FAR, text) for text in reversed(newest)]
 
 
-def _lost(told: Sequence[str], present: Told, bags: Sequence[frozenset[str]]) -> Iterator[str]:
+def _lost_texts(told: Sequence[str], present: Told, bags: Sequence[frozenset[str]]) -> Iterator[str]:
     now = [frozenset[str]().union(*bags)]
     for text in told:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
@@ -180,7 +180,7 @@ def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: in
     return replace(entry, text=text, since_version=version, superseded=(*entry.superseded, entry.text))
 
 
-def _earlier(
+def _entry_of_lost_texts(
     schema: StateSchema, texts: Sequence[str], version: int, number: int, before: Sequence[StateEntry]
 ) -> StateEntry:
     field = schema.home("narrative")

@@ -43,7 +43,7 @@ def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterato
     told = _statements_of(entry.text)
     if not told:
         return
-    order = _worth_keeping(entry, told, older_first=older_first)
+    order = _places_worth_keeping(entry, told, older_first=older_first)
     costs = [cost(text) for text in told]
     first, shorter = order[0], entry.text
     for step in range(1, _STEPS + 1):
@@ -66,7 +66,7 @@ def _statements_of(text: str) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(told)))
 
 
-def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
+def _places_worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
     """Places of the statements: those to be kept longest first."""
     options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
     first = list(dict.fromkeys([0, len(told) - 1, *_first_with_values(told)]))
@@ -78,10 +78,10 @@ def _worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool)
     older = [one for one in options if one.key not in first and told[one.key] in before]
     if older_first:
         return [*first, *(one.key for group in (older, news) for one in _by_added_worth(group, known))]
-    return [*first, *_by_turns(_by_added_worth(news, known), _by_added_worth(older, known))]
+    return [*first, *_news_and_older_in_turn(_by_added_worth(news, known), _by_added_worth(older, known))]
 
 
-def _by_turns(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
+def _news_and_older_in_turn(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
     # Each has half of the room: what was told long ago never keeps out what is new.
     fresh, known = list(news)[::-1], list(older)[::-1]
     ahead = 0

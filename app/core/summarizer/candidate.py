@@ -77,22 +77,24 @@ def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchor
         lists["anchors"] = _ANCHOR_SCHEMA
     if segments:
         lists["segments"] = _DIGEST_SCHEMA
-    shape = _object({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
+    shape = _object_schema({**fields, **{name: {"type": "array", "items": shape} for name, shape in lists.items()}})
     return {**shape, "$defs": {"item": _ITEM_SCHEMA}} if has_lists else shape
 
 
 def second_json_schema(schema: StateSchema) -> dict[str, Any]:
     """The JSON Schema of what a summarizer answers when it is asked about its answer again."""
     fields = [field.name for field in schema.fields if field.is_list] or [field.name for field in schema.fields]
-    added = _object(
+    added = _object_schema(
         {
             "field": {"type": "string", "enum": fields},
             "text": {"type": "string"},
             "from": {"type": "array", "items": {"type": "integer"}},
         }
     )
-    statement = _object({"n": {"type": "integer"}, "text": {"type": "string"}})
-    return _object({"statements": {"type": "array", "items": statement}, "added": {"type": "array", "items": added}})
+    statement = _object_schema({"n": {"type": "integer"}, "text": {"type": "string"}})
+    return _object_schema(
+        {"statements": {"type": "array", "items": statement}, "added": {"type": "array", "items": added}}
+    )
 
 
 def parse_candidate(text: str, schema: StateSchema) -> Candidate:
@@ -102,7 +104,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         CandidateError: ``empty_summary`` (nothing but spaces or reasoning, or no field holds a text), ``not_a_summary``
             (prose instead of JSON), ``unparseable`` (anything else that is not the object asked for).
     """
-    data = _state_object(_load(text, schema), schema)
+    data = _state_object(_json_in_answer(text, schema), schema)
     items = tuple(islice(_items(data, schema), _MOST_ITEMS))
     narrative = {
         field.name: told for field in schema.fields if not field.is_list and (told := _narrative(data.get(field.name)))
@@ -142,7 +144,7 @@ def attribute_sources(
     )
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": dict(properties),
@@ -151,25 +153,25 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
-_ITEM_SCHEMA: Final = _object(
+_ITEM_SCHEMA: Final = _object_schema(
     {"text": {"type": "string"}, "from": {"type": "array", "items": {"type": "integer"}}, "replaces": _STRINGS}
 )
 _LIST_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": {"$ref": "#/$defs/item"}}
-_DROP_SCHEMA: Final = _object(
+_DROP_SCHEMA: Final = _object_schema(
     {
         "entry": {"type": "string"},
         "reason": {"type": "string", "enum": list(DROP_REASONS)},
         "by_seq": {"type": "integer"},
     }
 )
-_ANCHOR_SCHEMA: Final = _object(
+_ANCHOR_SCHEMA: Final = _object_schema(
     {
         "type": {"type": "string", "enum": list(ANCHOR_TYPES)},
         "quote": {"type": "string"},
         "seq": {"type": "integer"},
     }
 )
-_DIGEST_SCHEMA: Final = _object(
+_DIGEST_SCHEMA: Final = _object_schema(
     {"segment": {"type": "integer"}, "topic": {"type": "string"}, "brief": {"type": "string"}, "tags": _STRINGS}
 )
 
@@ -179,14 +181,14 @@ def without_reasoning(answer: str) -> str:
     return clean(_REASONING.sub("", answer, count=3)).strip()
 
 
-def _load(text: str, schema: StateSchema) -> Any:
+def _json_in_answer(text: str, schema: StateSchema) -> Any:
     """The JSON value in an answer, alone, fenced, or after a word of introduction."""
     answer = without_reasoning(text)
     if not answer:
         raise CandidateError("empty_summary")
     if len(answer) > _MOST_CHARACTERS:
         raise CandidateError("unparseable")
-    for piece in _pieces(answer):
+    for piece in _possible_json(answer):
         with contextlib.suppress(ValueError):
             return data_in(piece, deepest=_DEEPEST, strict=False)
     meant = answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
@@ -194,7 +196,7 @@ def _load(text: str, schema: StateSchema) -> Any:
     raise CandidateError("not_a_summary" if is_prose and not meant else "unparseable")
 
 
-def _pieces(answer: str) -> Iterator[str]:
+def _possible_json(answer: str) -> Iterator[str]:
     yield answer
     if fenced := _FENCED.search(answer):
         yield fenced[1].rstrip(" \t").removesuffix("\n")
@@ -222,7 +224,7 @@ def _items(data: Mapping[str, Any], schema: StateSchema) -> Iterator[CandidateIt
     for field in schema.fields:
         if not field.is_list:
             continue
-        for raw in _listed(data.get(field.name)):
+        for raw in _as_list(data.get(field.name)):
             yield from _item(field.name, raw)
 
 
@@ -230,14 +232,14 @@ def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
     given: Mapping[str, Any] = raw if isinstance(raw, dict) else {"text": raw}
     if "text" not in given:
         raise CandidateError("unparseable")
-    from_seqs = tuple(dict.fromkeys(seq for value in _listed(given.get("from")) if (seq := _seq(value)) is not None))
-    replaces = tuple(dict.fromkeys(entry for value in _listed(given.get("replaces")) if (entry := _entry_id(value))))
-    for text in _split(_BULLET.sub("", _line(given["text"]))):
+    from_seqs = tuple(dict.fromkeys(seq for value in _as_list(given.get("from")) if (seq := _seq(value)) is not None))
+    replaces = tuple(dict.fromkeys(entry for value in _as_list(given.get("replaces")) if (entry := _entry_id(value))))
+    for text in _split_at_sentences(_BULLET.sub("", _one_line(given["text"]))):
         yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
 
 
 def _drops(value: Any) -> Iterator[CandidateDrop]:
-    for raw in islice(_listed(value), _MOST_ITEMS):
+    for raw in islice(_as_list(value), _MOST_ITEMS):
         if not isinstance(raw, dict) or _kept_id(raw.get("entry")):
             continue
         if entry := _entry_id(raw.get("entry")):
@@ -246,7 +248,7 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
 
 def _anchors(value: Any) -> Iterator[AnchorProposal]:
     """The proposals that can be read. The others are ignored: they are no reason to refuse a candidate."""
-    for raw in islice(_listed(value), _MOST_ANCHORS):
+    for raw in islice(_as_list(value), _MOST_ANCHORS):
         if not isinstance(raw, dict):
             continue
         type_, quote, seq = _word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
@@ -263,11 +265,11 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
 
 
 def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
-    for raw in islice(_listed(data.get("anchors")), _MOST_ITEMS):
+    for raw in islice(_as_list(data.get("anchors")), _MOST_ITEMS):
         named = raw.get("quote") if isinstance(raw, dict) else raw
         if name := _kept_id(named):
             yield KeptWord(id=name, claims=None)
-    for raw in islice(_listed(data.get("dropped")), _MOST_ITEMS):
+    for raw in islice(_as_list(data.get("dropped")), _MOST_ITEMS):
         if isinstance(raw, dict) and (name := _kept_id(raw.get("entry"))) and _word(raw.get("reason")) in _CLAIMS:
             yield KeptWord(id=name, claims=_CLAIMS[_word(raw.get("reason"))], by_seq=_seq(raw.get("by_seq")))
 
@@ -277,7 +279,7 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
     if isinstance(value, dict):  # by number, instead of a list
         value = [{"segment": number, **told} for number, told in value.items() if isinstance(told, dict)]
     found: dict[int, SegmentDigest] = {}
-    for raw in islice(_listed(value), _MOST_DIGESTS):
+    for raw in islice(_as_list(value), _MOST_DIGESTS):
         if isinstance(raw, dict) and (number := _seq(raw.get("segment"))) is not None and number not in found:
             found[number] = SegmentDigest(
                 number=number,
@@ -289,14 +291,14 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
 
 
 def _tags(value: Any) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else _listed(value)
+    given = value.split(",") if isinstance(value, str) else _as_list(value)
     tags = (_short_line(tag, _LONGEST_TAG) for tag in islice(given, _MOST_TAGS))
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 def _short_line(value: Any, longest: int) -> str:
     try:
-        line = " ".join(_line(part) for part in _listed(value))
+        line = " ".join(_one_line(part) for part in _as_list(value))
     except CandidateError:
         return ""
     line = _BULLET.sub("", line.strip())
@@ -305,16 +307,16 @@ def _short_line(value: Any, longest: int) -> str:
 
 def _narrative(value: Any) -> str:
     given = value.get("text") if isinstance(value, dict) else value
-    return " ".join(text for part in _listed(given) if (text := _line(part)))
+    return " ".join(text for part in _as_list(given) if (text := _one_line(part)))
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if value is None or value == "":
         return []
     return value if isinstance(value, list) else [value]
 
 
-def _line(value: Any) -> str:
+def _one_line(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -324,14 +326,14 @@ def _line(value: Any) -> str:
     return " ".join(clean(str(value)).split())
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_at_sentences(text: str) -> Iterator[str]:
     """The text, or for an overlong one its pieces: at sentence ends, at spaces where a sentence alone is too long."""
     if len(text) <= _LONGEST_ITEM:
         yield from [text] if text else []
         return
     piece = ""
     for sentence in sentences(text):
-        for part in _at_blanks(sentence):
+        for part in _split_at_blanks(sentence):
             if piece and len(piece) + 1 + len(part) > _LONGEST_ITEM:
                 yield piece
                 piece = part
@@ -341,7 +343,7 @@ def _split(text: str) -> Iterator[str]:
         yield piece
 
 
-def _at_blanks(sentence: str) -> Iterator[str]:
+def _split_at_blanks(sentence: str) -> Iterator[str]:
     rest = sentence
     while len(rest) > _LONGEST_ITEM:
         cut = rest.rfind(" ", 1, _LONGEST_ITEM)

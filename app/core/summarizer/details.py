@@ -50,11 +50,11 @@ def render_detail(request: DetailRequest) -> DetailPrompt:
     size = f"The text should have at most about {size_of(request.target_tokens, language)}; shorter is welcome."
     return DetailPrompt(
         system="\n\n".join([f"{TASK} {_WHAT}", f"How to write:\n{_RULES}", language_rule(language), size, _DATA_RULE]),
-        user="\n\n".join(_data(request)),
+        user="\n\n".join(_data_sections(request)),
     )
 
 
-def _data(request: DetailRequest) -> list[str]:
+def _data_sections(request: DetailRequest) -> list[str]:
     data = [f"The stretch is about:\n{fence('focus', request.topic)}"] if request.topic.strip() else []
     data.append(f"<messages>\n{frame(request.messages, max_tokens=request.shown_tokens)}\n</messages>")
     if request.instructions.strip():

@@ -52,7 +52,7 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
     for name, anchor in names_of(anchors):
         kept[anchor.seq].append((name, anchor))
     return "\n".join(
-        _element(message, content, parts, kept[message.seq])
+        _message_element(message, content, parts, kept[message.seq])
         for message, (content, parts) in zip(messages, _bodies_within(messages, max_tokens), strict=True)
     )
 
@@ -67,9 +67,9 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
     for message, (content, parts) in zip(messages, _bodies_within(messages, max_tokens), strict=True):
         day, time = _day_and_time(message.created_at)
         when = time if day == before else f"{day} {time}"
-        more = _attributes(_told_beside(message, content))
+        more = _attributes(_further_attributes(message, content))
         opening = " ".join(filter(None, [str(message.seq), message.role, when, more]))
-        lines += [f"<message {opening}>", *filter(None, [escape(content), *map(_written, parts)])]
+        lines += [f"<message {opening}>", *filter(None, [escape(content), *map(_written_element, parts)])]
         before = day
     return "\n".join(lines)
 
@@ -98,14 +98,16 @@ def kept_passage(name: str, text: str) -> str:
     return f'<{KEPT_TAG} id="{name}">\n{escape(text)}\n</{KEPT_TAG}>'
 
 
-def _element(message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]) -> str:
+def _message_element(
+    message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]
+) -> str:
     attributes = {"seq": str(message.seq), "role": message.role, "at": _time_with_weekday(message.created_at)}
-    attributes |= _told_beside(message, content)
-    lines = [_with_kept_marked(content, kept), *map(_written, parts)]
+    attributes |= _further_attributes(message, content)
+    lines = [_with_kept_marked(content, kept), *map(_written_element, parts)]
     return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
 
 
-def _told_beside(message: Message, content: str) -> dict[str, str]:
+def _further_attributes(message: Message, content: str) -> dict[str, str]:
     """What is said of a message beside its number, role and time."""
     attributes: dict[str, str] = {}
     if name := name_in(message.metadata):
@@ -119,14 +121,14 @@ def _told_beside(message: Message, content: str) -> dict[str, str]:
     return attributes
 
 
-def _written(part: _Element) -> str:
-    return f"<{_opening(part)}>{escape(part.text)}</{part.kind}>"
+def _written_element(part: _Element) -> str:
+    return f"<{_inside_of_opening_tag(part)}>{escape(part.text)}</{part.kind}>"
 
 
 def _with_kept_marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
     # Escaped as a whole; spans that meet are joined, so that no mark reaches into another.
     escaped = escape(content)
-    spans = _joined((*span, name) for name, anchor in kept if (span := _anchor_span(content, anchor)))
+    spans = _joined_spans((*span, name) for name, anchor in kept if (span := _anchor_span(content, anchor)))
     places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
     for end, start, (_, _, names) in zip(places[::-2], places[-2::-2], reversed(spans), strict=True):
         inside = f'<{KEPT_TAG} id="{names}">{escaped[start:end]}</{KEPT_TAG}>'
@@ -141,7 +143,7 @@ def _anchor_span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
     return (start, start + len(anchor.content)) if start >= 0 and anchor.content else None
 
 
-def _joined(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+def _joined_spans(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     joined: list[tuple[int, int, str]] = []
     for start, end, name in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -152,7 +154,7 @@ def _joined(spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]
     return joined
 
 
-def _opening(part: _Element) -> str:
+def _inside_of_opening_tag(part: _Element) -> str:
     return f"{part.kind} {_attributes(part.attributes)}" if part.attributes else part.kind
 
 
@@ -177,19 +179,19 @@ def _day_and_time(moment: datetime) -> tuple[str, str]:
 
 
 def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[tuple[str, list[_Element]]]:
-    bodies = [_body(message) for message in messages]
+    bodies = [_content_and_elements(message) for message in messages]
     if max_tokens is None:
         return bodies
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for content, parts in bodies]
-    return [_elided(*body, room) for body, room in zip(bodies, shares(sizes, max_tokens), strict=True)]
+    return [_elided_body(*body, room) for body, room in zip(bodies, shares(sizes, max_tokens), strict=True)]
 
 
-def _body(message: Message) -> tuple[str, list[_Element]]:
+def _content_and_elements(message: Message) -> tuple[str, list[_Element]]:
     content = own_content(message.role, message.content, message.parts)
-    return content, [_part(part) for part in own_parts(content, message.parts)]
+    return content, [_element_of_part(part) for part in own_parts(content, message.parts)]
 
 
-def _part(part: Part) -> _Element:
+def _element_of_part(part: Part) -> _Element:
     kind, name = part.get("type"), str(part.get("name") or "")
     if kind == "tool_call":
         return _Element(
@@ -215,7 +217,7 @@ def _media_name_or_address(part: Part) -> str:
     return next((value for value in texts if len(value) <= _LONGEST_ADDRESS), "not shown")
 
 
-def _elided(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:
+def _elided_body(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:
     texts = [content, *(part.text for part in parts)]
     rooms = shares([estimate_text(text) for text in texts], room)
     first, *rest = (elide(text, share) for text, share in zip(texts, rooms, strict=True))

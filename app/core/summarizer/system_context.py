@@ -37,7 +37,7 @@ def system_context(system_prompt: str, *, room: int) -> str:
     """
     lines = _lines_and_sentences(system_prompt)
     kinds: tuple[Kind, ...] = ("terminology", "workflow")
-    wanted = dict.fromkeys(number for kind in kinds for number, line in enumerate(lines) if _is(kind, line))
+    wanted = dict.fromkeys(number for kind in kinds for number, line in enumerate(lines) if _is_of_kind(kind, line))
     chosen = each_fitting(wanted, room, lambda number: estimate_text(lines[number]) + 1)
     return "\n".join(lines[number] for number in sorted(chosen))
 
@@ -54,5 +54,5 @@ def _lines_and_sentences(text: str) -> list[str]:
     return found[:_MOST_LINES]
 
 
-def _is(kind: Kind, line: str) -> bool:
+def _is_of_kind(kind: Kind, line: str) -> bool:
     return bool((_DEFINES if kind == "terminology" else _WORKS).search(line))

@@ -101,14 +101,14 @@ class Corrections:
             for place, clause in enumerate(clauses):
                 if statement := form_of(clause):
                     self._stated[statement].append((entry, place))
-        self._read()
+        self._read_passages()
 
     def rest(self, entry: str) -> tuple[str, list[str]]:
         """The label of a replaced entry, and those of its clauses that still hold."""
         label, clauses = self._texts[entry]
         return label, [clause for place, clause in enumerate(clauses) if (entry, place) not in self._lost]
 
-    def _read(self) -> None:
+    def _read_passages(self) -> None:
         recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
         stated: dict[str, Passage] = {}
         for passage, content in zip(self._passages, self._contents, strict=True):

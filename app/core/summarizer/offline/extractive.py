@@ -92,18 +92,18 @@ def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> 
         for passage in passages
     ]
     chosen = choose(options, room=max_tokens, told=Told(), at_least_one=True)
-    lines = [_numbered(passages[option.key]) for option in chosen]
+    lines = [_numbered_line(passages[option.key]) for option in chosen]
     while lines and estimate_text("\n".join(lines)) > max_tokens:
         lines.pop()
     return "\n".join(lines)
 
 
-def _numbered(passage: Passage) -> str:
+def _numbered_line(passage: Passage) -> str:
     return f"#{passage.seq} {passage.spoken}"
 
 
 def _line_cost(passage: Passage) -> int:
-    return cost(_numbered(passage))
+    return cost(_numbered_line(passage))
 
 
 def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
@@ -111,7 +111,7 @@ def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
     return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
 
 
-def _told_beside(texts: Sequence[str]) -> Told:
+def _told_in_texts(texts: Sequence[str]) -> Told:
     return Told(
         (frozenset(stems(text)) for text in texts),
         (found.text.casefold() for text in texts for found in find_identifiers(text)),
@@ -252,11 +252,11 @@ class _Collected:
                 p.index for item in [*self.open, *self.style, *self.known, *self.files] for p in item.passages
             ),
         )
-        facts = find(told=_told_beside([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
+        facts = find(told=_told_in_texts([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
         if facts.items or (anchored and (self.open or self.style or self.known)):
             return facts
         # A record of nothing would be none, also where anchors tell it all.
-        one = find(told=_told_beside(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
+        one = find(told=_told_in_texts(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
         return Facts(items=one.items[:1] or self._beginning_of_long_passage(passages), given_up=())
 
     def _beginning_of_long_passage(self, passages: Sequence[Passage]) -> tuple[Item, ...]:

@@ -74,7 +74,7 @@ def facts_of(
         spared: Passages that are told elsewhere.
     """
     worths = [
-        worth.plus(_corrects(passage, corrections))
+        worth.plus(_worth_of_correction(passage, corrections))
         for passage, worth in zip(passages, score_all(passages, focus, ratings), strict=True)
     ]
     news = [
@@ -88,7 +88,7 @@ def facts_of(
     keeping = Keeping(earlier)
     chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)
     picked = _without_quoted_elsewhere([passages[option.key] for option in chosen], phrasing)
-    runs = _runs(picked, phrasing, corrections)
+    runs = _passages_told_together(picked, phrasing, corrections)
     return Facts(items=tuple(item for run in runs for item in _items(run, phrasing, corrections)), given_up=given_up)
 
 
@@ -114,7 +114,7 @@ def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
 
 
-def _corrects(passage: Passage, corrections: Corrections) -> float:
+def _worth_of_correction(passage: Passage, corrections: Corrections) -> float:
     if passage.index in corrections.replaced or passage.index in corrections.antecedents:
         return _CORRECTS
     return _RESTATES if passage.index in corrections.restated else 0.0
@@ -129,7 +129,9 @@ def _without_quoted_elsewhere(chosen: Sequence[Passage], phrasing: Phrasing) -> 
     return [passage for passage in chosen if passage.index not in quoted]
 
 
-def _runs(chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> list[list[Passage]]:
+def _passages_told_together(
+    chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections
+) -> list[list[Passage]]:
     """Sentences that need no others are told together, one label for all: those of one message, or of one speaker."""
     runs: list[list[Passage]] = []
     for passage in chosen:

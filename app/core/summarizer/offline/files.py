@@ -54,14 +54,14 @@ def file_items(
         if files and passage.index not in spared and _tells_of_work(passage) and phrasing.stands_alone(passage):
             seen.update(files)
             newest.append((passage, files))
-    chosen, left = _fitting(newest, phrasing, room)
+    chosen, left = _fitting_and_left(newest, phrasing, room)
     said = frozenset[str]().union(*(files_in(one) for one in chosen))
     items = list(_items(sorted(chosen, key=lambda one: one.index), phrasing))
     used = sum(item.cost for item in items)
     return [*items, *_file_list([(seq, file) for seq, file in left if file not in said], room - used)]
 
 
-def _fitting(
+def _fitting_and_left(
     newest: Sequence[tuple[Passage, list[str]]], phrasing: Phrasing, room: int
 ) -> tuple[list[Passage], list[tuple[int, str]]]:
     """The statements for which there is room beside the bare names of all others, and those names."""
@@ -97,14 +97,14 @@ def _items(chosen: Sequence[Passage], phrasing: Phrasing) -> Iterator[Item]:
                 yield Item(text=phrasing.text(passage), seqs=seqs, passages=(passage,))
                 continue
             if run and sum(len(one.core) for one in run) + len(passage.core) > LONGEST:
-                yield _together(run, seq)
+                yield _item_of_run(run, seq)
                 run = []
             run.append(passage)
         if run:
-            yield _together(run, seq)
+            yield _item_of_run(run, seq)
 
 
-def _together(run: Sequence[Passage], seq: int) -> Item:
+def _item_of_run(run: Sequence[Passage], seq: int) -> Item:
     text = together(f"{run[0].speaker}: ", (one.core for one in run))
     return Item(text=text, seqs=(seq,), passages=tuple(run))
 

@@ -62,9 +62,9 @@ class Keeping:
         chosen = choose(news, room=min(new, max(free, least)), told=known, at_least_one=True)
         if sum(map(_tokens_of, chosen)) <= free:
             return chosen, ()
-        return self._in_place_of(news, chosen, total=total, new=new, told=told)
+        return self._chosen_with_replacements(news, chosen, total=total, new=new, told=told)
 
-    def _in_place_of(
+    def _chosen_with_replacements(
         self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The best of both, the first chosen ones and the exact values of the first messages among them."""

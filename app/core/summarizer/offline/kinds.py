@@ -97,9 +97,9 @@ def objective(passages: Sequence[Passage]) -> Passage | None:
         return None
     opening = telling[0].seq
     sound = [one for one in telling if not begins_unresolved(one.text)]
-    return max(sound, key=lambda one: (_aim(one) + _FIRST * (one.seq == opening), -one.index), default=None)
+    return max(sound, key=lambda one: (_worth_as_aim(one) + _FIRST * (one.seq == opening), -one.index), default=None)
 
 
-def _aim(passage: Passage) -> float:
+def _worth_as_aim(passage: Passage) -> float:
     named = _STATED * states_goal(passage.text) + _WANTED * bool(_WANTS.search(passage.text))
     return named + min(len(passage.stems), _LONG) / 2 + 2 * len(passage.cues - {"identity"})

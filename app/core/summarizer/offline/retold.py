@@ -46,8 +46,8 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
             found.append(entry)
             continue
         story, told = ("", statements(entry.text)) if entry.in_doubt else _topic_and_statements(entry.text, language)
-        found += [_piece(entry, field, "N", next(numbers), story)] if story else []
-        found += [_piece(entry, field, "F", next(numbers), text) for text in told]
+        found += [_entry_of_piece(entry, field, "N", next(numbers), story)] if story else []
+        found += [_entry_of_piece(entry, field, "F", next(numbers), text) for text in told]
     return tuple(found)
 
 
@@ -99,7 +99,7 @@ def _statements(text: str) -> list[str]:
     return found
 
 
-def _piece(entry: StateEntry, field: StateField, letter: str, number: int, text: str) -> StateEntry:
+def _entry_of_piece(entry: StateEntry, field: StateField, letter: str, number: int, text: str) -> StateEntry:
     return StateEntry(
         id=f"{letter}{number}",
         field=field.name,

@@ -71,7 +71,7 @@ def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases
     spoken = [message for message in messages if message.role == "user"]
     texts = [before_paste(message.content) for message in spoken]
     moods = [_mood(message.seq, text) for message, text in zip(spoken, texts, strict=True)]
-    direction, seqs = _direction(moods, old, words)
+    direction, seqs = _mood_direction(moods, old, words)
     if direction == words.steady or (
         not old and sum(mood.value < 0 for mood in moods) < max(1.0, _OFTEN_LOW * len(moods))
     ):
@@ -86,7 +86,7 @@ def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases
     return "; ".join(filter(None, [", ".join(traits), direction])), seqs
 
 
-def _direction(moods: Sequence[_Mood], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]]:
+def _mood_direction(moods: Sequence[_Mood], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]]:
     """Where the mood goes from the beginning of the span to its end."""
     low = [mood for mood in moods if mood.value < 0]
     last = moods[-1].seq

@@ -22,11 +22,11 @@ def understood_items(
 ) -> list[Item]:
     """The newest of them, in order."""
     known = {entry.text for entry in previous if entry.role == "known"}
-    found = [item for item in _found(passages, likely) if item.text not in known]
+    found = [item for item in _understood_items(passages, likely) if item.text not in known]
     return found[-_MOST:]
 
 
-def _found(passages: Sequence[Passage], likely: Sequence[float]) -> Iterator[Item]:
+def _understood_items(passages: Sequence[Passage], likely: Sequence[float]) -> Iterator[Item]:
     explained: list[Passage] = []
     for passage in passages:
         if passage.role == "assistant" and not passage.is_named:
