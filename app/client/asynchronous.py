@@ -68,7 +68,7 @@ class AsyncThroughline(Awaiting, Methods):
             except StopIteration as end:
                 answer: T = end.value
                 return answer
-            outcome = await self._do(command)
+            outcome = await self._carry_out(command)
 
     async def each(self, listed: ListCall[Item]) -> AsyncIterator[Item]:
         """Every item of a list, page by page as they are looked at."""
@@ -113,7 +113,7 @@ class AsyncThroughline(Awaiting, Methods):
         except httpx.TransportError as failure:
             raise failed(failure, self._http.base_url) from failure
 
-    async def _do(self, command: Command) -> Outcome:
+    async def _carry_out(self, command: Command) -> Outcome:
         if not isinstance(command, Send):
             await self._sleep(command.seconds)
             return None

@@ -62,13 +62,13 @@ def post(
 ) -> Call[T]:
     """A ``POST`` under an idempotency key: however often it is sent, it has one effect."""
     headers = {"Accept": JSON, "Content-Type": JSON, "Idempotency-Key": key or str(uuid4())}
-    return Call(method="POST", path=path, read=read, body=_json(body or {}), headers=headers)
+    return Call(method="POST", path=path, read=read, body=_json_bytes(body or {}), headers=headers)
 
 
 def change(method: str, path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None) -> Call[T]:
     """A ``PATCH``, ``PUT`` or ``DELETE``: sent twice it does the same as once, so it needs no key."""
     headers = {"Accept": JSON} if body is None else {"Accept": JSON, "Content-Type": JSON}
-    return Call(method=method, path=path, read=read, body=None if body is None else _json(body), headers=headers)
+    return Call(method=method, path=path, read=read, body=None if body is None else _json_bytes(body), headers=headers)
 
 
 def one(resource: type[T]) -> Callable[[bytes], T]:
@@ -102,5 +102,5 @@ def given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _json(body: Mapping[str, Any]) -> bytes:
+def _json_bytes(body: Mapping[str, Any]) -> bytes:
     return json.dumps(to_jsonable_python(body), ensure_ascii=False, allow_nan=False).encode()

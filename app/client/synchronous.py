@@ -80,7 +80,7 @@ class Throughline(Blocking, Methods):
             except StopIteration as end:
                 answer: T = end.value
                 return answer
-            outcome = self._do(command)
+            outcome = self._carry_out(command)
 
     def each(self, listed: ListCall[Item]) -> Iterator[Item]:
         """Every item of a list, page by page as they are looked at."""
@@ -121,7 +121,7 @@ class Throughline(Blocking, Methods):
         except httpx.TransportError as failure:
             raise failed(failure, self._http.base_url) from failure
 
-    def _do(self, command: Command) -> Outcome:
+    def _carry_out(self, command: Command) -> Outcome:
         if not isinstance(command, Send):
             self._sleep(command.seconds)
             return None

@@ -137,7 +137,7 @@ class LanguageChat:
                 raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
-        for said in self._untold_events(response, by_call=by_call):
+        for said in self._events_not_streamed(response, by_call=by_call):
             yield said
         yield StepFinish(
             reason=finish_of_stream(response),
@@ -147,7 +147,7 @@ class LanguageChat:
             named_cache=named,
         )
 
-    def _untold_events(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
+    def _events_not_streamed(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
         calls = calls_of(response, keeps_ids=self.profile.stateful)
         if by_call and not calls and (text := clean(answer_of(response))):
             yield TextDelta(text=text)

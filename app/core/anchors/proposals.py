@@ -38,13 +38,13 @@ def accept(
         known: Anchors of the span that are known already: a quote that overlaps one of them is a double.
     """
     texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
-    taken = [_place(anchor) for anchor in known]
+    taken = [_span_in_message(anchor) for anchor in known]
     accepted: list[FoundAnchor] = []
     for proposal in proposals:
         found = _located_anchor(proposal, texts)
         if found is None or len(accepted) >= MOST_PROPOSALS:
             continue
-        place = _place(found)
+        place = _span_in_message(found)
         if not any(_overlap(place, other) for other in taken):
             taken.append(place)
             accepted.append(found)
@@ -56,8 +56,8 @@ def quoted(
 ) -> list[FoundAnchor]:
     """The known anchors that a proposal quotes, in whole or in part."""
     texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
-    places = [_place(found) for proposal in proposals if (found := _located_anchor(proposal, texts))]
-    return [anchor for anchor in known if any(_overlap(_place(anchor), place) for place in places)]
+    places = [_span_in_message(found) for proposal in proposals if (found := _located_anchor(proposal, texts))]
+    return [anchor for anchor in known if any(_overlap(_span_in_message(anchor), place) for place in places)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _is_word_boundary(text: str, index: int) -> bool:
     return index in {0, len(text)} or not around.isalnum() or not around.isascii()
 
 
-def _place(anchor: FoundAnchor) -> tuple[int, int, int]:
+def _span_in_message(anchor: FoundAnchor) -> tuple[int, int, int]:
     return anchor.seq, anchor.offset, anchor.offset + len(anchor.content)
 
 

@@ -122,7 +122,7 @@ def _superseded_by_anchor(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[
     if by.type == "correction":
         leaned = None if meant else antecedent(pool, by, types)
         meant = meant or ([leaned] if leaned else [])
-        meant += list(_echoes(pool, by, topic, meant))
+        meant += list(_repeats_of_outdated(pool, by, topic, meant))
     elif by.type == "decision" and by_user and not meant and (other := rival_choice(pool, by, topic)):
         meant = [other]
     for old in meant:
@@ -139,7 +139,7 @@ def _takes_place_of(by: Anchor, old: Anchor) -> bool:
     return replaces(by.content, old.content, as_=by.type)
 
 
-def _echoes(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
+def _repeats_of_outdated(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
     """Decisions and promises near by that only repeat what is outdated."""
     outdated = [topic_by(old.content) for old in meant if old.type != "critical_fact"]
     names = frozenset(

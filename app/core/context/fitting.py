@@ -121,7 +121,7 @@ def _shrink_steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[S
     if first == "facts":
         yield facts
     if first != "anchors" and told:
-        yield _with_what_tells_most
+        yield _with_worthiest_facts_and_anchors
     yield from (_with_fewer_anchors, facts) if first == "anchors" else (facts, _with_fewer_anchors)
     yield _without_tail
     yield _without_oldest_held
@@ -269,7 +269,7 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
     return shrink
 
 
-def _with_what_tells_most(material: Material, draft: Draft, room: Room) -> Draft:
+def _with_worthiest_facts_and_anchors(material: Material, draft: Draft, room: Room) -> Draft:
     """Facts and anchors by one worth, anchors word for word; those that a user set stay.
 
     In a turn the words of its messages do not count, and the room is rounded. So the next turn mostly begins with the

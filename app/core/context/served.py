@@ -41,7 +41,7 @@ def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
     for message in reversed(messages):
         is_models, alike = message.role == "assistant", apart[message.role == "system"]
         ahead = (together.before(is_models=is_models), alike.before(is_models=is_models))
-        shown, (together.following, alike.following) = _served(message, ahead)
+        shown, (together.following, alike.following) = _served_message(message, ahead)
         served.append(shown)
     return served[::-1]
 
@@ -60,7 +60,7 @@ class _Side:
         return self.following
 
 
-def _served(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ahead]:
+def _served_message(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ahead]:
     """The message, and how what is told of it begins."""
     parts: list[Part] = []
     for part in reversed(message.parts):

@@ -126,7 +126,7 @@ class SlidingCount:
     def standing(self, now: float, limit: int, whose: Whose) -> Standing:
         """How a limit of requests a minute stands."""
         amounts = [((step + STEPS + 1) * STEP - now, count) for step, count in self.at(now).steps]
-        return _standing("requests_per_minute", amounts, limit, whose, window=MINUTE)
+        return _standing_of_limit("requests_per_minute", amounts, limit, whose, window=MINUTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +176,10 @@ def _hourly_standing(
 ) -> Standing:
     # A minute counts until all of it is an hour ago.
     ends = [((minute + HOUR + timedelta(minutes=1) - now).total_seconds(), amount) for minute, amount in spent]
-    return _standing(name, ends, limit, whose, window=HOUR.total_seconds())
+    return _standing_of_limit(name, ends, limit, whose, window=HOUR.total_seconds())
 
 
-def _standing(
+def _standing_of_limit(
     name: str, amounts: Sequence[tuple[float, float]], limit: float, whose: Whose, *, window: float
 ) -> Standing:
     """How a limit stands, of amounts that each leave the window in so many seconds, the oldest first."""

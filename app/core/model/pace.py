@@ -63,7 +63,7 @@ def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: floa
     Returns:
         ``None`` with fewer than ``LEAST_TURNS`` complete turns.
     """
-    turns = _turns(steps)[-TURNS:]
+    turns = _steps_by_turn(steps)[-TURNS:]
     if len(turns) < LEAST_TURNS:
         return None
     sizes = [math.ceil(factor * sum(step.tokens for step in turn)) for turn in turns]
@@ -81,7 +81,7 @@ def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: floa
     )
 
 
-def _turns(steps: Sequence[Step]) -> list[list[Step]]:
+def _steps_by_turn(steps: Sequence[Step]) -> list[list[Step]]:
     """Each from a user's message, or several in a row, to the one before the next; what stands before is in none."""
     turns: list[list[Step]] = []
     before = None

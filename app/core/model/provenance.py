@@ -23,12 +23,12 @@ def origin_of(message: Message, text: str) -> Origin:
     ``tool`` for the results of tools; ``document`` where the text is found in what a user pasted (fenced code, quoted
     mail, log output, a long block) rather than in the user's own words; else the role of the message.
     """
-    if message.role == "tool" or _is_rather_in(text, "\n".join(_result_texts(message)), message.content):
+    if message.role == "tool" or _is_mostly_in(text, "\n".join(_result_texts(message)), message.content):
         return "tool"
     if message.role != "user":
         return message.role
     pasted, own = regions(message.content)
-    return "document" if _is_rather_in(text, pasted, own) else "user"
+    return "document" if _is_mostly_in(text, pasted, own) else "user"
 
 
 def own_words(messages: Sequence[Message]) -> str:
@@ -67,7 +67,7 @@ def _result_texts(message: Message) -> Iterator[str]:
             yield str(part.get("content"))
 
 
-def _is_rather_in(text: str, region: str, rest: str) -> bool:
+def _is_mostly_in(text: str, region: str, rest: str) -> bool:
     if not region.strip():
         return False
     wanted = set(stems(text))

@@ -178,7 +178,7 @@ def _url_signatures(text: str) -> Iterator[Found]:
             yield *found.span("value"), "url_token"
 
 
-def _headers(text: str) -> Iterator[Found]:
+def _in_headers(text: str) -> Iterator[Found]:
     for found in _HEADER.finditer(text):
         kind = found.lastgroup or "bearer"
         yield *found.span(kind), kind
@@ -217,7 +217,7 @@ BEFORE_NAMES: Final[tuple[Finder, ...]] = (
     _in_commands,
     _url_signatures,
     _in_cookies,
-    _headers,
+    _in_headers,
 )
 """What is looked for before the values that a word names."""
 AFTER_NAMES: Final[tuple[Finder, ...]] = (_cards,)

@@ -125,7 +125,7 @@ def plan_compaction(
         for index in legal_cuts(tail, estimator=estimator, request=request)
         if projection.folded[index] >= MINIMUM_SPAN
     ]
-    goal = _goal(tail, cuts, projection, request=request, budgets=budgets)
+    goal = _goal_cut(tail, cuts, projection, request=request, budgets=budgets)
     if goal is None:
         stuck = request.fold == "to_target" and min(breakdown.total, projection.least) > budgets.target
         return NothingToFold(
@@ -180,7 +180,7 @@ def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estima
     )
 
 
-def _goal(
+def _goal_cut(
     tail: Tail, cuts: Sequence[int], projection: _Projection, *, request: FoldRequest, budgets: Budgets
 ) -> int | None:
     """The cut that the whole compaction works towards; ``None`` when none is worth a model call."""

@@ -105,9 +105,9 @@ class Ranking:
             served: Positions that are not to be recalled.
             margin: How far below the best score a message may be.
         """
-        if not self._leads_elsewhere(served):
+        if not self._has_unserved_leads(served):
             return ()
-        least, shortest = self._limits_beside(frozenset(served), margin)
+        least, shortest = self._packing_limits(frozenset(served), margin)
         packing = _Packing(self._corpus, self._scores.of, self._reasons, room)
         sources, best, rank = self._corpus.sources, self._best_pieces, 0
         for message in self._messages_in_order():
@@ -119,7 +119,7 @@ class Ranking:
             rank += 1
         return tuple(packing.chosen)
 
-    def _limits_beside(self, served: frozenset[int], margin: float) -> tuple[float, int]:
+    def _packing_limits(self, served: frozenset[int], margin: float) -> tuple[float, int]:
         """The least score of what may be packed, and the fewest tokens: with less room than that nothing fits."""
         found = self._limits.get((served, margin))
         if found is None:
@@ -132,7 +132,7 @@ class Ranking:
             self._limits[served, margin] = found
         return found
 
-    def _leads_elsewhere(self, served: Collection[int]) -> bool:
+    def _has_unserved_leads(self, served: Collection[int]) -> bool:
         corpus, found = self._corpus, self._found
         places = range(len(corpus.pieces))
         led = chain.from_iterable(compress(places, found[name]) for name in _LEADING if found)

@@ -304,7 +304,7 @@ class Corpus:
             label.name.lower() if label else source.role for source, label in zip(self.sources, labels, strict=True)
         ]
         self.speaking = list(map(speakers.__getitem__, self.owners))
-        self.sittings, self._runs = self._places()
+        self.sittings, self._runs = self._sitting_and_run_numbers()
         shorter = before if before and before.begins(self) else None
         self.postings: Postings = Postings(
             [words.counts for words in self.words], shorter.postings if shorter else None
@@ -421,7 +421,7 @@ class Corpus:
             "names": [min(item.names / 3, 1.0) for item in words],
         }
 
-    def _places(self) -> tuple[list[int], list[int]]:
+    def _sitting_and_run_numbers(self) -> tuple[list[int], list[int]]:
         """The number of each piece's sitting, and of its run: a sitting without a gap."""
         sittings: list[int] = []
         runs: list[int] = []

@@ -69,7 +69,7 @@ class _Features:
 
     def _surrounding_features(self, near: Values) -> dict[str, Values]:
         asks, has_question = self._fixed["asks"], self._fixed["has_question"]
-        match, covered = self._sittings()
+        match, covered = self._sitting_scores()
         return {
             "near": near,
             "spread": _scaled(self._first),
@@ -78,8 +78,8 @@ class _Features:
             "second_hop": self._second_hop(),
             "far": self._far_scores(),
             "asks": asks,
-            "asks_own": _times(asks, self._own),
-            "follows_match": self._values_at(-1, _times(has_question, self._own)),
+            "asks_own": _products(asks, self._own),
+            "follows_match": self._values_at(-1, _products(has_question, self._own)),
         }
 
     def _speaker_features(self, near: Values) -> dict[str, Values]:
@@ -97,7 +97,7 @@ class _Features:
         }
 
     def _of_people_named(self, values: Values) -> Values:
-        return _times(self._named, values) if self._names_somebody else self._none
+        return _products(self._named, values) if self._names_somebody else self._none
 
     def _user_says(self) -> Values:
         # Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
@@ -115,7 +115,7 @@ class _Features:
         question, corpus = self._question, self._corpus
         return {
             "says_when": self._fixed["says_when"],
-            "when_near": _times(self._fixed["says_when"], near) if question.asks_when else self._none,
+            "when_near": _products(self._fixed["says_when"], near) if question.asks_when else self._none,
             "date": self._date_nearness() if question.months or question.years else self._none,
             "number": [float(has_number(text)) for text in corpus.texts] if question.asks_number else self._none,
             "names": self._fixed["names"],
@@ -195,7 +195,7 @@ class _Features:
             near = list(map(add, near, best)) if holding else near
         return near
 
-    def _sittings(self) -> tuple[Values, Values]:
+    def _sitting_scores(self) -> tuple[Values, Values]:
         """BM25 over whole sittings, and how much of the question each holds."""
         corpus = self._corpus
         sittings, words, lengths = corpus.sittings, corpus.words, corpus.sitting_lengths
@@ -242,7 +242,7 @@ def _scaled(values: Sequence[float]) -> Values:
     return [value / top for value in values] if top > 0 else list(values)
 
 
-def _times(left: Iterable[float], right: Iterable[float]) -> Values:
+def _products(left: Iterable[float], right: Iterable[float]) -> Values:
     return list(map(mul, left, right))  # half as long as by a loop
 
 

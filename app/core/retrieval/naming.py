@@ -82,7 +82,7 @@ def called_in(text: str, corpus: Corpus) -> dict[str, str]:
         return {}
     one, other = speakers
     names = (name for name in dict.fromkeys(_names(text.lower(), text)) if name not in corpus.speakers)
-    found = {name: _speaker(name, corpus, {one: other, other: one}) for name in islice(names, _NAMES)}
+    found = {name: _speaker_called(name, corpus, {one: other, other: one}) for name in islice(names, _NAMES)}
     return {name: speaker for name, speaker in found.items() if speaker}
 
 
@@ -95,7 +95,7 @@ def _names(lowered: str, text: str) -> Iterator[str]:
             yield from (name[at : at + count] for count in _SIGNS for at in range(len(name) - count + 1))
 
 
-def _speaker(name: str, corpus: Corpus, others: dict[str, str]) -> str:
+def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
     """Who is called so; empty where nobody is, or it cannot be told."""
     language = corpus.language
     own = stem_in(name, language)

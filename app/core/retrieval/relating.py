@@ -42,7 +42,7 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
         "kind": _related_scores(corpus, weights, of_kind),
         "form": _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
         "family": _related_scores(
-            corpus, weights, lambda stem: (*_stems_of_same_beginning(corpus, stem), *_spellings(stem))
+            corpus, weights, lambda stem: (*_stems_of_same_beginning(corpus, stem), *_misspellings(stem))
         ),
     }
     around = {f"{name}_near": _spread_to_neighbours(corpus, values) for name, values in held.items()}
@@ -108,7 +108,7 @@ def _stems_of_same_beginning(corpus: Corpus, stem: str) -> Iterator[str]:
         place = vocabulary.find(f"\n{beginning}", end)
 
 
-def _spellings(stem: str) -> Iterator[str]:
+def _misspellings(stem: str) -> Iterator[str]:
     """What a stem becomes by one slip after its first letter; in alphabets that we know."""
     letters = next((one for one in _ALPHABETS if stem and stem[-1] in one), "")
     if not _SPELT <= len(stem) <= _LONGEST or not letters:

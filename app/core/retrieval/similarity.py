@@ -45,7 +45,7 @@ def alikeness(corpus: Corpus, found: Mapping[int, float]) -> list[float] | None:
     mean, spread = statistics.fmean(known), statistics.pstdev(known)
     if spread == 0:
         return None
-    by_message = [_outstanding(found.get(source.seq), mean, spread) for source in corpus.sources]
+    by_message = [_outstanding_share(found.get(source.seq), mean, spread) for source in corpus.sources]
     return [by_message[piece.owner] for piece in corpus.pieces]
 
 
@@ -63,7 +63,7 @@ def best_by_words(corpus: Corpus, values: Sequence[float], count: int) -> list[i
     return sorted(best, key=lambda seq: (-best[seq], seq))[:count]
 
 
-def _outstanding(cosine: float | None, mean: float, spread: float) -> float:
+def _outstanding_share(cosine: float | None, mean: float, spread: float) -> float:
     if cosine is None:
         return 0.0
     return min(max((cosine - mean) / spread, 0.0), OUTSTANDING) / OUTSTANDING

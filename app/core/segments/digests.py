@@ -178,10 +178,10 @@ def _forms_shortest_first(
 @memoized(FIGURE)
 def _telling_tags(tags: str) -> str:
     # Nobody can tell what a bare number counts; ``4$`` is a rest of markup.
-    return _SEPARATOR.join(filter(_says_what, tags[:_SAMPLE].split(_SEPARATOR)))
+    return _SEPARATOR.join(filter(_is_telling_tag, tags[:_SAMPLE].split(_SEPARATOR)))
 
 
-def _says_what(tag: str) -> bool:
+def _is_telling_tag(tag: str) -> bool:
     if any(map(str.isalpha, tag)):
         return True
     return not tag.endswith("$") and any(one.kind in _CLEAR for one in find_identifiers(tag))

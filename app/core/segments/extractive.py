@@ -65,7 +65,7 @@ def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, lo
     else:
         detailed, brief = _room_for_l1_and_l2(said)
         about = frozenset(base for term in (cut.topic, *stretch.terms.keywords) for base in stems(term))
-        tell, room = (_narrative, detailed) if level == "L1" else (_brief, brief)
+        tell, room = (_narrative, detailed) if level == "L1" else (_brief_line, brief)
         text = tell(stretch.passages, stretch.worths, about, room)
     return clean(text) or _first_words_or_topic(said, cut)
 
@@ -88,7 +88,7 @@ def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Coll
     return _text_of_chosen(picker.passages or _best_sentence(passages, worths), room)
 
 
-def _brief(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
+def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
     """What was wanted, what was settled, and where things stand, on one line."""
     worths = [
         worth.plus(

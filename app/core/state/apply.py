@@ -153,7 +153,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     merged = replace(merged, counts=counts)
     quotes = report.candidate.anchors
     proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()
-    applied = _smallest_loss(merged, context, proposed, report.candidate if report.by_model else None)
+    applied = _applied_with_least_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
     if _anchors_exceed_budget(applied, context):
@@ -179,7 +179,7 @@ def _model_ranking(report: GateReport, context: ApplyContext) -> Ranking:
     return ranking_of(report.candidate, context.anchors, context.span, report.shown.messages)
 
 
-def _smallest_loss(
+def _applied_with_least_loss(
     merged: MergeResult, context: ApplyContext, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
 ) -> Applied | str:
     """With as much of what code and model added as keeps the context below its target, or else smaller than it was.
@@ -333,7 +333,7 @@ def _applied_with_quotes(
     back = [text for _, text in quotes if text.casefold() in told]
     counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(back))
     repairs = tuple(_restored_sentences(back, applied, context.schema)) if merged.by_model else ()
-    return _with_what_went(replace(applied, counts=counts, repairs=repairs), whole, context)
+    return _with_left_out_as_pruned(replace(applied, counts=counts, repairs=repairs), whole, context)
 
 
 def _restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
@@ -350,7 +350,7 @@ def _most_state_tokens(context: ApplyContext) -> int:
     return carried + most_tokens(context.schema, context.budgets)
 
 
-def _with_what_went(applied: Applied, whole: MergeResult, context: ApplyContext) -> Applied:
+def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: ApplyContext) -> Applied:
     """Record as pruned the statements for which a state of one text had no room.
 
     Those of the span name the messages that they came from; the others are older than the span, and stand in the

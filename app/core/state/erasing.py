@@ -200,10 +200,10 @@ class Remaining:
 
     def _says(self, run: tuple[str, ...]) -> bool:
         if run not in self._known:
-            self._known[run] = self._looked_up(run)
+            self._known[run] = self._stands_in_messages(run)
         return self._known[run]
 
-    def _looked_up(self, run: tuple[str, ...]) -> bool:
+    def _stands_in_messages(self, run: tuple[str, ...]) -> bool:
         beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end otherwise than its word
         likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
         return any(run in _stem_runs(stems(text)) for text in likely)

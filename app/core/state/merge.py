@@ -301,7 +301,9 @@ def _place_items(
             place.text = item.text
             fields[item.field].changed(place)
         exact[item.field, canonical(item.text)] = place
-        _take_over(place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ()))
+        _take_over_sources(
+            place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ())
+        )
     return [place for group in fields.values() for place in group.places]
 
 
@@ -340,7 +342,7 @@ class _Places:
         return [self.places[number] for number in sorted(set[int]().union(*numbers))]
 
 
-def _take_over(
+def _take_over_sources(
     place: _Place, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
 ) -> None:
     place.from_seqs.update(item.from_seqs)

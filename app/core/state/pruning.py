@@ -165,9 +165,9 @@ def _steps(
         yield from gone if is_turn_of_narrative and not written else ()
         yield from _removing_steps(_of_roles(pool, "open"))
         older, new = _older_and_new(_of_roles(pool, "fact"), written)
-        yield from _removing_steps(_ends_last(older) if last_round else _lasting_last(older))
+        yield from _removing_steps(_first_and_newest_last(older) if last_round else _lasting_facts_last(older))
         yield from shorter if is_turn_of_narrative and written else ()
-        yield from _removing_steps(_lasting_last(new))
+        yield from _removing_steps(_lasting_facts_last(new))
         yield from gone if is_turn_of_narrative and written else ()
 
 
@@ -179,11 +179,11 @@ def _older_and_new(facts: Iterable[StateEntry], written: Collection[str]) -> tup
     return older, new
 
 
-def _lasting_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
+def _lasting_facts_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
     return sorted(facts, key=lambda entry: (bool(entry.superseded), _has_value_or_rule(entry.text)))
 
 
-def _ends_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
+def _first_and_newest_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
     # Between the ends the later go before the earlier; the first and the last fact go at the end.
     early, newest = facts[:-_SPARED], facts[-_SPARED:]
     return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]

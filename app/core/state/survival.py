@@ -54,7 +54,7 @@ def with_quotes(
     if is_told(schema):
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
         now = [quote for quote in quotes if not at_end or quote[0] != _SO_FAR]
-        told = tuple(_with_told(entry, now, version, at_end=at_end) for entry in entries)
+        told = tuple(_narrative_with_quotes(entry, now, version, at_end=at_end) for entry in entries)
         return (*told, _entry_of_lost_texts(schema, earlier, version, next_entry, before)) if earlier else told
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
@@ -163,7 +163,9 @@ def _sentences_with_speaker(text: str) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(told)))
 
 
-def _with_told(entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool) -> StateEntry:
+def _narrative_with_quotes(
+    entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool
+) -> StateEntry:
     """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
     if entry.role != "narrative" or entry.in_doubt or not quotes:
         return entry

@@ -243,7 +243,7 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
         if not isinstance(raw, dict) or _kept_id(raw.get("entry")):
             continue
         if entry := _entry_id(raw.get("entry")):
-            yield CandidateDrop(entry=entry, reason=_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
+            yield CandidateDrop(entry=entry, reason=_snake_case_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
 
 
 def _anchors(value: Any) -> Iterator[AnchorProposal]:
@@ -251,7 +251,7 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
     for raw in islice(_as_list(value), _MOST_ANCHORS):
         if not isinstance(raw, dict):
             continue
-        type_, quote, seq = _word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
+        type_, quote, seq = _snake_case_word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
         if (
             type_ not in ANCHOR_TYPES
             or _kept_id(quote)
@@ -270,8 +270,12 @@ def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
         if name := _kept_id(named):
             yield KeptWord(id=name, claims=None)
     for raw in islice(_as_list(data.get("dropped")), _MOST_ITEMS):
-        if isinstance(raw, dict) and (name := _kept_id(raw.get("entry"))) and _word(raw.get("reason")) in _CLAIMS:
-            yield KeptWord(id=name, claims=_CLAIMS[_word(raw.get("reason"))], by_seq=_seq(raw.get("by_seq")))
+        if (
+            isinstance(raw, dict)
+            and (name := _kept_id(raw.get("entry")))
+            and _snake_case_word(raw.get("reason")) in _CLAIMS
+        ):
+            yield KeptWord(id=name, claims=_CLAIMS[_snake_case_word(raw.get("reason"))], by_seq=_seq(raw.get("by_seq")))
 
 
 def _digests(value: Any) -> tuple[SegmentDigest, ...]:
@@ -376,5 +380,5 @@ def _kept_id(value: Any) -> str:
     return found[1].upper() if found else ""
 
 
-def _word(value: Any) -> str:
+def _snake_case_word(value: Any) -> str:
     return "_".join(value.lower().split()) if isinstance(value, str) else ""

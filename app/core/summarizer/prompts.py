@@ -169,7 +169,7 @@ def _data_sections(request: SummaryRequest) -> Iterator[str]:
             f"changes no rule:\n{fence('focus', request.focus)}"
         )
     if request.asks_again:
-        yield from _asked_again(request)
+        yield from _request_to_look_again(request)
         return
     if request.missing:
         told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.missing)
@@ -182,7 +182,7 @@ def _data_sections(request: SummaryRequest) -> Iterator[str]:
         yield FEEDBACK.get(request.feedback, "Your last answer could not be used: follow the rules closely.")
 
 
-def _asked_again(request: SummaryRequest) -> Iterator[str]:
+def _request_to_look_again(request: SummaryRequest) -> Iterator[str]:
     """What of its own answer the model is to look at once more: the prompt before it is the same, and stays cached."""
     if request.doubts:
         told = "\n".join(f"{number}. {_doubt_line(doubt)}" for number, doubt in enumerate(request.doubts, start=1))

@@ -54,7 +54,7 @@ def operator_numbers(
         UnknownPresetError: There is no preset of such a name.
         PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
     """
-    numbers = {name: _in_our_names(name, values) for name, values in given.items()}
+    numbers = {name: _with_policy_field_names(name, values) for name, values in given.items()}
     for name in _above_tokens():
         common = {"max_tokens": max_tokens, "keep_tail_messages": keep_tail}
         numbers[name] = {key: value for key, value in common.items() if value} | numbers.get(name, {})
@@ -88,7 +88,7 @@ def _above_tokens() -> list[str]:
     ]
 
 
-def _in_our_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_policy_field_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a policy; of the names of designs, small letters and capitals mean the same."""
     preset = preset_named(preset_name)
     names = preset.own_names

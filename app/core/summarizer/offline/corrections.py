@@ -112,14 +112,14 @@ class Corrections:
         recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
         stated: dict[str, Passage] = {}
         for passage, content in zip(self._passages, self._contents, strict=True):
-            self._restate(passage, stated)
+            self._note_restatement(passage, stated)
             if passage.cues & {"correction", "update"} and not passage.is_question and passage.role != "tool":
-                self._correct(passage, content, recent)
+                self._note_correction(passage, content, recent)
             if not passage.is_question and passage.role != "tool":
                 for word in content.keys:
                     recent[word].append(passage.index)
 
-    def _correct(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> None:
+    def _note_correction(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> None:
         old = self._antecedents(passage, content, recent)
         if old:
             self.antecedents[passage.index] = old[0]
@@ -139,7 +139,7 @@ class Corrections:
         if found:
             self.replaced[passage.index] = tuple(dict.fromkeys((*self.replaced.get(passage.index, ()), *found)))
 
-    def _restate(self, passage: Passage, stated: dict[str, Passage]) -> None:
+    def _note_restatement(self, passage: Passage, stated: dict[str, Passage]) -> None:
         """A statement made again with another value: the latest holds."""
         if passage.is_question or passage.is_pasted or not (passage.role == "user" or passage.is_named):
             return

@@ -166,7 +166,7 @@ class _Collected:
         known = understood_items(passages, ratings.likely, previous)
         self.known = self._fitting_items(known, int(_KNOWN_SHARE * room), "known")
         self.open = self._fitting_items(open_items(passages, previous, language), int(room * 0.2), "open")
-        self.story = self._story(request, passages, language, room) if "narrative" in self._roles else ""
+        self.story = self._narrative_text(request, passages, language, room) if "narrative" in self._roles else ""
         phrasing = Phrasing(passages, ratings, corrections, is_brief=_is_brief(request))
         self.files = self._file_items(passages, phrasing, corrections, int(_FILES_SHARE * room))
         beside_facts = [*self.style, *self.known, *self.open, *self.files]
@@ -213,7 +213,7 @@ class _Collected:
             spared.add(self._aim.index)
         return file_items(passages, known, phrasing, room=room, spared=spared)
 
-    def _story(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
+    def _narrative_text(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
         target = request.target_tokens
         # In so small a state each token is needed for facts.
         if _is_brief(request):

@@ -89,7 +89,9 @@ def facts_of(
     chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)
     picked = _without_quoted_elsewhere([passages[option.key] for option in chosen], phrasing)
     runs = _passages_told_together(picked, phrasing, corrections)
-    return Facts(items=tuple(item for run in runs for item in _items(run, phrasing, corrections)), given_up=given_up)
+    return Facts(
+        items=tuple(item for run in runs for item in _items_of_run(run, phrasing, corrections)), given_up=given_up
+    )
 
 
 def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
@@ -151,7 +153,7 @@ def _passages_told_together(
     return runs
 
 
-def _items(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Iterator[Item]:
+def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Iterator[Item]:
     """A run as an item; what still holds of the entries that it replaces is told on."""
     seqs = tuple(sorted({seq for passage in run for seq in phrasing.seqs(passage)}))
     replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))

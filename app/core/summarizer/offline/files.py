@@ -56,7 +56,7 @@ def file_items(
             newest.append((passage, files))
     chosen, left = _fitting_and_left(newest, phrasing, room)
     said = frozenset[str]().union(*(files_in(one) for one in chosen))
-    items = list(_items(sorted(chosen, key=lambda one: one.index), phrasing))
+    items = list(_items_of_messages(sorted(chosen, key=lambda one: one.index), phrasing))
     used = sum(item.cost for item in items)
     return [*items, *_file_list([(seq, file) for seq, file in left if file not in said], room - used)]
 
@@ -70,7 +70,7 @@ def _fitting_and_left(
     chosen: list[Passage] = []
     left: list[tuple[int, str]] = []
     for number, (passage, files) in enumerate(newest):
-        whole = next(_items([passage], phrasing)).cost
+        whole = next(_items_of_messages([passage], phrasing)).cost
         if whole <= in_full and whole + sum(names[number + 1 :]) <= room:
             room -= whole
             in_full -= whole
@@ -87,7 +87,7 @@ def _tells_of_work(passage: Passage) -> bool:
     return passage.is_action or (_CHANGED.search(passage.text) is not None and not lies_ahead(passage.text))
 
 
-def _items(chosen: Sequence[Passage], phrasing: Phrasing) -> Iterator[Item]:
+def _items_of_messages(chosen: Sequence[Passage], phrasing: Phrasing) -> Iterator[Item]:
     """One message's statements together, while they are no longer than an entry should be."""
     for seq, group in groupby(chosen, lambda one: one.seq):
         run: list[Passage] = []

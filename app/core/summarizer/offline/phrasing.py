@@ -56,10 +56,10 @@ class Phrasing:
     def text(self, passage: Passage) -> str:
         """Speaker and words, with what is needed to understand them, as the question answered."""
         if passage.index not in self._written:
-            self._written[passage.index] = self._text(passage)
+            self._written[passage.index] = self._text_in_context(passage)
         return self._written[passage.index]
 
-    def _text(self, passage: Passage) -> str:
+    def _text_in_context(self, passage: Passage) -> str:
         before = self.question_before(passage) or self._lead_to_pronoun(passage)
         if before is not None:
             return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
@@ -78,13 +78,13 @@ class Phrasing:
 
     def stands_alone(self, passage: Passage) -> bool:
         """Whether the written text can be understood without its surroundings."""
-        if passage.line or passage.is_action or not self._needs_more(passage) or self.accepted_by(passage):
+        if passage.line or passage.is_action or not self._needs_context(passage) or self.accepted_by(passage):
             return True
         if passage.values and not begins_unresolved(passage.text):
             return True
         return any(lead(passage) for lead in (self.question_before, self._lead_to_pronoun, self.sentence_before))
 
-    def _needs_more(self, passage: Passage) -> bool:
+    def _needs_context(self, passage: Passage) -> bool:
         if self._standing[passage.index] < _STANDS:
             return True
         return bool(passage.verdict and not passage.values and not content_of(passage.stems))
@@ -98,7 +98,7 @@ class Phrasing:
         if passage.index == 0 or passage.line:
             return None
         is_short = len(passage.text) < _TELLING and kind_of(passage.cues) not in FOLLOWED
-        if not (self._needs_more(passage) or is_short or _ANAPHORA.search(passage.text)):
+        if not (self._needs_context(passage) or is_short or _ANAPHORA.search(passage.text)):
             return None
         before = self._passages[passage.index - 1]
         goes_on = before.speaker == passage.speaker and passage.turn - before.turn <= 1
@@ -121,7 +121,7 @@ class Phrasing:
         if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
             return None
         short = len(content_of(passage.stems)) <= FEW and len(passage.text) < SHORT
-        needed = (passage.verdict or self._needs_more(passage)) and len(passage.text) < 2 * SHORT
+        needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * SHORT
         return before if short or needed else None
 
     def _passage_before_thanks(self, passage: Passage) -> Passage | None:
