@@ -67,12 +67,12 @@ def _served_message(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMess
         parts.append(_served_part(part, ahead))
         words = _own_words(part)
         if words not in message.content:  # what the content says as well is told once
-            ahead = _ahead_with(words, ahead)
+            ahead = _ahead_of_text(words, ahead)
     content = _as_data_before_both(message.content, ahead)
-    ahead = _ahead_with(message.content, ahead)
+    ahead = _ahead_of_text(message.content, ahead)
     name = _as_data_before_both(message.name, (f":{ahead[0]}", f":{ahead[1]}"))
     if name:
-        ahead = _ahead_with(f"{message.name}:", ahead)
+        ahead = _ahead_of_text(f"{message.name}:", ahead)
     if (name, content) == (message.name, message.content) and all(
         new is old for new, old in zip(parts[::-1], message.parts, strict=True)
     ):
@@ -85,7 +85,7 @@ def _as_data_before_both(text: str, ahead: _Ahead) -> str:
     return shown if ahead[0] == ahead[1] else as_data(shown, ahead[1])
 
 
-def _ahead_with(text: str, ahead: _Ahead) -> _Ahead:
+def _ahead_of_text(text: str, ahead: _Ahead) -> _Ahead:
     return _beginning_with(text, ahead[0]), _beginning_with(text, ahead[1])
 
 

@@ -42,11 +42,11 @@ def is_current(probe: Probe, said: Context) -> bool:
     """Whether a probe made from these messages still holds in them: no later one says something else."""
     if probe.value is None:
         return answer(probe, said, said) == "right"
-    later = _said_after(probe.seq, said, said.shared(probe.cues))
+    later = _shared_after(probe.seq, said, said.shared(probe.cues))
     return not any(True for _ in _rival_values(probe, probe.value, said, later))
 
 
-def _said_after(seq: int, context: Context, shared: Shared) -> Shared:
+def _shared_after(seq: int, context: Context, shared: Shared) -> Shared:
     statements = context.pool.statements
     return {number: found for number, found in shared.items() if (statements[number].seq or 0) > seq}
 
@@ -60,7 +60,7 @@ def _answer_of_value_probe(probe: Probe, value: Value, context: Context, said: C
         holders = [number for number in about if statements[number].holds(value)]
     if holders:
         last = max(statements[number].seq or 0 for number in holders)
-        later = _said_after(last, context, shared)
+        later = _shared_after(last, context, shared)
         return "none" if any(True for _ in _rival_values(probe, value, context, later)) else "right"
     rivals = _rival_values(probe, value, context, shared)
     known = said.shared(probe.cues)

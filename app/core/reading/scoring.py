@@ -177,11 +177,12 @@ def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Wo
     found: list[Worth] = []
     for part in parts:
         values = {
-            value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS)) * _talked_of(value, mentioned)
+            value.casefold(): (_DATUM + _DATUM_SIGN * min(len(value), _DATUM_SIGNS))
+            * _factor_of_mention(value, mentioned)
             for value in part.codes
         }
         for group, worth in ((part.words, words), (part.amounts, amounts)):
-            values |= {value.casefold(): worth * _talked_of(value, mentioned) for value in group}
+            values |= {value.casefold(): worth * _factor_of_mention(value, mentioned) for value in group}
         found.append(Worth(rest=_DATA / with_values if part.codes else 0.0, values=values, about="data"))
     return found
 
@@ -190,7 +191,7 @@ def _capped_worth(each: float, most: float, count: int) -> float:
     return min(each, most / count) if count else each
 
 
-def _talked_of(value: str, mentioned: Collection[str]) -> float:
+def _factor_of_mention(value: str, mentioned: Collection[str]) -> float:
     return _MENTIONED if is_mentioned(value, mentioned) else 1.0
 
 

@@ -86,17 +86,17 @@ class _Features:
         fixed = self._fixed
         return {
             "named": self._named,
-            "named_near": self._of_people_named(near),
+            "named_near": self._values_of_named_people(near),
             "information": fixed["information"],
             "mean_information": fixed["mean_information"],
-            "named_information": self._of_people_named(fixed["information"]),
+            "named_information": self._values_of_named_people(fixed["information"]),
             "second_person": fixed["second_person"],
             "first_person": fixed["first_person"],
-            "named_first_person": self._of_people_named(fixed["first_person"]),
+            "named_first_person": self._values_of_named_people(fixed["first_person"]),
             "user_says": self._user_says(),
         }
 
-    def _of_people_named(self, values: Values) -> Values:
+    def _values_of_named_people(self, values: Values) -> Values:
         return _products(self._named, values) if self._names_somebody else self._none
 
     def _user_says(self) -> Values:

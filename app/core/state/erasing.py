@@ -159,10 +159,12 @@ class Erased:
         """Messages of which nothing is left."""
         text = "\n".join(texts)
         found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
-        self._values = _Values(value for kind, value in found if kind not in NAME_KINDS and _says_much(kind, value))
+        self._values = _Values(
+            value for kind, value in found if kind not in NAME_KINDS and _is_telling_value(kind, value)
+        )
         told = stems(text)
         self._said = frozenset(told)
-        self._words = {word for word in told if _is_telling(word)}
+        self._words = {word for word in told if _is_telling_stem(word)}
         self._runs = frozenset(_stem_runs(told))
 
     def in_(self, text: str) -> Found:
@@ -250,11 +252,11 @@ def _without_erased_superseded(entry: StateEntry, erased: Erased, remaining: Rem
     return entry if older == entry.superseded else replace(entry, superseded=older)
 
 
-def _says_much(kind: Kind, value: str) -> bool:
+def _is_telling_value(kind: Kind, value: str) -> bool:
     return kind != "number" or len(value) >= _LEAST_NUMBER
 
 
-def _is_telling(word: str) -> bool:
+def _is_telling_stem(word: str) -> bool:
     if word in GENERIC_STEMS:
         return False
     if word[0].isdigit():

@@ -237,7 +237,7 @@ def _set_aside_until_verified(
     def stays(entry: StateEntry) -> bool:
         text = canonical(entry.text)
         return any(seq in demands for seq in entry.from_seqs) or any(
-            said in text and _says_something(content) for said, content in anchored
+            said in text and _has_value_or_word(content) for said, content in anchored
         )
 
     kept = {name for name in given_up if stays(served[name])}
@@ -250,7 +250,7 @@ def _set_aside_until_verified(
     )
 
 
-def _says_something(content: str) -> bool:
+def _has_value_or_word(content: str) -> bool:
     # The bare number of a day stands in many an entry by chance.
     return bool(critical_values(content)) or any(len(word) > 1 and word.isalpha() for word in stems(content))
 

@@ -112,13 +112,13 @@ def prune(
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _entries_after(served, steps[:count])))
 
-    count = _fewest_enough(len(steps), fits_after)
+    count = _fewest_steps_enough(len(steps), fits_after)
     kept = _entries_after(served, steps[:count])
     staying = {entry.id for entry in kept}
     return kept, tuple(replace(entry, pruned=True) for entry in served if entry.id not in staying)
 
 
-def _fewest_enough(most: int, enough: Callable[[int], bool]) -> int:
+def _fewest_steps_enough(most: int, enough: Callable[[int], bool]) -> int:
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
@@ -139,32 +139,34 @@ def _steps(
     written: Collection[str],
     doubted: Collection[str] = (),
 ) -> Iterator[_Step]:
-    listed = _of_roles(served, "fact", "open", "style", "known")
+    listed = _entries_of_roles(served, "fact", "open", "style", "known")
     yield from _removing_steps(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
-    told = _of_roles(served, "narrative")
+    told = _entries_of_roles(served, "narrative")
     earlier = [step for entry in told if entry.in_doubt for step in _steps_of_earlier(entry)]
     most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
     first = 0 if standing else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
     served = [entry for entry in served if not entry.in_doubt or entry.id in doubted]
     shorter = [
-        step for entry in _of_roles(served, "narrative") for step in _shortening_steps(schema, entry, bool(standing))
+        step
+        for entry in _entries_of_roles(served, "narrative")
+        for step in _shortening_steps(schema, entry, bool(standing))
     ]
     shorter += earlier[first:]
-    gone = list(_removing_steps(_of_roles(served, "narrative")))
+    gone = list(_removing_steps(_entries_of_roles(served, "narrative")))
     if not written:
         yield from shorter
-    spared = _newest_of_each_field(served) | _first_exact(served) | _first_aims(schema, served) | {*written}
-    doubles = _older_doubles(_of_roles(served, "style", "known"))
+    spared = _newest_of_each_field(served) | _first_with_values(served) | _first_aims(schema, served) | {*written}
+    doubles = _older_doubles(_entries_of_roles(served, "style", "known"))
     for stands, last_round in product((False, True), repeat=2):
         pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
         is_turn_of_narrative = last_round and stands == bool(standing)
-        manner = _of_roles(pool, "style", "known")
+        manner = _entries_of_roles(pool, "style", "known")
         yield from _removing_steps(entry for entry in manner if entry.id in doubles)
         yield from _removing_steps(entry for entry in manner if entry.id not in doubles)
         yield from gone if is_turn_of_narrative and not written else ()
-        yield from _removing_steps(_of_roles(pool, "open"))
-        older, new = _older_and_new(_of_roles(pool, "fact"), written)
+        yield from _removing_steps(_entries_of_roles(pool, "open"))
+        older, new = _older_and_new(_entries_of_roles(pool, "fact"), written)
         yield from _removing_steps(_first_and_newest_last(older) if last_round else _lasting_facts_last(older))
         yield from shorter if is_turn_of_narrative and written else ()
         yield from _removing_steps(_lasting_facts_last(new))
@@ -193,7 +195,7 @@ def _removing_steps(entries: Iterable[StateEntry]) -> Iterator[_Step]:
     return (_Step(entry=entry) for entry in entries)
 
 
-def _of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
+def _entries_of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
     return sorted((entry for entry in entries if entry.role in roles), key=age)
 
 
@@ -235,14 +237,16 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
     return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
 
 
-def _first_exact(served: Sequence[StateEntry]) -> set[str]:
-    exact = (entry.id for entry in _of_roles(served, "fact") if values(entry.text))
+def _first_with_values(served: Sequence[StateEntry]) -> set[str]:
+    exact = (entry.id for entry in _entries_of_roles(served, "fact") if values(entry.text))
     return set(islice(exact, _FIRST))
 
 
 def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
     names = [field.name for field in schema.fields if OBJECTIVE in field.takes]
-    found = (next((entry for entry in _of_roles(served, "fact") if entry.field == name), None) for name in names)
+    found = (
+        next((entry for entry in _entries_of_roles(served, "fact") if entry.field == name), None) for name in names
+    )
     return {entry.id for entry in found if entry is not None}
 
 

@@ -59,7 +59,7 @@ def _says_nothing_new(new: Content, old: Content) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
 
-def _is_taken_back(new: Passage, content: Content, old: Passage, said: Content) -> bool:
+def _corrects(new: Passage, content: Content, old: Passage, said: Content) -> bool:
     # One shared word suffices only beside values, or beside what is given up.
     is_about = len(content.stems & said.stems) > 1 or bool(given_up(new.text) or (content.values and said.values))
     if is_about and replaces(new.text, old.text, as_="correction"):
@@ -170,7 +170,7 @@ class Corrections:
             if old.seq < passage.seq
             and old.index not in self.outdated
             and self._same_side(old, passage)
-            and _is_taken_back(passage, content, old, self._contents[old.index])
+            and _corrects(passage, content, old, self._contents[old.index])
         )
         return list(islice(found, FEW))
 
