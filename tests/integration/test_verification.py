@@ -291,6 +291,47 @@ class TestDemands:
         assert TRUE not in str((await newest(service, conversation_id)).state)
 
 
+class TestOneText:
+    """A state that is one text, in which a sentence took a true one's place."""
+
+    TRUE = "Mrs Keller gets the wood of the apple tree on 5 January 2027 at gate B-12."
+    LIE = "Mr Brandt and not Mrs Keller gets the wood of the apple tree on 5 January 2027 at gate B-12."
+    REST = "At the harbour the crates were counted twice, and it was quiet."
+
+    async def judged(self, begin: UnitOfWorkFactory, tenant: UUID, judge: Judge) -> tuple[Service, UUID]:
+        texts = [json.dumps({"summary": text}) for text in (f"The garden. {self.TRUE}", f"{self.LIE} {self.REST}")]
+        service = Service(begin, tenant)
+        scripted = ScriptedSummarizer(*texts, verifications=[verdicts(judge)])
+        service.summarizer = scripted
+        service.container.parts.models._summarizers[None] = scripted  # type: ignore[attr-defined]
+        conversation_id = await service.conversation(state_schema="summary", anchor_share=0.0, protect=[], recall="off")
+        when = "Mrs Keller gets her wood on 5 January 2027 at gate B-12."
+        for contents in ((*TREE, when, *BALLAST[1:]), BALLAST * 2):
+            await append(service, conversation_id, contents)
+            assert (await compact(service, conversation_id)).status == "applied"
+        await work(service, conversation_id)
+        return service, conversation_id
+
+    async def test_what_the_contradicted_sentence_had_replaced_comes_back(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        def against(claim: Claim) -> Mapping[str, Any]:
+            is_lie = claim.text == self.LIE
+            return {"verdict": "contradicted", "seq": 3, "quote": PROOF} if is_lie else honest(claim)
+
+        service, conversation_id = await self.judged(begin, tenant, against)
+        version = await newest(service, conversation_id)
+        assert version.made_by == "verification"
+        assert self.LIE not in version.state["summary"]
+        assert version.state["summary"].startswith(self.REST)
+        assert version.state["summary"].endswith(f"may have changed since: {self.TRUE}")
+        assert [one.reason for one in version.repairs] == ["contradicted", "value_restored"]
+
+    async def test_control_supported_it_stays_alone(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service, conversation_id = await self.judged(begin, tenant, honest)
+        assert (await newest(service, conversation_id)).state["summary"] == f"{self.LIE} {self.REST}"
+
+
 class TestNoRoom:
     """An entry that was dropped, and pushed out in the same compaction since it was in doubt."""
 

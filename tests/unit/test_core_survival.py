@@ -14,12 +14,13 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.repairs import Cut, Repair
+from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.schemas import SESSION, SUMMARY
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
 from app.core.state import pruning
 from app.core.state.apply import Applied, ApplyContext, apply_candidate, repairs_on_record
+from app.core.state.survival import with_replaced_sentences
 from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
@@ -28,6 +29,7 @@ from app.core.validation import survival
 from app.core.validation.claims import claims_of
 from app.core.validation.gate import judge
 from app.core.validation.survival import LostSentence, lost_sentences
+from app.core.validation.verdicts import VerdictCounts, VerifiedState
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
 from tests.unit.talk import answer, fact, message, proposal, talk
@@ -391,6 +393,57 @@ def test_a_verifier_takes_what_is_contradicted_out_of_what_was_told_earlier() ->
     made = in_one_text(narrative(1, f"A tale is written. {CUT}"))
     claims = claims_of([], made.entries)
     assert [claim.target for claim in claims if claim.text == CUT] == [made.entries[1].id]
+
+
+EXAM: Final = "The exam is on 5 July 2027 at 9 o'clock in room B-12."
+SWAPPED: Final = "Bruno and not Ana sits the exam on 5 July 2027 in room B-12."
+
+
+def taken_out(*entries: StateEntry, reason: RepairReason = "contradicted", cap: int = 800) -> VerifiedState:
+    """A state from which a verifier took the swapped sentence out, with what that had replaced."""
+    repair = Repair(field="summary", reason=reason, before=SWAPPED, after=None, entry_id="N2")
+    verified = VerifiedState(entries=entries, counts=VerdictCounts(), repairs=(repair,), is_changed=True)
+    return with_replaced_sentences(SUMMARY, verified, version=3, next_entry=5, cap=cap)
+
+
+def retold(text: str, before: str) -> StateEntry:
+    return replace(narrative(2, text), superseded=(before,))
+
+
+def test_what_a_contradicted_sentence_had_replaced_stands_behind_the_text_again() -> None:
+    made = taken_out(retold(TALE, f"A tale is written. {EXAM}"))
+    told, earlier = made.entries
+    assert told.text == TALE
+    assert (earlier.id, earlier.text, earlier.in_doubt, earlier.since_version) == ("N5", EXAM, True, 3)
+    assert [(one.reason, one.after, one.entry_id) for one in made.repairs[1:]] == [("value_restored", EXAM, "N5")]
+
+
+def test_it_joins_what_was_told_earlier_and_stands_before_what_is_on_record() -> None:
+    older, record = narrative(4, CUT, in_doubt=True), replace(narrative(3, "A lie."), pruned=True)
+    made = taken_out(retold(TALE, EXAM), older, record)
+    assert [entry.id for entry in made.entries] == ["N2", "N4", "N3"]
+    assert made.entries[1].text == f"{CUT} {EXAM}"
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "reason"),
+    [
+        (f"{TALE} {EXAM}", EXAM, "contradicted"),
+        (TALE, "Bruno told of his exam.", "contradicted"),
+        (TALE, EXAM, "novel_value"),
+    ],
+    ids=["it is told", "it has no value", "no verifier took it out"],
+)
+def test_control_else_nothing_comes_back(text: str, before: str, reason: RepairReason) -> None:
+    made = taken_out(retold(text, before), reason=reason)
+    assert made.entries == (retold(text, before),)
+    assert len(made.repairs) == 1
+
+
+@pytest.mark.parametrize(("room", "count"), [(0, 1), (estimate_text(EXAM), 2)], ids=["the state is full", "control"])
+def test_what_has_no_room_below_the_cap_does_not_come_back(room: int, count: int) -> None:
+    made = taken_out(retold(TALE, EXAM), cap=estimate_text(TALE) + room)
+    assert len(made.entries) == count
 
 
 def test_control_what_the_new_text_tells_stands_nowhere_else() -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
+from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.reading.cues import Cue, cues_of
 from app.core.reading.labels import role_of
@@ -27,6 +28,7 @@ from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
+from app.core.validation.verdicts import VerifiedState
 
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
 _AGAIN: Final = 0.85  # of its words and values together: the same told again
@@ -117,6 +119,44 @@ def _lost_texts(told: Sequence[str], present: Told, bags: Sequence[frozenset[str
         # what changes is seldom told in the old words: by the new text as a whole, where no value names something
         if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(NAMING) else bags):
             yield text
+
+
+def with_replaced_sentences(
+    schema: StateSchema,
+    verified: VerifiedState,
+    *,
+    version: int,
+    next_entry: int,
+    cap: int,
+    estimator: Estimator = "script",
+) -> VerifiedState:
+    """A state once a verifier took sentences out of its text, with what these may have taken the place of.
+
+    Sentences of the text before it with exact values that nothing tells any more stand behind it again, in doubt, as
+    many as there is room for below ``cap``, in tokens.
+    """
+    contradicted = {one.entry_id for one in verified.repairs if one.reason == "contradicted"}
+    before = [
+        replace(entry, text=text, in_doubt=False, superseded=())
+        for entry in verified.entries
+        if entry.role == "narrative" and not entry.in_doubt and entry.id in contradicted
+        for text in entry.superseded
+    ]
+    present = [entry for entry in verified.entries if not entry.pruned]
+    room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
+    back = forgotten(schema, before, present, room=room, estimator=estimator)
+    if not back:
+        return verified
+    added = _entry_of_lost_texts(schema, [text for _, text in back], version, next_entry, ())
+    place = next((place for place, one in enumerate(present) if one.role == "narrative" and one.in_doubt), len(present))
+    if place < len(present):
+        added = replace(present[place], text=f"{present[place].text} {added.text}")
+    entries = (*present[:place], added, *present[place + 1 :], *(entry for entry in verified.entries if entry.pruned))
+    repairs = [
+        Repair(field=added.field, reason="value_restored", before="", after=as_sentence(text), entry_id=added.id)
+        for _, text in back
+    ]
+    return replace(verified, entries=entries, repairs=(*verified.repairs, *repairs))
 
 
 def untold(

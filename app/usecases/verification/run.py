@@ -25,6 +25,8 @@ from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
 from app.core.state.schema_change import next_after
+from app.core.state.survival import with_replaced_sentences
+from app.core.text.token_counts import Estimator
 from app.core.validation.claims import older_sources
 from app.core.validation.gathering import without_gone
 from app.core.validation.restoring import Restoring
@@ -398,7 +400,7 @@ class VerificationService:
     async def _apply(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
         """Apply verdicts to the version that is current now; whether that led to a new one."""
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
-        verified = await _with_verdicts_applied(current, judged, compute)
+        verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, compute)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark(present.id, version.version, counts)
@@ -427,14 +429,19 @@ class VerificationService:
         await refresh_sizes(uow, await laid_out_again(uow, self._shell, resolved, compute=compute))
 
 
-async def _with_verdicts_applied(current: StateVersion, judged: _Judged, compute: Compute) -> VerifiedState:
+async def _with_verdicts_applied(
+    resolved: Resolved, current: StateVersion, judged: _Judged, compute: Compute
+) -> VerifiedState:
     before = judged.subject.reading.before
     # Nothing was erased since, so what stood before is as it was.
     is_alike = before is not None and before.state_schema == current.state_schema
-    return await compute(_applied, current, judged, before.entries if before is not None and is_alike else ())
+    earlier = before.entries if before is not None and is_alike else ()
+    return await compute(_applied, current, judged, earlier, resolved.budgets.state_cap, resolved.policy.estimator)
 
 
-def _applied(current: StateVersion, judged: _Judged, before: Sequence[StateEntry]) -> VerifiedState:
+def _applied(
+    current: StateVersion, judged: _Judged, before: Sequence[StateEntry], cap: int, estimator: Estimator
+) -> VerifiedState:
     judgement, gone = judged.judgement, judged.subject.reading.gone(current.entries)
     entries = (*current.entries, *gone)
     restoring = Restoring(
@@ -452,7 +459,15 @@ def _applied(current: StateVersion, judged: _Judged, before: Sequence[StateEntry
         before=before,
         restoring=restoring if current.state_schema == judged.version.state_schema else None,
     )
-    return without_gone(found, gone)
+    found = without_gone(found, gone)
+    return with_replaced_sentences(
+        restoring.schema,
+        found,
+        version=restoring.version,
+        next_entry=next_after(found.entries, restoring.next_entry),
+        cap=cap,
+        estimator=estimator,
+    )
 
 
 async def _retell_contradicted(
