@@ -41,7 +41,7 @@ class StrictYaml(YamlConfigSettingsSource):
             found = super()._read_file(file_path)
             twice = _names_given_twice(Path(file_path))
         except yaml.YAMLError as error:
-            raise SettingFileError(f"{file_path} is no YAML{_place(error)}.") from error
+            raise SettingFileError(f"{file_path} is no YAML{_place_and_problem(error)}.") from error
         except UnicodeDecodeError as error:
             raise SettingFileError(NOT_UTF8.format(file=file_path)) from error
         if not isinstance(found, dict):
@@ -107,7 +107,7 @@ def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) 
     in_file = {name.upper(): value for name, value in DotEnvSettingsSource(settings).env_vars.items()}
     given = {name for name, value in {**in_file, **environment}.items() if value}
     missing = {name for name in _variable_of_each_field(settings).values() if name.endswith("_API_KEY")} - given
-    meant = {name: _NAMES_OF_KEYS.get(name) or _nearest(name, missing, _MISSPELLED_KEY) for name in sorted(given)}
+    meant = {name: _NAMES_OF_KEYS.get(name) or _nearest_name(name, missing, _MISSPELLED_KEY) for name in sorted(given)}
     return [f"{name} is not read: name the key {key}." for name, key in meant.items() if key in missing]
 
 
@@ -146,11 +146,11 @@ def _complain_of(unknown: list[str], known: Collection[str], file: str) -> None:
 def _hint_at_similar(name: str, known: Iterable[str]) -> str:
     # The prefix that all our variables share makes none of them resemble another.
     by_own_part = {_own_part(one): one for one in known}
-    near = _nearest(_own_part(name), by_own_part, 0.7)
+    near = _nearest_name(_own_part(name), by_own_part, 0.7)
     return f" (is {by_own_part[near]} meant?)" if near else ""
 
 
-def _nearest(name: str, known: Iterable[str], cutoff: float) -> str | None:
+def _nearest_name(name: str, known: Iterable[str], cutoff: float) -> str | None:
     return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
 
@@ -174,7 +174,7 @@ def _names_given_twice(path: Path) -> list[str]:
     return [name for name, count in names.items() if count > 1]
 
 
-def _place(error: yaml.YAMLError) -> str:
+def _place_and_problem(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None)
     where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

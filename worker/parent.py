@@ -46,16 +46,16 @@ class ParentLoop:
 
     def leave(self) -> None:
         """Stop sweeping and put what the children hold back into the queue, uncounted. Safe in a signal handler."""
-        self._call(self._leaving.set)
+        self._call_in_loop(self._leaving.set)
 
     def stop(self) -> None:
         """Let go of everything and wait for the end, for some seconds."""
-        self._call(self._leaving.set)
-        self._call(self._stopping.set)
+        self._call_in_loop(self._leaving.set)
+        self._call_in_loop(self._stopping.set)
         if self._thread.is_alive():
             self._thread.join(_JOIN_SECONDS)
 
-    def _call(self, callback: Callable[[], None]) -> None:
+    def _call_in_loop(self, callback: Callable[[], None]) -> None:
         if self._ready.is_set():
             with suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
                 self._loop.call_soon_threadsafe(callback)

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TimeElapsedColumn
 
 from app.cli.complaints import ComplaintError, one_clear_line
 from app.cli.connecting import AsJson, Key, Url
 from app.cli.databases import database
 from app.cli.inspect import restore_state
-from app.cli.screen import Screen
+from app.cli.screen import Screen, progress_on_stderr
 from app.cli.speaking import spoken, text_of
 from app.cli.whole_files import is_special_file, whole_file
 from app.core.model.errors import DomainError
@@ -49,14 +48,14 @@ def backup(
     """Write the whole database, as it is at one moment, into one file; the service may run."""
     with one_clear_line(), _backup_errors_as_complaints(file):
         _check_target(file, force=force)
-        with _existing_database(read_settings()) as url, _progress_on_stderr("backup") as report:
-            manifest = _write(url, file, report)
+        with _existing_database(read_settings()) as url, _reported_progress("backup") as report:
+            manifest = _write_backup(url, file, report)
         size = file.stat().st_size
         if as_json:
             Screen().json({"file": str(file), "bytes": size, **manifest.model_dump(mode="json")})
             return
         screen = Screen(spoken())
-        screen.line(f"{_counted(manifest)} in {file} ({size:,} bytes, schema {manifest.revision}).")
+        screen.line(f"{_counts_in_words(manifest)} in {file} ({size:,} bytes, schema {manifest.revision}).")
         screen.line(f"SHA-256 of the history: {manifest.history.sha256}")
         screen.line("It holds every text as it was said, and hashes of API keys: keep it as safe as the database.")
 
@@ -81,13 +80,13 @@ def restore_command(
         file = Path(source)
         _check_source(file, has_version=version is not None, url=url)
         with _backup_errors_as_complaints(file), contextlib.closing(ArchiveReader(file)) as archive:
-            with _progress_on_stderr("check") as report:
+            with _reported_progress("check") as report:
                 _verify(archive, report)
             place = None if check else _restore_into_place(read_settings(), archive)
-            _tell(archive.manifest, file, place, as_json=as_json)
+            _print_outcome(archive.manifest, file, place, as_json=as_json)
 
 
-def _write(url: str, file: Path, report: Report) -> Manifest:
+def _write_backup(url: str, file: Path, report: Report) -> Manifest:
     try:
         with whole_file(file, _OWN_ONLY) as target:
             return asyncio.run(back_up(url, target, program=VERSION, progress=report))
@@ -127,26 +126,26 @@ def _verify(archive: ArchiveReader, report: Report) -> None:
 
 
 def _restore_into_place(settings: Settings, archive: ArchiveReader) -> str:
-    with _own_database(settings) as url, _progress_on_stderr("restore") as report:
+    with _own_database(settings) as url, _reported_progress("restore") as report:
         restore(url, archive, report)
     return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
 
 
-def _tell(manifest: Manifest, file: Path, place: str | None, *, as_json: bool) -> None:
+def _print_outcome(manifest: Manifest, file: Path, place: str | None, *, as_json: bool) -> None:
     if as_json:
         Screen().json({"file": str(file), "restored_into": place, **manifest.model_dump(mode="json")})
         return
     screen = Screen(spoken())
     made = f"made at {manifest.made_at} by version {manifest.throughline}, schema {manifest.revision}"
     if place is None:
-        screen.line(f"{file} is whole: {_counted(manifest)}, {made}.")
+        screen.line(f"{file} is whole: {_counts_in_words(manifest)}, {made}.")
         screen.line(f"SHA-256 of the history: {manifest.history.sha256}")
     else:
-        screen.line(f"{_counted(manifest)} restored into {place} from {file}, {made}.")
+        screen.line(f"{_counts_in_words(manifest)} restored into {place} from {file}, {made}.")
         screen.line(f"SHA-256 of the history, in the database as in the backup: {manifest.history.sha256}")
 
 
-def _counted(manifest: Manifest) -> str:
+def _counts_in_words(manifest: Manifest) -> str:
     history, rows = manifest.history, sum(table.rows for table in manifest.tables)
     said = f"{history.messages:,} message{'s' * (history.messages != 1)}"
     return f"{history.conversations:,} conversation{'s' * (history.conversations != 1)}, {said}, {rows:,} rows in all"
@@ -188,10 +187,8 @@ def _backup_errors_as_complaints(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _progress_on_stderr(what: str) -> Iterator[Report]:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+def _reported_progress(what: str) -> Iterator[Report]:
+    with progress_on_stderr(TimeElapsedColumn()) as progress:
         task = progress.add_task(what, total=None)
 
         def report(table: str, done: int, total: int) -> None:

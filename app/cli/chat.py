@@ -93,14 +93,14 @@ class Session:
         return self.screen.say
 
     @property
-    def _id(self) -> str:
+    def _conversation_id(self) -> str:
         return str(self._talk.id)
 
     def open(self, *, is_new: bool) -> None:
         """Say where we are."""
         title = f" · {one_line(self._talk.title)}" if self._talk.title else ""
         head = f"{self._say.text('cli.conversation')} "
-        self.screen.line((head, DIM), self._id, (f" · {self._talk.preset}{title}", DIM))
+        self.screen.line((head, DIM), self._conversation_id, (f" · {self._talk.preset}{title}", DIM))
         if not is_new:
             self._show_last_exchange()
         show_gauge(self.screen, self._talk.context)
@@ -125,7 +125,7 @@ class Session:
 
     def _goes_on_after_command(self, text: str) -> bool:
         try:
-            return run_command(text, self._client, self._id, self.screen)
+            return run_command(text, self._client, self._conversation_id, self.screen)
         except (ThroughlineError, ComplaintError) as error:
             self._complain(error)
             return True
@@ -152,7 +152,7 @@ class Session:
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                self._show(self._client.chat_stream(self._id, text))
+                self._show(self._client.chat_stream(self._conversation_id, text))
             except ConflictError as error:
                 if error.code != "turn_in_progress" or time.monotonic() > deadline:
                     raise
@@ -193,12 +193,12 @@ class Session:
 
     def _interrupt_until_stopped(self, over: threading.Event) -> None:
         with contextlib.suppress(ThroughlineError):
-            while not over.is_set() and not self._client.interrupt(self._id).interrupted:
+            while not over.is_set() and not self._client.interrupt(self._conversation_id).interrupted:
                 over.wait(_AGAIN)
 
     def _show_last_exchange(self) -> None:
         last: list[Any] = []
-        for message in self._client.messages(self._id, order="desc", page_size=2):
+        for message in self._client.messages(self._conversation_id, order="desc", page_size=2):
             last.insert(0, message)
             if len(last) == 2:  # noqa: PLR2004 - a question and its answer
                 break

@@ -256,11 +256,11 @@ class _Report:
         columns = ("conversation", "title", "version", "found", "in", "text")
         self._screen.table(
             [text_of(f"doctor.columns.{one}") for one in columns],
-            [line for sick, _ in self._rows for line in _lines(sick)],
+            [line for sick, _ in self._rows for line in _finding_rows(sick)],
         )
         for sick, repair in self._rows:
             if repair is not None:
-                self._tell(sick, repair)
+                self._print_repair(sick, repair)
         if asked_to_repair and self.has_sick:
             is_damaged = all(sick.damage for sick, _ in self._rows)
             self._screen.line(text_of("doctor.advice_mend" if is_damaged else "doctor.advice"))
@@ -275,20 +275,20 @@ class _Report:
             messages, tokens = sum(one.messages for one in again), sum(one.tokens for one in again)
             self._screen.line(text_of("doctor.damaged", count=len(damaged), messages=messages, tokens=tokens))
 
-    def _tell(self, sick: Sick, repair: Repair) -> None:
+    def _print_repair(self, sick: Sick, repair: Repair) -> None:
         colour = "green" if repair.outcome in _HEALED else "red"
         versions = text_of("doctor.versions", now=str(repair.version), before=str(sick.version.version))
         words = f"{sick.conversation_id}: {repair.words} {versions}"
         self._screen.line((f"{text_of(f'doctor.{repair.outcome}')} ", colour), words)
 
 
-def _lines(sick: Sick) -> Iterator[tuple[str, ...]]:
+def _finding_rows(sick: Sick) -> Iterator[tuple[str, ...]]:
     about = (sick.conversation_id, sick.title or "–", str(sick.version.version))
     if not sick.is_known:
         yield (*about, text_of("doctor.unknown_schema"), sick.version.state_schema, "")
     for one in sick.found:
         place = field_words(one.field, spoken()) if one.field else text_of("doctor.whole")
-        yield (*about, text_of(f"doctor.{one.sickness}"), place, _short(one.text))
+        yield (*about, text_of(f"doctor.{one.sickness}"), place, _shortened_line(one.text))
 
 
 def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
@@ -311,10 +311,10 @@ def _sentence_of(finding: Finding) -> str:
     what = text_of(f"doctor.{finding.sickness}")
     if finding.field:
         what = text_of("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
-    return what + (f": {_short(finding.text)}" if finding.text else "")
+    return what + (f": {_shortened_line(finding.text)}" if finding.text else "")
 
 
-def _short(text: str) -> str:
+def _shortened_line(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
 

@@ -41,7 +41,7 @@ def add(
             raise ComplaintError(text_of("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
         type_ = media_type or mimetypes.guess_type(file.name)[0] or "text/plain"
         attached = client.attach_file(id_, data, name=file.name, media_type=type_, tokens=tokens)
-        print_found([attached], _show, as_json=as_json)
+        print_found([attached], _print_files, as_json=as_json)
 
 
 @files.command("list")
@@ -49,7 +49,7 @@ def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, 
     """Show the files of a conversation, in the order of its contexts."""
     with connected(url, key) as client:
         found = list(client.files(conversation_id(client, conversation), page_size=100))
-        print_found(found, _show, as_json=as_json)
+        print_found(found, _print_files, as_json=as_json)
 
 
 @files.command()
@@ -70,7 +70,7 @@ def _check_file_id(file_id: str) -> None:
         raise ComplaintError(text_of("complaint.no_file", given=repr(file_id))) from None
 
 
-def _show(screen: Screen, found: list[File]) -> None:
+def _print_files(screen: Screen, found: list[File]) -> None:
     if not found:
         screen.line(text_of("no_files"))
     for one in found:

@@ -38,7 +38,7 @@ def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
     words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
-    told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_ahead(gauge, say)}"
+    told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_tokens_until_compaction(gauge, say)}"
     return [*shown, (f"{begin} · {told}{end}", DIM)]
 
 
@@ -54,7 +54,7 @@ def _percent(gauge: Gauge, say: Catalogue) -> str:
     return say.number(share, 1) if 0 < share < 1 else str(int(share))
 
 
-def _ahead(gauge: Gauge, say: Catalogue) -> str:
+def _tokens_until_compaction(gauge: Gauge, say: Catalogue) -> str:
     until = gauge.tokens_until_compaction
     return f" · {say.text('cli.gauge.ahead', tokens=until)}" if until else ""
 
@@ -62,11 +62,11 @@ def _ahead(gauge: Gauge, say: Catalogue) -> str:
 def _bar(gauge: Gauge, colour: str) -> Text:
     filled = min(round(gauge.utilization * BAR), BAR)
     text = Text("█" * filled, style=colour)
-    marks = {_place(at, gauge) for at in (gauge.background_at, gauge.sync_at) if at is not None}
+    marks = {_cell_of_bar(at, gauge) for at in (gauge.background_at, gauge.sync_at) if at is not None}
     for cell in range(filled, BAR):
         text.append("│" if cell in marks else "░", style="yellow" if cell in marks else DIM)
     return text
 
 
-def _place(tokens: int, gauge: Gauge) -> int:
+def _cell_of_bar(tokens: int, gauge: Gauge) -> int:
     return min(tokens * BAR // max(gauge.budget, 1), BAR - 1)

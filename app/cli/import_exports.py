@@ -163,11 +163,11 @@ def _is_of_unknown_kind(node: Any) -> bool:
 
 
 def _say_chatgpt(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
-    role, at, text = _author(message, "role"), _moment(message.get("create_time")), _chatgpt_text(message)
+    role, at, text = _author_field(message, "role"), _moment(message.get("create_time")), _chatgpt_text(message)
     if _is_unshown(message) or (role != "tool" and role not in _SAID_BY):
         talk.hidden += 1
     elif role == "tool":
-        talk.result(_author(message, "name"), text, at)
+        talk.result(_author_field(message, "name"), text, at)
     elif role == "assistant" and message.get("recipient") not in (None, "all"):
         talk.call(_storable_text(message.get("id")) or id_, _storable_text(message["recipient"]), {"input": text}, at)
     else:
@@ -200,7 +200,7 @@ def _text_of_part(part: Any) -> str:
     return _storable_text(part.get("text")) or (f"[{kind.removesuffix('_asset_pointer') or 'file'}]" if kind else "")
 
 
-def _author(message: Mapping[str, Any], name: str) -> str:
+def _author_field(message: Mapping[str, Any], name: str) -> str:
     author = message.get("author")
     return _storable_text(author.get(name)) if isinstance(author, Mapping) else ""
 
@@ -218,7 +218,7 @@ def _read_claude(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
 def _say_claude(message: Mapping[str, Any], talk: _Talk) -> None:
     role = "user" if message.get("sender") == "human" else "assistant"
     at = _moment(message.get("created_at"))
-    blocks = [block for block in _list(message.get("content")) if isinstance(block, Mapping)]
+    blocks = [block for block in _list_or_empty(message.get("content")) if isinstance(block, Mapping)]
     if not any(_storable_text(block.get("text")).strip() or block.get("type") != "text" for block in blocks):
         blocks = [{"type": "text", "text": message.get("text")}]
     texts: list[str] = []
@@ -246,7 +246,7 @@ def _say_claude(message: Mapping[str, Any], talk: _Talk) -> None:
 
 
 def _attached_texts(message: Mapping[str, Any]) -> Iterator[str]:
-    for one in (*_list(message.get("attachments")), *_list(message.get("files"))):
+    for one in (*_list_or_empty(message.get("attachments")), *_list_or_empty(message.get("files"))):
         if isinstance(one, Mapping):
             text = _storable_text(one.get("extracted_content"))
             yield f"[{_storable_text(one.get('file_name')) or 'file'}]" + (f"\n{text}" if text else "")
@@ -265,7 +265,7 @@ def _result_text(content: Any) -> str:
     )
 
 
-def _list(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

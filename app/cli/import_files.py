@@ -58,7 +58,7 @@ def open_source(file: Path) -> Source:
         openers: list[Opener] = _of_archive(file) if is_archive else [lambda: file.open("rb")]
         kind = _kind(openers, str(file), or_other=not is_archive)
         if kind is not None:
-            return Source(partial(_exported, openers, kind, str(file)))
+            return Source(partial(_exported_conversations, openers, kind, str(file)))
         if is_archive:
             raise ComplaintError(text_of("import.no_list_in_archive", where=str(file)))
         if file.stat().st_size > MOST_WHOLE:
@@ -131,7 +131,7 @@ def _kind(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
     return None
 
 
-def _exported(openers: list[Opener], kind: Kind, name: str) -> Iterator[Imported]:
+def _exported_conversations(openers: list[Opener], kind: Kind, name: str) -> Iterator[Imported]:
     number = 0
     for opener in openers:
         with opener() as stream:

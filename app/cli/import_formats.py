@@ -72,7 +72,7 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
     try:
         whole = _parsed_json(text)
     except ValueError as error:
-        if len(lines := _lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
+        if len(lines := _numbered_lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
             raise ComplaintError(text_of("import.no_json", where=name, why=_reason(error))) from None
         yield from _conversations_of_lines(lines, name)
         return
@@ -86,9 +86,9 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
 
 
 def _conversations_of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]:
-    read = [(number, _loaded(line, name, number)) for number, line in lines]
+    read = [(number, _json_of_line(line, name, number)) for number, line in lines]
     if all(isinstance(one, Mapping) and "role" in one for _, one in read):
-        yield _imported({}, [(_line(number), one) for number, one in read], name, "")
+        yield _conversation_of_messages({}, [(_line(number), one) for number, one in read], name, "")
         return
     for number, one in read:
         yield _conversation(one, name, _line(number))
@@ -108,10 +108,12 @@ def _conversation(value: Any, name: str, place: str) -> Imported:
         (f"{before}{text_of('import.message', number=str(number))}", one)
         for number, one in enumerate(messages, start=1)
     ]
-    return _imported(value if isinstance(value, Mapping) else {}, numbered, name, place)
+    return _conversation_of_messages(value if isinstance(value, Mapping) else {}, numbered, name, place)
 
 
-def _imported(value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str) -> Imported:
+def _conversation_of_messages(
+    value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str
+) -> Imported:
     is_export = value.get("format") == EXPORT
     given = value.get("conversation") if is_export else value
     if not isinstance(given, Mapping):
@@ -217,10 +219,14 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     if isinstance(content, list):
         changed["content"] = _text_of(content)
-        parts += [_media(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
-    if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
+        parts += [_media_part(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
+    if isinstance(calls, list) and not any(_type_of(part) == "tool_call" for part in parts):
         parts += [_openai_tool_call(one, where) for one in calls]
-    if given.get("role") == "tool" and given.get("tool_call_id") and not any(_kind(p) == "tool_result" for p in parts):
+    if (
+        given.get("role") == "tool"
+        and given.get("tool_call_id")
+        and not any(_type_of(p) == "tool_result" for p in parts)
+    ):
         answered = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
         parts.append(answered | ({"name": given["name"]} if given.get("name") else {}))
         changed["content"] = ""
@@ -230,7 +236,7 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _with_tool_call_id(part: Any) -> Any:
-    if _kind(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
+    if _type_of(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
         return {**part, "tool_call_id": part["id"]}
     return part
 
@@ -247,7 +253,7 @@ def _openai_tool_call(given: Any, where: str) -> dict[str, Any]:
     return {"type": "tool_call", "id": given.get("id"), "name": called.get("name"), "arguments": read or {}}
 
 
-def _media(given: Mapping[str, Any]) -> dict[str, Any]:
+def _media_part(given: Mapping[str, Any]) -> dict[str, Any]:
     image = given.get("image_url")
     url = image.get("url") if isinstance(image, Mapping) else image
     if not isinstance(url, str):
@@ -265,7 +271,7 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _kind(part: Any) -> Any:
+def _type_of(part: Any) -> Any:
     return part.get("type") if isinstance(part, Mapping) else None
 
 
@@ -273,11 +279,11 @@ def _is_messages(values: Sequence[Any]) -> bool:
     return all(isinstance(one, Mapping) and "role" in one and "messages" not in one for one in values)
 
 
-def _lines(text: str) -> list[tuple[int, str]]:
+def _numbered_lines(text: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
 
 
-def _loaded(line: str, name: str, number: int) -> Any:
+def _json_of_line(line: str, name: str, number: int) -> Any:
     try:
         return _parsed_json(line)
     except ValueError as error:

@@ -84,7 +84,7 @@ def context(
         if as_json:
             screen.json(found)
         elif format_ is not None:
-            screen.json(_sent(found.system, found.messages))
+            screen.json(_system_and_messages(found.system, found.messages))
         else:
             show_context(screen, found)
             if full:
@@ -112,7 +112,7 @@ def state(
         newest = newest_state(client, id_)
         if newest is None:
             raise ComplaintError(text_of("no_state"))
-        found = newest if version in {None, newest.version} else _version(client, id_, version)
+        found = newest if version in {None, newest.version} else _state_version(client, id_, version)
         if repairs:
             print_found(found.repairs, show_repairs, as_json=as_json)
         else:
@@ -196,12 +196,12 @@ def expanded(
     return found
 
 
-def _version(client: Throughline, id_: str, number: int | None) -> StateVersion:
+def _state_version(client: Throughline, id_: str, number: int | None) -> StateVersion:
     found = next((one for one in client.states(id_, order="desc", page_size=100) if one.version == number), None)
     if found is None:
         raise ComplaintError(text_of("complaint.no_version", version=str(number)))
     return found
 
 
-def _sent(system: str | None, messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _system_and_messages(system: str | None, messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return {"messages": messages} if system is None else {"system": system, "messages": messages}

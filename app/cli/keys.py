@@ -67,7 +67,7 @@ def create(
             scopes,
             user_id=user,
             limits=given_limits(limit or ()),
-            expires_at=_moment(expires_in_days),
+            expires_at=_days_from_now(expires_in_days),
         )
     )
     typer.echo(secret)
@@ -79,14 +79,14 @@ def create(
 @keys.command(name="list")
 def list_keys() -> None:
     """List the keys, without their secrets."""
-    found, tenants = _with_keys(_all, wants_database=True)
+    found, tenants = _with_keys(_keys_and_tenants, wants_database=True)
     table = Table(*(text_of(f"keys.{one}") for one in COLUMNS), box=None)
     table.columns[0].no_wrap = True
     for key in found:
         own = [] if key.user_id is None else [f"user:{key.user_id}"]
         scopes = " ".join([*sorted(key.scopes), *own])
         cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes)
-        table.add_row(*cells, *map(_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
+        table.add_row(*cells, *map(_to_the_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
     Console(width=WIDE).print(table)
 
 
@@ -99,12 +99,12 @@ def change(
     """Set limits of a key, or when it ends; what is not named stays as it is."""
     key = _with_keys(
         lambda service: service.change(
-            key_id, limits=given_limits(limit) if limit else None, expires_at=_moment(expires_in_days)
+            key_id, limits=given_limits(limit) if limit else None, expires_at=_days_from_now(expires_in_days)
         ),
         wants_database=True,
     )
     limits = ", ".join(f"{name}={'none' if value is None else value}" for name, value in sorted(key.limits.items()))
-    typer.echo(text_of("keys.changed", limits=limits or "–", expires=_minute(key.expires_at) or "–"))
+    typer.echo(text_of("keys.changed", limits=limits or "–", expires=_to_the_minute(key.expires_at) or "–"))
 
 
 @keys.command()
@@ -114,15 +114,15 @@ def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `thro
     typer.echo(text_of("keys.revoked_now"))
 
 
-def _moment(days: float | None) -> datetime | None:
+def _days_from_now(days: float | None) -> datetime | None:
     return None if days is None else datetime.now(UTC) + timedelta(days=days)
 
 
-async def _all(service: KeyService) -> tuple[list[ApiKey], dict[UUID, str]]:
+async def _keys_and_tenants(service: KeyService) -> tuple[list[ApiKey], dict[UUID, str]]:
     return await service.all(), await service.tenants()
 
 
-def _minute(moment: datetime | None) -> str:
+def _to_the_minute(moment: datetime | None) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%MZ}" if moment else ""
 
 

@@ -38,12 +38,12 @@ def index_words() -> None:
 def _messages_changed_in_steps(step: Step, broken: str) -> int:
     try:
         with database(read_settings()) as url:
-            return asyncio.run(_all(step, url))
+            return asyncio.run(_repeat_until_done(step, url))
     except DomainError as error:
         raise ComplaintError(f"{error.detail} {broken}") from None
 
 
-async def _all(step: Step, url: str) -> int:
+async def _repeat_until_done(step: Step, url: str) -> int:
     engine, changed = make_engine(url, pool_size=1, max_overflow=1), 0
     try:
         begin = unit_of_work_factory(engine)

@@ -36,7 +36,7 @@ def run() -> None:
             complain(line)
         service = Service(settings, emit=_Printer(console))
         service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
-        console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data(settings)}.")
+        console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data_folder(settings)}.")
 
 
 def migrate(revision: Annotated[str, typer.Argument(help="How far to go.")] = "head") -> None:
@@ -70,25 +70,25 @@ class _Printer:
 def _announce(console: Console, settings: Settings) -> None:
     """Say where the service is, what it uses, and how it ends."""
     table = Table.grid(padding=(0, 2))
-    for name, value in _facts(settings):
+    for name, value in _startup_facts(settings):
         table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
     if console.is_terminal:
         console.print(Panel(table, title="Throughline is running", subtitle="Ctrl-C stops everything", expand=False))
     else:
-        lines = [f"  {name:<9} {value}" for name, value in _facts(settings)]
+        lines = [f"  {name:<9} {value}" for name, value in _startup_facts(settings)]
         console.print(
             "\n".join(["Throughline is running.", *lines, "Ctrl-C stops everything."]), soft_wrap=True, markup=False
         )
 
 
-def _facts(settings: Settings) -> list[tuple[str, str]]:
+def _startup_facts(settings: Settings) -> list[tuple[str, str]]:
     url = address(settings)
     chat, compaction = settings.resolved_chat_model, settings.resolved_compaction_model
     facts = [
         ("address", url),
         ("page", f"{url}/ui/"),
         ("docs", f"{url}/docs"),
-        ("data", "the database of DATABASE_URL" if settings.database_url else _data(settings)),
+        ("data", "the database of DATABASE_URL" if settings.database_url else _data_folder(settings)),
         ("models", chat if chat == compaction else f"{chat} (chat), {compaction} (compaction)"),
     ]
     if chat == OFFLINE:
@@ -98,5 +98,5 @@ def _facts(settings: Settings) -> list[tuple[str, str]]:
     return facts
 
 
-def _data(settings: Settings) -> str:
+def _data_folder(settings: Settings) -> str:
     return str(settings.data_dir.absolute())

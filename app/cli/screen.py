@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -42,11 +43,11 @@ class Screen:
 
     def line(self, *parts: str | tuple[str, str] | Text) -> None:
         """One line, or more where the text has line ends; a part may have a style."""
-        self._out(_text(parts), "\n", wraps=self._wraps)
+        self._print(_styled_text(parts), "\n", wraps=self._wraps)
 
     def piece(self, text: str) -> None:
         """A piece of a text that goes on; it is seen at once."""
-        self._out(Text(safe(text)), "")
+        self._print(Text(safe(text)), "")
 
     @contextmanager
     def status(self) -> Iterator[Callable[..., None]]:
@@ -62,13 +63,13 @@ class Screen:
 
     def row(self, *parts: str | tuple[str, str] | Text) -> None:
         """One line, cut at the width of a terminal."""
-        self._out(self._in_one_row(parts), "\n")
+        self._print(self._in_one_row(parts), "\n")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under their names; nothing is cut off outside a terminal."""
         lines = [[one_line(cell) for cell in row] for row in rows]
         if not self.is_terminal:
-            self._plain([list(columns), *lines])
+            self._write_plain_table([list(columns), *lines])
             return
         table = Table(*(f"[{DIM}]{name}[/]" for name in columns), box=None, pad_edge=False)
         for row in lines:
@@ -79,20 +80,20 @@ class Screen:
         """A value for programs."""
         self._write(as_json(value) + "\n")
 
-    def _plain(self, rows: Sequence[Sequence[str]]) -> None:
+    def _write_plain_table(self, rows: Sequence[Sequence[str]]) -> None:
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
             self._write(_BETWEEN.join(cells).rstrip() + "\n")
 
-    def _out(self, text: Text, end: str, *, wraps: bool = False) -> None:
+    def _print(self, text: Text, end: str, *, wraps: bool = False) -> None:
         if self.is_terminal:
             self._console.print(text, end=end, soft_wrap=not wraps)
         else:
             self._write(text.plain + end)
 
     def _in_one_row(self, parts: Iterable[str | tuple[str, str] | Text]) -> Text:
-        text = _text(parts)
+        text = _styled_text(parts)
         if self.is_terminal:
             text.truncate(self.width - len("^C"), overflow="ellipsis")
         return text
@@ -101,6 +102,13 @@ class Screen:
     def _write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def progress_on_stderr(*further: ProgressColumn, is_shown: bool = True) -> Progress:
+    """A bar that is gone in the end; outside a terminal nothing is shown."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *further)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not is_shown)
 
 
 def as_json(value: Any) -> str:
@@ -118,10 +126,10 @@ def safe(text: str) -> str:
     """The text without control characters, line ends and tabs apart."""
     if text.isprintable():
         return text
-    return "".join(sign for sign in text if sign in _KEPT or not _controls(sign))
+    return "".join(sign for sign in text if sign in _KEPT or not _is_control_character(sign))
 
 
-def _controls(sign: str) -> bool:
+def _is_control_character(sign: str) -> bool:
     code = ord(sign)
     return code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000  # noqa: PLR2004 - C0, C1, surrogates
 
@@ -131,7 +139,7 @@ def one_line(text: str) -> str:
     return " ".join(safe(text).split())
 
 
-def _text(parts: Iterable[str | tuple[str, str] | Text]) -> Text:
+def _styled_text(parts: Iterable[str | tuple[str, str] | Text]) -> Text:
     whole = Text()
     for part in parts:
         if isinstance(part, Text):

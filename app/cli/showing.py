@@ -145,7 +145,7 @@ def show_segment(screen: Screen, segment: Segment) -> None:
     where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
     screen.line(
         (segment.topic or segment.segment_id, HEAD),
-        (f" · {segment.segment_id} · {_level(segment.level, say)}{where}", DIM),
+        (f" · {segment.segment_id} · {_level_in_language(segment.level, say)}{where}", DIM),
     )
     if segment.content:
         screen.line(segment.content)
@@ -233,7 +233,7 @@ def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> No
             f"{one.from_seq}–{one.to_seq}",
             f"{one.continuity.after} / {one.continuity.before}",
             *(
-                _share(value, say)
+                _formatted_share(value, say)
                 for value in (one.continuity.recall, one.continuity.contradiction, one.continuity.tone)
             ),
         )
@@ -243,7 +243,7 @@ def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> No
     screen.table([say.text(f"cli.columns.{name}") for name in columns], rows)
 
 
-def _share(value: float | None, say: Catalogue) -> str:
+def _formatted_share(value: float | None, say: Catalogue) -> str:
     return "–" if value is None else f"{value:.2f}".replace(".", say.decimal)
 
 
@@ -266,7 +266,7 @@ def field_words(name: str, say: Catalogue) -> str:
     return _word_in_language("state", name, say)
 
 
-def _level(name: str, say: Catalogue) -> str:
+def _level_in_language(name: str, say: Catalogue) -> str:
     level = LEVEL_OF.get(cast("LevelName", name))
     return name if level is None or say.language == FALLBACK else say.word("level", level)
 

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from app.cli.complaints import ComplaintError, complain, words_of
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
-from app.cli.screen import Screen, one_line
+from app.cli.screen import Screen, one_line, progress_on_stderr
 from app.cli.speaking import spoken, text_of
 from app.cli.whole_files import is_special_file, whole_file
 from app.client import (
@@ -78,11 +76,11 @@ def import_file(
         total = sum(len(one.messages) for one in source.conversations())  # all of it is checked before anything is sent
         if not total and not source.text:
             raise ComplaintError(text_of("import.empty", where=str(file)))
-        with _progress_on_stderr(total) as progress:
+        with progress_on_stderr(is_shown=total > 0) as progress:
             task = progress.add_task(text_of("import.running"), total=total)
             importing = _ImportingFile(client, file, source, given, again=again)
             done = list(importing.run(lambda count: progress.advance(task, count)))
-        _say(Screen(spoken()), done, as_json=as_json)
+        _print_imported(Screen(spoken()), done, as_json=as_json)
 
 
 def export_conversation(
@@ -266,18 +264,12 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping
         yield batch
 
 
-def _progress_on_stderr(total: int) -> Progress:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not total)
-
-
-def _say(screen: Screen, done: Sequence[Done], *, as_json: bool) -> None:
+def _print_imported(screen: Screen, done: Sequence[Done], *, as_json: bool) -> None:
     if as_json:
         screen.json([_as_value(one) for one in done])
         return
     for one in done:
-        notes = [text_of(f"import.{name}", count=count) for name, count in _left(one) if count]
+        notes = [text_of(f"import.{name}", count=count) for name, count in _counts_of_left_out(one) if count]
         notes += [text_of("import.there")] if one.was_there else []
         noted = f" ({'; '.join(notes)})" if notes else ""
         title = one_line(one.title)
@@ -288,7 +280,7 @@ def _say(screen: Screen, done: Sequence[Done], *, as_json: bool) -> None:
         screen.line(text_of("import.all", new=len(new), messages=messages, there=there))
 
 
-def _left(one: Done) -> tuple[tuple[str, int], ...]:
+def _counts_of_left_out(one: Done) -> tuple[tuple[str, int], ...]:
     return ("left_out", one.left_out), ("hidden", one.hidden), ("other_branches", one.other_branches)
 
 

@@ -75,9 +75,9 @@ def _distribution_folders() -> list[Path]:
     on_path = shutil.which("postgres")
     # Where Debian keeps each major version.
     versioned = Path("/usr/lib/postgresql").glob("*/bin")
-    newest_first = sorted(versioned, key=lambda folder: _major(folder.parent.name), reverse=True)
+    newest_first = sorted(versioned, key=lambda folder: _version_number(folder.parent.name), reverse=True)
     return [*([Path(on_path).resolve().parent] if on_path else []), *newest_first]
 
 
-def _major(name: str) -> int:
+def _version_number(name: str) -> int:
     return int(name) if name.isdigit() else 0

@@ -70,7 +70,7 @@ class Postgres:
             self._refuse_remains()
         stop_orphan(self._data / "postmaster.pid", marker=self._data, steps=_STOP)
         if is_new:
-            self._initialise(programs, identity)
+            self._create_data_folder(programs, identity)
         take_ownership(self._data, identity)
         deadline = time.monotonic() + _START_SECONDS
         while not self._launch(programs, identity, deadline):
@@ -98,12 +98,12 @@ class Postgres:
                 f"touched. Put back what is missing, or move the folder away and restore a backup."
             )
 
-    def _initialise(self, programs: Path, identity: Identity) -> None:
+    def _create_data_folder(self, programs: Path, identity: Identity) -> None:
         # Filled as a draft and renamed: a kill in between leaves nothing that looks like a database.
         draft = self._data.with_name("postgres.draft")
         shutil.rmtree(draft, ignore_errors=True)
         argv = [*identity.prefix, str(programs / "initdb"), "-D", str(draft), "-U", _USER, "-A", "trust"]
-        argv += ["--encoding=UTF8", *_locale(programs), *([] if self._durable else ["--no-sync"])]
+        argv += ["--encoding=UTF8", *_locale_options(programs), *([] if self._durable else ["--no-sync"])]
         made = subprocess.run(argv, check=False, capture_output=True, text=True, env=_environment())  # noqa: S603
         if made.returncode != 0:
             raise EmbeddedError(
@@ -135,7 +135,7 @@ class Postgres:
     def _launch(self, programs: Path, identity: Identity, deadline: float) -> bool:
         """Start the process once; False when a killed server's remnants are still in the way."""
         argv = [str(programs / "postgres"), "-D", str(self._data), "-k", str(self._runtime), "-p", _PORT]
-        for setting in self._settings():
+        for setting in self._server_settings():
             argv += ["-c", setting]
         command = [*identity.prefix, *die_with_parent(argv, "INT")]
         process = self._process = ServerProcess(command, log=self._log, env=_environment())
@@ -148,7 +148,7 @@ class Postgres:
             return False
         raise EmbeddedError(f"PostgreSQL did not start: {_reason_in_output(output)} (log: {self._log})")
 
-    def _settings(self) -> list[str]:
+    def _server_settings(self) -> list[str]:
         settings = ["listen_addresses=", "unix_socket_permissions=0700", f"max_connections={_MAX_CONNECTIONS}"]
         settings += ["timezone=UTC", "log_timezone=UTC", "logging_collector=off"]
         return settings + ([] if self._durable else list(_NOT_DURABLE))
@@ -173,7 +173,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C"}
 
 
-def _locale(programs: Path) -> list[str]:
+def _locale_options(programs: Path) -> list[str]:
     if int(major_version(programs)) >= _BUILTIN_LOCALE_SINCE:
         return ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
     return ["--locale=C"]

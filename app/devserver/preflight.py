@@ -78,7 +78,7 @@ def check_redis(url: str) -> None:
             connection.ping()
     except Exception as error:
         raise CannotStartError(
-            f"Cannot use the Redis of REDIS_URL ({_masked(url)}): {_reason_in_words(error)}. "
+            f"Cannot use the Redis of REDIS_URL ({_without_password(url)}): {_reason_in_words(error)}. "
             "Correct it, or unset it to use the embedded Valkey."
         ) from error
 
@@ -146,7 +146,7 @@ def _reason_in_words(error: BaseException) -> str:
     return first_line(getattr(cause, "orig", None) or cause).rstrip(".")
 
 
-def _masked(url: str) -> str:
+def _without_password(url: str) -> str:
     try:
         return make_url(url).render_as_string(hide_password=True)
     except (ArgumentError, ValueError):

@@ -110,7 +110,7 @@ def stop_orphan(pid_file: Path, *, marker: Path, steps: StopSteps) -> None:
         for number, seconds in (*steps, (signal.SIGKILL, 5.0)):
             if not _has_argument(pid, marker):
                 break
-            _signal(pid, number)
+            _send_signal(pid, number)
             wait_until(lambda: not _has_argument(pid, marker), seconds)
     pid_file.unlink(missing_ok=True)
 
@@ -136,7 +136,7 @@ def _has_argument_by_ps(pid: int, marker: Path) -> bool:
     return str(marker) in listed.stdout
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def _send_signal(pid: int, number: signal.Signals) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:

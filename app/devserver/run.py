@@ -61,7 +61,7 @@ class Service:
 
     def check(self) -> None:
         """Look for everything that a person has to put right first."""
-        settings, embedded = self._settings, self._embeds
+        settings, embedded = self._settings, self._embeds_servers
         if embedded and (owner := running_at(settings.data_dir)):
             raise AlreadyRunningError(
                 f"Throughline already runs over {settings.data_dir}: {owner}. "
@@ -87,27 +87,27 @@ class Service:
 
     def _run(self, signals: Signals, cleanup: ExitStack, started: Callable[[], None]) -> None:
         self.check()
-        if self._embeds:
+        if self._embeds_servers:
             cleanup.callback(lambda: self._stop_servers(force=signals.forced))
         self._env = self._start_servers()
         migrate(self._env["DATABASE_URL"])
         supervisor = Supervisor(self._children(), revive=self._revive, emit=self._emit)
         cleanup.callback(lambda: supervisor.stop(lambda: signals.forced))
-        supervisor.start(self._answers, seconds=_READY_SECONDS)
+        supervisor.start(self._is_ready, seconds=_READY_SECONDS)
         if self._servers:
             self._servers.announce(address(self._settings))
         started()
         supervisor.watch()
 
     @property
-    def _embeds(self) -> bool:
+    def _embeds_servers(self) -> bool:
         return not (self._settings.database_url and self._settings.redis_url)
 
     def _start_servers(self) -> dict[str, str]:
         """Start what no setting names, and return the environment of the children."""
         settings = self._settings
         urls = {"DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
-        if self._embeds:
+        if self._embeds_servers:
             self._servers = EmbeddedServers(
                 settings.data_dir, postgres=not settings.database_url, valkey=not settings.redis_url
             )
@@ -131,7 +131,7 @@ class Service:
             Child("worker", commands.worker, env=env, emit=emit, patience=_WORKER_PATIENCE),
         ]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         try:
             # No proxy of the environment stands between us and ourselves.
             return httpx.get(f"{address(self._settings)}/readyz", timeout=2.0, trust_env=False).is_success

@@ -89,7 +89,7 @@ class EmbeddedServers:
         while time.monotonic() < deadline:
             if self._lock.acquire():
                 return self._start_own()
-            if attach and (endpoints := self._attach()):
+            if attach and (endpoints := self._running_servers()):
                 return endpoints
             time.sleep(0.05)
         raise AlreadyRunningError(f"Throughline already runs over {self._data_dir}: {running_at(self._data_dir)}.")
@@ -133,7 +133,7 @@ class EmbeddedServers:
         self._runtime = _make_socket_folder()
         servers = self._build(self._runtime)
         try:
-            for server in self._choose(servers):
+            for server in self._wanted_servers(servers):
                 self._servers.append(server)
                 server.start()
             self._lock.write(Note(pid=os.getpid(), runtime=str(self._runtime)))
@@ -142,12 +142,12 @@ class EmbeddedServers:
             raise
         return Endpoints(database_url=servers[0].url, redis_url=servers[1].url)
 
-    def _attach(self) -> Endpoints | None:
+    def _running_servers(self) -> Endpoints | None:
         note = self._lock.read()
         if note is None:
             return None
         servers = self._build(Path(note.runtime))
-        if not all(server.ready() for server in self._choose(servers)):
+        if not all(server.ready() for server in self._wanted_servers(servers)):
             return None
         return Endpoints(database_url=servers[0].url, redis_url=servers[1].url)
 
@@ -155,7 +155,7 @@ class EmbeddedServers:
         postgres = Postgres(self._data_dir, runtime, durable=self._durable, any_version=self._any_version)
         return postgres, Valkey(self._data_dir, runtime)
 
-    def _choose(self, servers: tuple[Postgres, Valkey]) -> list[Postgres | Valkey]:
+    def _wanted_servers(self, servers: tuple[Postgres, Valkey]) -> list[Postgres | Valkey]:
         both: list[Postgres | Valkey] = [*servers]
         return [server for server, wanted in zip(both, self._wanted, strict=True) if wanted]
 

@@ -71,7 +71,7 @@ class Signals:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._handle) for number in self._NUMBERS}
+        self._before = {number: signal.signal(number, self._handle_signal) for number in self._NUMBERS}
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._ask_again)
         self._shown_before, sys.unraisablehook = sys.unraisablehook, self._stop_again_or_show
         return self
@@ -95,7 +95,7 @@ class Signals:
         if not self._is_stopping:
             raise StopRequestedError
 
-    def _handle(self, *_: object) -> None:
+    def _handle_signal(self, *_: object) -> None:
         self._count += 1
         if self._count == 1:
             raise StopRequestedError
@@ -135,7 +135,7 @@ class Child:
             errors="replace",
             start_new_session=True,
         )
-        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader = threading.Thread(target=self._read_output, args=(self._process,), daemon=True)
         self._reader.start()
 
     def show(self) -> None:
@@ -173,12 +173,12 @@ class Child:
         while process.poll() is None and time.monotonic() < deadline and not forced():
             time.sleep(_POLL_SECONDS / 5)
         _kill_session(process)
-        self._join()
+        self._join_reader()
 
     def _bury(self, process: subprocess.Popen[str], now: float) -> None:
         """Clear away what the dead process left, and plan the next start."""
         _kill_session(process)
-        self._join()
+        self._join_reader()
         while self._ends and now - self._ends[0] > _WINDOW_SECONDS:
             self._ends.popleft()
         if len(self._ends) >= len(_BACK_OFF_SECONDS):
@@ -190,11 +190,11 @@ class Child:
         self._not_before = now + pause
         self._process = None
 
-    def _join(self) -> None:
+    def _join_reader(self) -> None:
         if self._reader is not None:
             self._reader.join(timeout=1.0)
 
-    def _read(self, process: subprocess.Popen[str]) -> None:
+    def _read_output(self, process: subprocess.Popen[str]) -> None:
         if process.stdout is None:
             return
         with process.stdout as output:

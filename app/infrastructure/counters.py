@@ -91,7 +91,7 @@ class LocalCounters:
         if room and counts:
             found = [count.plus(now) for count in found]
             self._counts.update(zip((name for name, _ in limits), found, strict=True))
-            self._forget(now)
+            self._forget_empty_counts(now)
         return Hit(room=room, now=now, counts=tuple(found))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
@@ -130,7 +130,7 @@ class LocalCounters:
         """The places that are taken in this process."""
         return list(self._places.values())
 
-    def _forget(self, now: float) -> None:
+    def _forget_empty_counts(self, now: float) -> None:
         if len(self._counts) > MOST_NAMES:
             self._counts = {name: count for name, count in self._counts.items() if count.at(now).steps}
 
@@ -185,7 +185,7 @@ class RedisCounters:
         if full:
             self._local.release(place)
             return int(full) - 1
-        self._keep()
+        self._start_renewing()
         return place
 
     def release(self, place: Place) -> None:
@@ -248,7 +248,7 @@ class RedisCounters:
 
             await self._call(ask)
 
-    def _keep(self) -> None:
+    def _start_renewing(self) -> None:
         if self._keeping is None or self._keeping.done():
             self._keeping = asyncio.create_task(self._renew(), name="places-kept")
 

@@ -58,7 +58,8 @@ class ProcessMeter:
         meter = get_meter("throughline")
         self._registry = CollectorRegistry()
         self._families = {
-            one.name: _Family(one, _collector(self._registry, one), _exported(meter, one)) for one in INSTRUMENTS
+            one.name: _Family(one, _prometheus_collector(self._registry, one), _opentelemetry_instrument(meter, one))
+            for one in INSTRUMENTS
         }
 
     def count(self, instrument: Instrument, amount: float = 1, **labels: str) -> None:
@@ -87,7 +88,7 @@ class ProcessMeter:
         return _WHOLE_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
 
 
-def _collector(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:
+def _prometheus_collector(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:
     name = PREFIX + instrument.name
     if instrument.kind == "histogram":
         return Histogram(name, instrument.help, instrument.labels, registry=registry, buckets=instrument.buckets)
@@ -95,7 +96,7 @@ def _collector(registry: CollectorRegistry, instrument: Instrument) -> Counter |
     return kind(name, instrument.help, instrument.labels, registry=registry)
 
 
-def _exported(meter: Any, instrument: Instrument) -> Any:
+def _opentelemetry_instrument(meter: Any, instrument: Instrument) -> Any:
     name = "throughline." + instrument.name.removesuffix("_total").replace("_", ".")
     if instrument.kind == "counter":
         return meter.create_counter(name, unit=instrument.unit, description=instrument.help)

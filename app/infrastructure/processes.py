@@ -46,7 +46,7 @@ class ProcessPool:
 
     async def start(self) -> None:
         """Have every process ready."""
-        await asyncio.gather(*(self._started() for _ in range(self._count)))
+        await asyncio.gather(*(self._start_process() for _ in range(self._count)))
 
     async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:
         """What a function of a module makes of a value; both are pickled.
@@ -57,7 +57,7 @@ class ProcessPool:
         """
         request = await off_loop(pickle.dumps, (work, given), pickle.HIGHEST_PROTOCOL)
         async with self._shares.held(tenant_id), self._places:
-            answer = await self._answer(request)
+            answer = await self._answer_of_process(request)
         return cast("Result", await off_loop(pickle.loads, answer, size=len(answer)))
 
     async def close(self) -> None:
@@ -66,7 +66,7 @@ class ProcessPool:
             task.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
 
-    async def _answer(self, request: bytes) -> bytes:
+    async def _answer_of_process(self, request: bytes) -> bytes:
         try:
             async with asyncio.timeout(self._seconds):
                 return await to_process.run_sync(
@@ -96,11 +96,11 @@ class ProcessPool:
 
     def _start_another(self) -> None:
         # The next request need not wait for its imports.
-        task = asyncio.create_task(self._started(), name="start a process")
+        task = asyncio.create_task(self._start_process(), name="start a process")
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
-    async def _started(self) -> None:
+    async def _start_process(self) -> None:
         with contextlib.suppress(BrokenWorkerProcess):  # then the first work starts one
             await to_process.run_sync(_import_needed, cancellable=True, limiter=self._anyio_limiter())
 

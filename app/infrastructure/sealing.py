@@ -31,19 +31,19 @@ class AesSealer:
     def seal(self, text: str, tenant_id: UUID, secret: bytes) -> str:
         """The text as a token; ``secret`` is the tenant's own."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = AESGCM(self._key(tenant_id, secret)).encrypt(nonce, text.encode(), tenant_id.bytes)
+        sealed = AESGCM(self._derived_key(tenant_id, secret)).encrypt(nonce, text.encode(), tenant_id.bytes)
         return PREFIX + urlsafe_b64encode(nonce + sealed).decode()
 
     def open(self, token: str, tenant_id: UUID, secret: bytes) -> str | None:
         """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
         try:
             sealed = urlsafe_b64decode(token.removeprefix(PREFIX).encode("ascii"))
-            key = AESGCM(self._key(tenant_id, secret))
+            key = AESGCM(self._derived_key(tenant_id, secret))
             return key.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], tenant_id.bytes).decode()
         except (ValueError, InvalidTag):
             return None
 
-    def _key(self, tenant_id: UUID, secret: bytes) -> bytes:
+    def _derived_key(self, tenant_id: UUID, secret: bytes) -> bytes:
         derived = HKDF(
             algorithm=SHA256(),
             length=KEY_BYTES,

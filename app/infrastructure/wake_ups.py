@@ -101,16 +101,16 @@ class WakeUpHub:
                 async with self._redis.pubsub() as pubsub:
                     await self._read_and_subscribe(pubsub)
             except Exception as error:  # noqa: BLE001 - a listener that dies of anything would leave all deaf
-                self._failed(error)
-            await asyncio.sleep(self._pause())
+                self._note_failure(error)
+            await asyncio.sleep(self._backoff_seconds())
 
-    def _failed(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         self._failures += 1
         # The first, second, fourth, eighth … failure in a row: a long absence fills no log.
         if self._failures.bit_count() == 1:
             _log.warning("event_bus.listen_failed", failures=self._failures, error=_kind_of_error(error))
 
-    def _pause(self) -> float:
+    def _backoff_seconds(self) -> float:
         first, last = _BACKOFF_SECONDS
         return pause_after(self._failures + 1, first, last) * random.uniform(0.5, 1.0)
 

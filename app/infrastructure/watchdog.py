@@ -30,15 +30,15 @@ class _Timer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seconds = 0.0
-        os.register_at_fork(before=self._pause, after_in_parent=self._go_on, after_in_child=self._forget)
+        os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._forget)
 
     def set(self, seconds: float) -> None:
         """Begin anew; 0 = off."""
         with self._lock:
             self._seconds = seconds
-            self._start()
+            self._start_or_cancel()
 
-    def _start(self) -> None:
+    def _start_or_cancel(self) -> None:
         if self._seconds:
             faulthandler.dump_traceback_later(self._seconds, exit=True, file=_STDERR)
         else:
@@ -49,9 +49,9 @@ class _Timer:
         if self._seconds:
             faulthandler.cancel_dump_traceback_later()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._seconds:
-            self._start()
+            self._start_or_cancel()
         self._lock.release()
 
     def _forget(self) -> None:
@@ -72,7 +72,7 @@ async def watching(seconds: float) -> AsyncIterator[None]:
         yield
         return
     _timer.set(seconds)
-    renewing = asyncio.create_task(_renew(seconds), name="watchdog")
+    renewing = asyncio.create_task(_renew_timer(seconds), name="watchdog")
     try:
         yield
     finally:
@@ -82,7 +82,7 @@ async def watching(seconds: float) -> AsyncIterator[None]:
         _timer.set(0)
 
 
-async def _renew(seconds: float) -> None:
+async def _renew_timer(seconds: float) -> None:
     while True:
         await asyncio.sleep(min(_OFTEN, seconds / _RENEWALS))
         _timer.set(seconds)

@@ -69,7 +69,7 @@ def test_without_any_standard_input_there_are_no_lines(monkeypatch: pytest.Monke
 
 
 def test_a_conversation_without_files_says_how_to_attach_one(capsys: pytest.CaptureFixture[str]) -> None:
-    print_found([], files._show, as_json=False)
+    print_found([], files._print_files, as_json=False)
     assert "throughline files add" in capsys.readouterr().out
-    print_found([], files._show, as_json=True)
+    print_found([], files._print_files, as_json=True)
     assert capsys.readouterr().out.strip() == "[]", "the control: programs read a list"

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli.commands import COMMANDS, app, imported
-from app.cli.running import _facts
+from app.cli.running import _startup_facts
 from app.devserver import supervisor
 from app.devserver.postgres import _reason_in_output
 from app.devserver.supervisor import Signals, StopRequestedError
@@ -189,4 +189,4 @@ def test_what_is_no_id_of_a_file_is_told_before_the_service_is_asked() -> None:
 )
 def test_the_start_says_what_a_language_model_would_need(models: dict[str, Any], hint: str | None) -> None:
     bare = Settings.model_construct(**models)
-    assert next((value for name, value in _facts(bare) if not name), None) == hint
+    assert next((value for name, value in _startup_facts(bare) if not name), None) == hint

@@ -114,4 +114,4 @@ def no_warming(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(_: ProcessPool) -> None:
         return
 
-    monkeypatch.setattr(ProcessPool, "_started", nothing)
+    monkeypatch.setattr(ProcessPool, "_start_process", nothing)

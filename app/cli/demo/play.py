@@ -67,7 +67,7 @@ class _Play:
     said: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        self._talk()
+        self._play_conversation()
         self._compact()
         self._show_state()
         self._ask_about_the_beginning()
@@ -75,8 +75,8 @@ class _Play:
 
     # Acts 1 to 3
 
-    def _talk(self) -> None:
-        self._act(1)
+    def _play_conversation(self) -> None:
+        self._begin_act(1)
         self._tell_slowly(
             f"A window of {self.story.context_window:,} tokens leaves a budget of {self.gauge.budget:,}: the worker "
             f"compacts at {self.gauge.background_at or 0:,} (70 %), the turn at {self.gauge.sync_at or 0:,} (85 %)."
@@ -118,12 +118,12 @@ class _Play:
         self.has_compacted = True
         self.screen.line("70 % reached: waiting for the worker …")
         self._settle()
-        self._act(2)
-        self._show(self._newest_applied(trigger="background"))
+        self._begin_act(2)
+        self._show_compaction(self._newest_applied(trigger="background"))
 
     def _outgrow_worker(self, content: str) -> None:
         self._settle()
-        self._act(3)
+        self._begin_act(3)
         before, added = self.gauge, self.client.count_tokens(content).tokens
         share = int((before.tokens + added) / before.budget * 100)
         self._tell_slowly(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
@@ -142,12 +142,12 @@ class _Play:
     # Acts 4 to 6
 
     def _compact(self) -> None:
-        self._act(4)
+        self._begin_act(4)
         self.client.compact(self.id)
-        self._show(self._newest_applied(trigger="manual"))
+        self._show_compaction(self._newest_applied(trigger="manual"))
 
     def _show_state(self) -> None:
-        self._act(5)
+        self._begin_act(5)
         version = next(self.client.states(self.id, order="desc", page_size=1), None)
         if version is None or not any(version.state.values()):
             raise ComplaintError("The conversation has no state, although it was compacted.")
@@ -162,7 +162,7 @@ class _Play:
         self._tell_slowly(f"Without compaction every turn would cost {whole:,} tokens.")
 
     def _ask_about_the_beginning(self) -> None:
-        self._act(6)
+        self._begin_act(6)
         for question in self.story.questions:
             self._ask(question)
 
@@ -213,13 +213,13 @@ class _Play:
     def _history(self) -> list[Message]:
         return list(self.client.messages(self.id, order="asc", page_size=_PAGE))
 
-    def _show(self, row: Compaction) -> None:
+    def _show_compaction(self, row: Compaction) -> None:
         self.session.tell()
         self.screen.line((compaction_words(row, self.screen.say), "green"))
         show_gauge(self.screen, self.client.usage(self.id))
         self._pause(_READING_SECONDS)
 
-    def _act(self, number: int) -> None:
+    def _begin_act(self, number: int) -> None:
         act = self.story.acts[number - 1]
         self.screen.line()
         self.screen.line((f"{number}. {act.title}", "bold cyan"))
