@@ -37,7 +37,7 @@ async def compact(
     timeout = max(services.settings.request_timeout_seconds - ANSWER_MARGIN, ANSWER_MARGIN)
     view = await services.manual.compact(tenant, conversation_id, body.input(), timeout=timeout, idem=idem)
     if not body.wait and not view.planned:
-        _accepted(view.compaction.id, response)
+        _answer_accepted(view.compaction.id, response)
     return present_compaction(view)
 
 
@@ -84,10 +84,10 @@ async def retry_compaction(
 ) -> schemas.Compaction:
     """Queue a failed compaction again, as a new one."""
     view = await services.manual.retry(tenant, compaction_id, idem=idem)
-    _accepted(view.compaction.id, response)
+    _answer_accepted(view.compaction.id, response)
     return present_compaction(view)
 
 
-def _accepted(compaction_id: UUID, response: Response) -> None:
+def _answer_accepted(compaction_id: UUID, response: Response) -> None:
     response.status_code = 202
     response.headers["Location"] = f"/compactions/{compaction_id}"

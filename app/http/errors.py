@@ -224,7 +224,7 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
         methods = ", ".join(sorted(_methods_at(request, routes)))
         told = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
         return error_response(request, told, {**headers, "Allow": methods})
-    return error_response(request, _refusal(status), headers)
+    return error_response(request, _error_for_status(status), headers)
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
@@ -233,7 +233,7 @@ def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
     return {method for route in here if isinstance(route, Route) for method in route.methods or ()}
 
 
-def _refusal(status: int) -> DomainError:
+def _error_for_status(status: int) -> DomainError:
     match status:
         case 404:
             return NotFoundError("There is nothing at this path. openapi.json and docs/contract.md list every path.")
@@ -245,16 +245,16 @@ def _refusal(status: int) -> DomainError:
 
 def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
     there_are = _fields_beside(item["loc"], body) if body is not None and item["type"] == "extra_forbidden" else ""
-    return FieldError(field=_dotted_path(item["loc"]), message=_message(item) + there_are)
+    return FieldError(field=_dotted_path(item["loc"]), message=_message_of_fault(item) + there_are)
 
 
 def _fields_beside(location: Sequence[str | int], body: Any) -> str:
-    names = ", ".join(names_at(_schema(body), location[1:-1]))
+    names = ", ".join(names_at(_json_schema(body), location[1:-1]))
     return f"; there are {names}" if names and len(names) <= MAX_TEXT else ""
 
 
 @cache
-def _schema(body: Any) -> dict[str, Any]:
+def _json_schema(body: Any) -> dict[str, Any]:
     return TypeAdapter(body).json_schema()
 
 
@@ -270,7 +270,7 @@ def _dotted_path(location: Sequence[str | int]) -> str:
     return ".".join(told) or str(location[0])
 
 
-def _message(item: Mapping[str, Any]) -> str:
+def _message_of_fault(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
     words = reason or _PLAIN.get(item["type"], item["msg"])
     return redact(str(words))[:MAX_TEXT]

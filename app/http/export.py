@@ -59,11 +59,11 @@ async def export_conversation(
     view = await services.export.conversation(tenant, conversation_id)
     await services.limits.hold("open_streams")  # its client may be slow
     if as_ == "markdown":
-        return _file(_markdown(services.export, tenant, view), view, "md", "text/markdown; charset=utf-8")
-    return _file(_json(services.export, tenant, view), view, "json", "application/json")
+        return _file_response(_markdown(services.export, tenant, view), view, "md", "text/markdown; charset=utf-8")
+    return _file_response(_json(services.export, tenant, view), view, "json", "application/json")
 
 
-def _file(body: AsyncIterator[str], view: ConversationView, suffix: str, media_type: str) -> StreamingResponse:
+def _file_response(body: AsyncIterator[str], view: ConversationView, suffix: str, media_type: str) -> StreamingResponse:
     name = f"conversation-{view.conversation.id}.{suffix}"
     return StreamingResponse(
         _gathered(body), media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
@@ -96,7 +96,7 @@ async def _markdown(export: ExportService, tenant: UUID, view: ConversationView)
             yield text
 
 
-async def _rendered(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
+async def _json_text(present: Callable[[Any], BaseModel], item: Any, *, is_large: bool) -> str:
     def render() -> str:
         return present(item).model_dump_json()
 
@@ -122,7 +122,7 @@ async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> 
         yield f', "{name}": ['
         between = "\n"
         async for item in rows:
-            yield between + await _rendered(present, item, is_large=name == "files")
+            yield between + await _json_text(present, item, is_large=name == "files")
             between = ",\n"
         yield "]"
     yield "}\n"

@@ -121,7 +121,7 @@ class BodyLimit:
         is_file = scope["type"] == "http" and FILE_PATH.fullmatch(scope["path"]) is not None
         limit = self._file_limit if is_file else self._limit
         too_large = _too_large(limit, is_file=is_file)
-        refusal = _refusal(Headers(scope=scope), limit, too_large) if scope["type"] == "http" else None
+        refusal = _refused_size_or_encoding(Headers(scope=scope), limit, too_large) if scope["type"] == "http" else None
         if refusal is not None:
             await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
             return
@@ -138,7 +138,7 @@ class BodyLimit:
         await self._app(scope, counted, send)
 
 
-def _refusal(headers: Headers, limit: int, too_large: BodyTooLargeError) -> Exception | None:
+def _refused_size_or_encoding(headers: Headers, limit: int, too_large: BodyTooLargeError) -> Exception | None:
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         return UnsupportedMediaTypeError("Send the body without a Content-Encoding.")
     length = headers.get("content-length", "0")

@@ -35,12 +35,12 @@ class Notifier:
         if type_ not in TOLD_OF:
             return None
         try:
-            view = await self._view()
+            view = await self._conversation_view()
         except NotFoundError:  # deleted meanwhile: the stream ends in a moment
             return None
         return notify(type_, data, view.policy, catalogue_of(self._wish, view.conversation.locale))
 
-    async def _view(self) -> ConversationView:
+    async def _conversation_view(self) -> ConversationView:
         now = time.monotonic()
         if self._known is None or now - self._known[0] >= KNOWN_SECONDS:
             self._known = now, await self._services.conversations.get(self._tenant, self._id)

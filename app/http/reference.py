@@ -101,12 +101,12 @@ def _operation(document: Json, method: str, path: str, operation: Json) -> str:
     bodies = operation.get("requestBody", {}).get("content", {})
     blocks = [f"<p>{_description_markup(operation.get('description', ''))}</p>"]
     if parameters:
-        blocks.append(_table(("parameter", "where", "type", ""), map(_parameter, parameters)))
+        blocks.append(_table(("parameter", "where", "type", ""), map(_parameter_row, parameters)))
     blocks += [
         f"<p>Body, <code>{escape(kind)}</code>: {_type(body.get('schema', {}))}</p>" for kind, body in bodies.items()
     ]
     blocks.append(f"<pre>{escape(_curl(document, method, path, operation))}</pre>")
-    blocks.append(_table(("answer", "", "body"), _answers(operation["responses"])))
+    blocks.append(_table(("answer", "", "body"), _answer_rows(operation["responses"])))
     name = escape(operation["operationId"])
     summary = (
         f'<span class="method">{method}</span><code>{escape(path)}</code> '
@@ -115,18 +115,18 @@ def _operation(document: Json, method: str, path: str, operation: Json) -> str:
     return f'<details id="{name}"><summary>{summary}</summary>{"".join(blocks)}</details>'
 
 
-def _parameter(one: Json) -> tuple[str, ...]:
+def _parameter_row(one: Json) -> tuple[str, ...]:
     schema = one.get("schema", {})
     told = one.get("description") or schema.get("description", "")
     return (
-        _name(one["name"], required=one.get("required", False)),
+        _name_markup(one["name"], required=one.get("required", False)),
         escape(one["in"]),
         _type(schema),
         _description_and_limits(schema, told),
     )
 
 
-def _answers(responses: Json) -> Iterator[tuple[str, ...]]:
+def _answer_rows(responses: Json) -> Iterator[tuple[str, ...]]:
     for status, response in responses.items():
         bodies = [
             f"<code>{escape(kind)}</code> {_type(body.get('schema', {}))}"
@@ -139,7 +139,11 @@ def _answers(responses: Json) -> Iterator[tuple[str, ...]]:
 def _model(name: str, schema: Json) -> str:
     required = schema.get("required", [])
     rows = [
-        (_name(field, required=field in required), _type(one), _description_and_limits(one, one.get("description", "")))
+        (
+            _name_markup(field, required=field in required),
+            _type(one),
+            _description_and_limits(one, one.get("description", "")),
+        )
         for field, one in schema.get("properties", {}).items()
     ]
     told = f"<p>{_description_markup(schema.get('description', ''))}</p>"
@@ -147,7 +151,7 @@ def _model(name: str, schema: Json) -> str:
     return f'<details id="model-{escape(name)}"><summary><code>{escape(name)}</code></summary>{told}{inside}</details>'
 
 
-def _name(name: str, *, required: bool) -> str:
+def _name_markup(name: str, *, required: bool) -> str:
     return f"<code>{escape(name)}</code>{' <b>needed</b>' if required else ''}"
 
 

@@ -48,7 +48,7 @@ class Steps(Generic[Step]):
 
     async def peek(self) -> None:
         """Wait for the first step, which is kept; an error that comes instead of it is raised here."""
-        pending = self._next()
+        pending = self._next_step()
         try:
             await asyncio.wait({pending})
             if not isinstance(pending.exception(), StopAsyncIteration):
@@ -61,7 +61,7 @@ class Steps(Generic[Step]):
         return self
 
     async def __anext__(self) -> Step | None:
-        pending = self._next()
+        pending = self._next_step()
         await asyncio.wait({pending}, timeout=self._every)
         if not pending.done():
             return None
@@ -76,7 +76,7 @@ class Steps(Generic[Step]):
         if close is not None:
             await close()
 
-    def _next(self) -> asyncio.Future[Step | None]:
+    def _next_step(self) -> asyncio.Future[Step | None]:
         if self._pending is None:
             self._pending = asyncio.ensure_future(anext(self._source))
         return self._pending

@@ -40,7 +40,7 @@ async def get_conversation_stats(
     """What is measured of a conversation, with labels."""
     measures = await services.stats.conversation(tenant, conversation_id)
     catalogue = catalogue_of(accept_language, measures.resolved.conversation.locale)
-    return present_conversation_stats(measures, _spoken(response, catalogue))
+    return present_conversation_stats(measures, _with_language_headers(response, catalogue))
 
 
 @router.get("/stats")
@@ -52,7 +52,7 @@ async def get_stats(
     accept_language: AcceptLanguage = None,
 ) -> ServiceStats:
     """What is measured of all conversations, with labels."""
-    catalogue = _spoken(response, catalogue_of(accept_language))
+    catalogue = _with_language_headers(response, catalogue_of(accept_language))
     return present_service_stats(await services.stats.service(tenant, _in_utc(since)), catalogue)
 
 
@@ -65,7 +65,7 @@ def _in_utc(moment: datetime | None) -> datetime | None:
         raise invalid_field("since", "must be a moment of the years 1 to 9999") from None
 
 
-def _spoken(response: Response, catalogue: Catalogue) -> Catalogue:
+def _with_language_headers(response: Response, catalogue: Catalogue) -> Catalogue:
     response.headers["Content-Language"] = catalogue.language
     response.headers["Vary"] = "Accept-Language"
     return catalogue

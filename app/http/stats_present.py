@@ -23,7 +23,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
     """The statistics of one conversation, as they are shown."""
     resolved = value.resolved
     gauge = resolved.gauge
-    return _labelled(
+    return _with_labels(
         shown.ConversationStats(
             **_figures(value.measured, value.caches, say, resolved.policy),
             conversation_id=resolved.conversation.id,
@@ -36,7 +36,7 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
                 cost_per_query=value.cost_per_query,
             ),
             levels=_levels(value.levels, say),
-            last=_last(value.last, say, resolved.policy) if value.last else None,
+            last=_last_compaction(value.last, say, resolved.policy) if value.last else None,
         ),
         say,
     )
@@ -45,14 +45,14 @@ def present_conversation_stats(value: ConversationMeasures, say: Catalogue) -> s
 def present_service_stats(value: ServiceMeasures, say: Catalogue) -> shown.ServiceStats:
     """The statistics of a tenant, as they are shown."""
     gauges = [resolved.gauge for resolved in value.active]
-    return _labelled(
+    return _with_labels(
         shown.ServiceStats(
             **_figures(value.measured, value.caches, say, None),
             since=value.since,
             active=shown.ActiveStats(
                 conversations=len(gauges),
                 mean_utilization=share(sum(gauge.utilization for gauge in gauges), len(gauges)),
-                by_status=_counted(say, "gauge", Counter(gauge.status for gauge in gauges)),
+                by_status=_labelled_counts(say, "gauge", Counter(gauge.status for gauge in gauges)),
                 levels=_levels(value.levels, say),
             ),
         ),
@@ -60,7 +60,7 @@ def present_service_stats(value: ServiceMeasures, say: Catalogue) -> shown.Servi
     )
 
 
-def _labelled(stats: Labelled, say: Catalogue) -> Labelled:
+def _with_labels(stats: Labelled, say: Catalogue) -> Labelled:
     return stats.model_copy(update={"labels": figure_labels(say, stats.model_dump(exclude={"labels", "summary"}))})
 
 
@@ -92,9 +92,9 @@ def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | Non
             shown.Counted(name=name, label=trigger_label(say, name, policy), count=count)
             for name, count in triggers.items()
         ],
-        by_status=_counted(say, "status", value.by("status")),
-        by_place=_counted(say, "place", value.by("ran_in")),
-        by_reason=_counted(say, "reason", value.by("reason")),
+        by_status=_labelled_counts(say, "status", value.by("status")),
+        by_place=_labelled_counts(say, "place", value.by("ran_in")),
+        by_reason=_labelled_counts(say, "reason", value.by("reason")),
         messages_covered=value.messages,
         repairs=[
             shown.RepairStats.from_value(one, label=say.word("repair", one.reason))
@@ -107,9 +107,9 @@ def _calls(value: Measured, say: Catalogue) -> shown.CallStats:
     return shown.CallStats.from_value(
         value.usage,
         total=sum(tally.count for tally in value.calls),
-        by_purpose=_counted(say, "purpose", value.calls_by("purpose")),
-        by_outcome=_counted(say, "outcome", value.calls_by("outcome")),
-        by_reason=_counted(say, "reason", value.calls_by("reason")),
+        by_purpose=_labelled_counts(say, "purpose", value.calls_by("purpose")),
+        by_outcome=_labelled_counts(say, "outcome", value.calls_by("outcome")),
+        by_reason=_labelled_counts(say, "reason", value.calls_by("reason")),
         by_prompt_version=value.by_prompt_version,
         per_compaction=value.cost_of_one,
     )
@@ -156,7 +156,7 @@ def _expansions(value: Measured, say: Catalogue) -> shown.ExpansionStats:
 
     return shown.ExpansionStats(
         total=total("count"),
-        by_way=[_way(tally, say) for tally in value.expansions],
+        by_way=[_way_stats(tally, say) for tally in value.expansions],
         passages=total("passages"),
         tokens=total("tokens"),
         judged=total("judged"),
@@ -165,7 +165,7 @@ def _expansions(value: Measured, say: Catalogue) -> shown.ExpansionStats:
     )
 
 
-def _way(value: ExpansionTally, say: Catalogue) -> shown.WayStats:
+def _way_stats(value: ExpansionTally, say: Catalogue) -> shown.WayStats:
     return shown.WayStats.from_value(value, name=value.way, label=say.word("way", value.way))
 
 
@@ -176,7 +176,7 @@ def _levels(values: Iterable[LevelMeasure], say: Catalogue) -> list[shown.LevelS
     ]
 
 
-def _last(value: LastCompaction, say: Catalogue, policy: CompactionPolicy) -> shown.LastCompaction:
+def _last_compaction(value: LastCompaction, say: Catalogue, policy: CompactionPolicy) -> shown.LastCompaction:
     row, usage = value.row, value.row.usage
     return shown.LastCompaction.from_value(
         row,
@@ -192,7 +192,7 @@ def _last(value: LastCompaction, say: Catalogue, policy: CompactionPolicy) -> sh
     )
 
 
-def _counted(say: Catalogue, section: str, counts: Mapping[str, int]) -> list[shown.Counted]:
+def _labelled_counts(say: Catalogue, section: str, counts: Mapping[str, int]) -> list[shown.Counted]:
     return [shown.Counted(name=name, label=say.word(section, name), count=count) for name, count in counts.items()]
 
 

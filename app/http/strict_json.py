@@ -112,7 +112,7 @@ def parse(body: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"The body is not valid JSON in UTF-8{_place_of_error(error, body)}.") from None
     faults: list[FieldError] = []
-    _inspect(document, (), faults)
+    _find_faults(document, (), faults)
     if faults:
         raise invalid_input(faults)
     return document
@@ -133,7 +133,7 @@ def _whole_number(digits: str) -> int | float:
 
 def _refuse_many_values(text: str) -> None:
     # The signs of keys and values are counted first: which of them stand within texts takes longer to tell.
-    if _signs(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
+    if _count_separators(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
         raise BodyTooLargeError(
             f"The body has more than {MAX_VALUES} keys and values: send it in parts.", extra={"limit": MAX_VALUES}
         )
@@ -142,14 +142,14 @@ def _refuse_many_values(text: str) -> None:
 def _has_many_values(text: str) -> bool:
     count = end = 0
     for number, found in enumerate(_TEXT.finditer(text)):
-        count += _signs(text, end, found.start())
+        count += _count_separators(text, end, found.start())
         end = found.end()
         if max(count, number) > MAX_VALUES:  # a text is a key or a value itself
             return True
-    return count + _signs(text, end, len(text)) > MAX_VALUES
+    return count + _count_separators(text, end, len(text)) > MAX_VALUES
 
 
-def _signs(text: str, start: int, end: int) -> int:
+def _count_separators(text: str, start: int, end: int) -> int:
     return sum(text.count(sign, start, end) for sign in ",:[{")
 
 
@@ -174,7 +174,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _ConstantError(name)
 
 
-def _inspect(value: Any, path: Steps, faults: list[FieldError]) -> None:
+def _find_faults(value: Any, path: Steps, faults: list[FieldError]) -> None:
     if len(path) > MAX_DEPTH:
         raise UnreadableError(f"The body is nested deeper than {MAX_DEPTH} levels.")
     if len(faults) >= MAX_ERRORS:
@@ -182,10 +182,10 @@ def _inspect(value: Any, path: Steps, faults: list[FieldError]) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             _check_text(key, (*path, key), faults)
-            _inspect(item, (*path, key), faults)
+            _find_faults(item, (*path, key), faults)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _inspect(item, (*path, index), faults)
+            _find_faults(item, (*path, index), faults)
     elif isinstance(value, str):
         _check_text(value, path, faults)
     elif isinstance(value, int | float):
@@ -194,9 +194,9 @@ def _inspect(value: Any, path: Steps, faults: list[FieldError]) -> None:
 
 def _check_text(text: str, path: Steps, faults: list[FieldError]) -> None:
     if "\0" in text:
-        faults.append(FieldError(field=_dotted(path), message="must not contain the character NUL"))
+        faults.append(FieldError(field=_dotted_path(path), message="must not contain the character NUL"))
     elif not _is_encodable(text):
-        faults.append(FieldError(field=_dotted(path), message="must not contain half of a surrogate pair"))
+        faults.append(FieldError(field=_dotted_path(path), message="must not contain half of a surrogate pair"))
 
 
 def _is_encodable(text: str) -> bool:
@@ -210,12 +210,12 @@ def _is_encodable(text: str) -> bool:
 def _check_number(number: float, path: Steps, faults: list[FieldError]) -> None:
     if isinstance(number, int):
         if abs(number) > MAX_INTEGER:
-            faults.append(FieldError(field=_dotted(path), message="must fit into 64 bits"))
+            faults.append(FieldError(field=_dotted_path(path), message="must fit into 64 bits"))
     elif not math.isfinite(number):
-        faults.append(FieldError(field=_dotted(path), message="is too large for a number"))
+        faults.append(FieldError(field=_dotted_path(path), message="is too large for a number"))
 
 
-def _dotted(path: Steps) -> str:
+def _dotted_path(path: Steps) -> str:
     # What is wrong with a key must not break the answer that names it.
     return ".".join(_printable(step) for step in path) or "body"
 

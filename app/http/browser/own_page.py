@@ -23,7 +23,7 @@ def is_same_origin(request: HTTPConnection) -> bool:
         return False
     if origin is None:
         return request.scope.get("method") in SAFE_METHODS
-    return bool(origin) and _place(origin) == request.headers.get("host", "").lower()
+    return bool(origin) and _host_and_port(origin) == request.headers.get("host", "").lower()
 
 
 def session_of(request: HTTPConnection) -> str | None:
@@ -32,7 +32,7 @@ def session_of(request: HTTPConnection) -> str | None:
     return token if token and is_same_origin(request) else None
 
 
-def _place(origin: str) -> str | None:
+def _host_and_port(origin: str) -> str | None:
     try:
         return urlsplit(origin).netloc.lower() or None
     except ValueError:

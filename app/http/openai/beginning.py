@@ -53,7 +53,7 @@ async def begin_response(
         user=body.user,
         echo=echo,
     )
-    name = None if body.conversation_name or body.previous_response_id else _name(headers, body)
+    name = None if body.conversation_name or body.previous_response_id else _named_conversation(headers, body)
     begun = await _begin(services, tenant_id, body, request, name)
     if begun is None:
         return await stateless(services, prompt, model, echo, reason=DIVERGED)
@@ -94,7 +94,7 @@ def response_of(id_: str) -> UUID:
     return found
 
 
-def _name(headers: Headers, body: ResponseRequest) -> Name | None:
+def _named_conversation(headers: Headers, body: ResponseRequest) -> Name | None:
     return name_of(headers, body=None, metadata=body.metadata, user=body.user)
 
 

@@ -54,14 +54,14 @@ class ChatChunks:
         """Why it ended, then what it used."""
         yield self._chunk({}, finish_reason)
         if self.with_usage:
-            yield {**self._whole([]), "usage": chat_usage(usage)}
+            yield {**self._chunk_of_choices([]), "usage": chat_usage(usage)}
 
     def _chunk(self, delta: Json, finish_reason: str | None = None) -> Json:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        chunk = self._whole([choice])
+        chunk = self._chunk_of_choices([choice])
         return {**chunk, "usage": None} if self.with_usage else chunk
 
-    def _whole(self, choices: list[Json]) -> Json:
+    def _chunk_of_choices(self, choices: list[Json]) -> Json:
         return {
             "id": self.id,
             "object": "chat.completion.chunk",

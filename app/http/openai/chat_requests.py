@@ -175,7 +175,7 @@ class ChatCompletionRequest(Given):
     @property
     def instructions(self) -> str | None:
         """What stands before the first other message: the system's and the developer's words."""
-        return "\n\n".join(message.draft().content for message in self._leading()) or None
+        return "\n\n".join(message.draft().content for message in self._leading_instructions()) or None
 
     @property
     def drafts(self) -> list[MessageDraft]:
@@ -183,7 +183,7 @@ class ChatCompletionRequest(Given):
 
         A reply of which nothing came, which some frontends keep in their history, is none.
         """
-        leading = sum(1 for _ in self._leading())
+        leading = sum(1 for _ in self._leading_instructions())
         drafts = [message.draft() for message in self.messages[leading:]]
         return [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
 
@@ -200,20 +200,20 @@ class ChatCompletionRequest(Given):
             tool_choice=choice,
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning_effort=self.reasoning_effort,
-            output=self._output(),
+            output=self._structured_output(),
             seed=self.seed,
             frequency_penalty=self.frequency_penalty or None,
             presence_penalty=self.presence_penalty or None,
         )
         return settings, tools
 
-    def _output(self) -> Any:
+    def _structured_output(self) -> Any:
         form = self.response_format
         if form is None or form.type == "text":
             return None
         return (form.json_schema if form.type == "json_schema" and form.json_schema else AnswerSchema()).output()
 
-    def _leading(self) -> Iterator[ChatMessage]:
+    def _leading_instructions(self) -> Iterator[ChatMessage]:
         for message in self.messages:
             if message.role not in INSTRUCTING:
                 return

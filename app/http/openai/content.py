@@ -141,11 +141,11 @@ def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
             case RefusalContent(refusal=refusal):
                 texts.append(refusal)
             case _:
-                media.append(_media(part))
+                media.append(_media_part(part))
     return "\n\n".join(text for text in texts if text), tuple(media)
 
 
-def _media(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile) -> Part:
+def _media_part(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile) -> Part:
     match part:
         case ChatImage(image_url=ImageUrl(url=url, detail=detail)):
             return _placed(url, "image/*", {"detail": detail})

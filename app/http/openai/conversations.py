@@ -112,7 +112,7 @@ async def list_conversation_items(
     order: Order = "desc",
 ) -> dict[str, Any]:
     """The full history as items, never affected by compaction; the newest first unless asked otherwise."""
-    place = None if after is None else (after, _item(after).message_id)
+    place = None if after is None else (after, _item_id(after).message_id)
     page = await services.openai.responses.item_page(
         tenant, conversation_of(conversation_id), items_of, limit=limit, after=place, order=order
     )
@@ -170,7 +170,7 @@ def _idempotency_place(conversation_id: UUID) -> str:
     return f"{conversation_id.hex}:items"
 
 
-def _item(id_: str) -> ItemId:
+def _item_id(id_: str) -> ItemId:
     place = item_of(id_)
     if place is None:
         raise InvalidInputError.of("after", "must be the id of an item of this list")

@@ -45,7 +45,7 @@ def chosen_model(services: Container, name: str | None) -> Chosen:
         return Chosen(preset=named)
     if services.parts.models.allows(name):
         return Chosen(model=name)
-    raise _unknown(services, name)
+    raise _unknown_model(services, name)
 
 
 @router.get("/models")
@@ -58,11 +58,11 @@ async def list_models(services: Services) -> dict[str, Any]:
 async def retrieve_model(model: str, services: Services) -> dict[str, Any]:
     """One of them."""
     if model not in offered(services):
-        raise _unknown(services, model)
+        raise _unknown_model(services, model)
     return model_object(model)
 
 
-def _unknown(services: Container, name: str) -> ModelNotAllowedError:
+def _unknown_model(services: Container, name: str) -> ModelNotAllowedError:
     told = f"the model {name[:200]!r} does not exist here: GET /v1/models lists those that do"
     return ModelNotAllowedError(
         told, errors=[FieldError(field="model", message=told)], extra={"allowed": offered(services)}

@@ -49,10 +49,10 @@ class ResponseEvents:
             return
         if not self._thought:
             item = reasoning_item(self._thought_id, (), "in_progress")
-            yield self._event("response.output_item.added", output_index=self._index, item=item)
-            yield self._summary("response.reasoning_summary_part.added", part=summary_text(""))
+            yield self._event("response.output_item.added", output_index=self._output_index, item=item)
+            yield self._summary_event("response.reasoning_summary_part.added", part=summary_text(""))
         self._thought.append(piece)
-        yield self._summary("response.reasoning_summary_text.delta", delta=piece)
+        yield self._summary_event("response.reasoning_summary_text.delta", delta=piece)
 
     def text(self, piece: str) -> Iterator[Json]:
         """A piece of the reply."""
@@ -62,13 +62,13 @@ class ResponseEvents:
         if not self._is_open:
             self._is_open = True
             item = message_item(self.message, "assistant", (), "in_progress")
-            yield self._event("response.output_item.added", output_index=self._index, item=item)
-            yield self._part("response.content_part.added", part=output_text(""))
+            yield self._event("response.output_item.added", output_index=self._output_index, item=item)
+            yield self._part_event("response.content_part.added", part=output_text(""))
         if self._said_before:
             self._said_before = False
             piece = BOUNDARY + piece
         self._pieces.append(piece)
-        yield self._part("response.output_text.delta", delta=piece, logprobs=[])
+        yield self._part_event("response.output_text.delta", delta=piece, logprobs=[])
 
     def boundary(self) -> None:
         """The model looks something up before it goes on."""
@@ -81,11 +81,11 @@ class ResponseEvents:
         self._calls += 1
         begun = call_item(item_id, id_, name, "", "in_progress")
         whole = call_item(item_id, id_, name, arguments)
-        place = {"item_id": item_id, "output_index": self._index}
-        yield self._event("response.output_item.added", output_index=self._index, item=begun)
+        place = {"item_id": item_id, "output_index": self._output_index}
+        yield self._event("response.output_item.added", output_index=self._output_index, item=begun)
         yield self._event("response.function_call_arguments.delta", **place, delta=arguments)
         yield self._event("response.function_call_arguments.done", **place, name=name, arguments=arguments)
-        yield self._event("response.output_item.done", output_index=self._index, item=whole)
+        yield self._event("response.output_item.done", output_index=self._output_index, item=whole)
         self._output.append(whole)
 
     def complete(self, status: str) -> Iterator[Json]:
@@ -101,7 +101,7 @@ class ResponseEvents:
 
     def own(self, kind: str, data: Json) -> Json:
         """An event of this service, for a client that asked for such."""
-        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next()}
+        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number()}
 
     @property
     def said(self) -> str:
@@ -109,7 +109,7 @@ class ResponseEvents:
         return "".join(self._pieces)
 
     @property
-    def _index(self) -> int:
+    def _output_index(self) -> int:
         return len(self._output)
 
     @property
@@ -121,9 +121,9 @@ class ResponseEvents:
             return
         text = "".join(self._thought)
         item = reasoning_item(self._thought_id, (text,), status)
-        yield self._summary("response.reasoning_summary_text.done", text=text)
-        yield self._summary("response.reasoning_summary_part.done", part=summary_text(text))
-        yield self._event("response.output_item.done", output_index=self._index, item=item)
+        yield self._summary_event("response.reasoning_summary_text.done", text=text)
+        yield self._summary_event("response.reasoning_summary_part.done", part=summary_text(text))
+        yield self._event("response.output_item.done", output_index=self._output_index, item=item)
         self._output.append(item)
         self._thoughts += 1
         self._thought.clear()
@@ -134,21 +134,21 @@ class ResponseEvents:
             return
         text, self._is_open = self.said, False
         item = message_item(self.message, "assistant", (output_text(text),), status)
-        yield self._part("response.output_text.done", text=text, logprobs=[])
-        yield self._part("response.content_part.done", part=output_text(text))
-        yield self._event("response.output_item.done", output_index=self._index, item=item)
+        yield self._part_event("response.output_text.done", text=text, logprobs=[])
+        yield self._part_event("response.content_part.done", part=output_text(text))
+        yield self._event("response.output_item.done", output_index=self._output_index, item=item)
         self._output.append(item)
 
-    def _summary(self, kind: str, **fields: Any) -> Json:
-        return self._event(kind, item_id=self._thought_id, output_index=self._index, summary_index=0, **fields)
+    def _summary_event(self, kind: str, **fields: Any) -> Json:
+        return self._event(kind, item_id=self._thought_id, output_index=self._output_index, summary_index=0, **fields)
 
-    def _part(self, kind: str, **fields: Any) -> Json:
-        return self._event(kind, item_id=self.message, output_index=self._index, content_index=0, **fields)
+    def _part_event(self, kind: str, **fields: Any) -> Json:
+        return self._event(kind, item_id=self.message, output_index=self._output_index, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> Json:
-        return {"type": kind, "sequence_number": self._next(), **fields}
+        return {"type": kind, "sequence_number": self._next_number(), **fields}
 
-    def _next(self) -> int:
+    def _next_number(self) -> int:
         number = self._number
         self._number += 1
         return number

@@ -203,7 +203,7 @@ class ResponseRequest(Requested):
             parallel_tool_calls=self.parallel_tool_calls,
             reasoning_effort=self.reasoning.effort if self.reasoning else None,
             reasoning="asked" if self.reasoning and self.reasoning.summary else None,
-            output=self._output(),
+            output=self._structured_output(),
             frequency_penalty=self.frequency_penalty or None,
             presence_penalty=self.presence_penalty or None,
         )
@@ -236,7 +236,7 @@ class ResponseRequest(Requested):
         }
         return {name: value for name, value in said.items() if value is not None and value != DEFAULT_ECHO[name]}
 
-    def _output(self) -> StructuredOutput | None:
+    def _structured_output(self) -> StructuredOutput | None:
         form = self.text.format if self.text else None
         return None if form is None or form.type == "text" else form.output()
 
@@ -247,7 +247,7 @@ class CompactedInputRequest(WithHistory):
     model: Annotated[str, Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _input_or_conversation(self) -> Self:
         if self.conversation is not None and self.input:
             raise ValueError("give conversation or input, not both: a conversation is compacted as it is stored")
         if self.conversation is None and self.previous_response_id is None and not self.input:

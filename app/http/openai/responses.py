@@ -126,7 +126,7 @@ async def retrieve_response(
     starting_after: Annotated[int | None, Query(ge=0, description="The last event that is not sent again.")] = None,
 ) -> dict[str, Any] | Response:
     """A stored response; as events also one that is being made, from its beginning."""
-    found = await services.openai.responses.get(tenant, _turn(response_id))
+    found = await services.openai.responses.get(tenant, _turn_id(response_id))
     if not stream:
         return present_response(found)
     echo = found.turn.request or {}
@@ -140,7 +140,7 @@ async def retrieve_response(
 @router.delete("/responses/{response_id}")
 async def delete_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
     """Erase a response's output and its input, with all that was made of them."""
-    await services.openai.responses.delete(tenant, _turn(response_id))
+    await services.openai.responses.delete(tenant, _turn_id(response_id))
     return deleted(response_id, "response")
 
 
@@ -153,7 +153,7 @@ async def cancel_response(
     _body: Annotated[NoBody, Body()] = NoBody(),  # noqa: B008 - a frozen value
 ) -> dict[str, Any]:
     """Stop a response that is being made; what came is kept."""
-    return present_response(await services.openai.responses.cancel(tenant, _turn(response_id)))
+    return present_response(await services.openai.responses.cancel(tenant, _turn_id(response_id)))
 
 
 @router.get("/responses/{response_id}/input_items")
@@ -167,7 +167,7 @@ async def list_response_input(
 ) -> dict[str, Any]:
     """What a response answered."""
     page = await services.openai.responses.input_page(
-        tenant, _turn(response_id), items_of, limit=limit, after=after, order=order
+        tenant, _turn_id(response_id), items_of, limit=limit, after=after, order=order
     )
     return listing(page.items, has_more=page.has_more)
 
@@ -206,7 +206,7 @@ async def _context_conversation(services: Container, tenant: UUID, body: Request
     return found.turn.conversation_id
 
 
-def _turn(response_id: str) -> UUID:
+def _turn_id(response_id: str) -> UUID:
     found = uuid_of(response_id, "resp")
     if found is None:
         raise NotFoundError("No such response.")

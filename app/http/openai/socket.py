@@ -111,7 +111,7 @@ async def _served(socket: WebSocket, services: Container, principal: Principal) 
     stopping: Stopping = socket.app.state.stopping
     requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
     reading = asyncio.create_task(_queue_frames(socket, requests))
-    answering = asyncio.create_task(_answer(socket, services, principal, requests))
+    answering = asyncio.create_task(_answer_requests(socket, services, principal, requests))
     ending = asyncio.create_task(stopping.wait(0))
     over = asyncio.create_task(services.limits.stream_over(principal))
     tasks = (reading, answering, ending, over)
@@ -146,7 +146,7 @@ async def _next_frame(socket: WebSocket) -> str:
         return ""
 
 
-async def _answer(
+async def _answer_requests(
     socket: WebSocket, services: Container, principal: Principal, requests: asyncio.Queue[str | None]
 ) -> None:
     memory, tenant_id = Memory(), principal.tenant_id

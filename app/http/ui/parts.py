@@ -60,7 +60,7 @@ def said_parts(message: Message) -> Iterator[Json]:
     said = own_content(message.role, message.content, message.parts)
     texts = [said, *(part.get("text", "") for part in own_parts(said, message.parts) if part.get("type") == "text")]
     yield from ({"type": "text", "text": text} for text in texts if text)
-    yield from (_file(part) for part in message.parts if part.get("type") == "media")
+    yield from (_file_part(part) for part in message.parts if part.get("type") == "media")
 
 
 def call_part(part: Part, own_tools: Collection[str]) -> Json:
@@ -129,7 +129,7 @@ def _put_results(message: Message, parts: list[Json], calls: dict[str, Json], ow
     parts += said_parts(message)
 
 
-def _file(part: Part) -> Json:
+def _file_part(part: Part) -> Json:
     media_type = str(part.get("media_type") or "application/octet-stream")
     name = {"filename": part["name"]} if part.get("name") else {}
     return {"type": "file", "mediaType": media_type, "url": shown_address(part), **name}

@@ -112,13 +112,13 @@ class UiRequest(_Given):
         results = _results(message) if message.role == "assistant" else []
         if not results:
             raise invalid_field("message", "the last message is neither a user's nor has results of tools")
-        return message.id, self._input(results=tuple(results))
+        return message.id, self._chat_input(results=tuple(results))
 
     def again(self) -> tuple[Again, ChatInput]:
         """Which reply is to be made again, and how."""
         message = self.message
         question = message.words if message is not None and message.role == "user" else None
-        return Again(named=self.messageId, question=question), self._input()
+        return Again(named=self.messageId, question=question), self._chat_input()
 
     def idem(self, conversation_id: UUID) -> Idem | None:
         """The key that the message's id stands for; ``None`` where nothing tells a request from the next one."""
@@ -143,9 +143,9 @@ class UiRequest(_Given):
         words = message.words
         if not words.strip() and not media:
             raise invalid_field("message.parts", "content cannot be empty")
-        return self._input(content=words, parts=tuple(media))
+        return self._chat_input(content=words, parts=tuple(media))
 
-    def _input(self, **said: Any) -> ChatInput:
+    def _chat_input(self, **said: Any) -> ChatInput:
         choice = self.tool_choice
         return ChatInput(
             **said,

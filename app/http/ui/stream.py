@@ -82,7 +82,7 @@ class TurnStream:
                     if writing is None:
                         beginning = await self._beginning(event)
                         writing = Writing(id=str(beginning.id), own_tools=self._own_tools)
-                        for chunk in await self._begun(writing, beginning.before if tells_before else ()):
+                        for chunk in await self._first_chunks(writing, beginning.before if tells_before else ()):
                             yield chunk
                     for chunk in await self._event_chunks(writing, event):
                         yield chunk
@@ -99,19 +99,19 @@ class TurnStream:
         # Without the database, the answer begins with the turn.
         return Beginning(id=UUID(reply_id) if reply_id else self.conversation, before=())
 
-    async def _begun(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
-        return [*writing.begin(answer_parts(before, self._own_tools)), *await self._gauge(writing)]
+    async def _first_chunks(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
+        return [*writing.begin(answer_parts(before, self._own_tools)), *await self._gauge_chunks(writing)]
 
     async def _event_chunks(self, writing: Writing, event: ChatEvent) -> Iterable[Json]:
         """The chunks of one event."""
         if event.error is not None:
             return self._problem_chunks(writing, event.error)
         if event.result is not None:
-            return await self._completed(writing, event.result, interrupted=event.type == INTERRUPTED)
+            return await self._last_chunks(writing, event.result, interrupted=event.type == INTERRUPTED)
         made: Iterable[Json] = ()
         match event.type:
             case kind if kind in COMPACTIONS:
-                made = await self._compacted(writing, event.data, kind)
+                made = await self._compaction_chunks(writing, event.data, kind)
             case "message.created":
                 made = await self._stored_chunks(writing, event.data)
             case "reply.delta":
@@ -135,26 +135,26 @@ class TurnStream:
             return []
         return list(writing.called(message) if message.role == "assistant" else writing.returned(message))
 
-    async def _completed(self, writing: Writing, result: ChatResult, *, interrupted: bool) -> list[Json]:
+    async def _last_chunks(self, writing: Writing, result: ChatResult, *, interrupted: bool) -> list[Json]:
         row = result.compaction.compaction if result.compaction else None
         chunks: list[Json] = []
         if row is not None and not writing.has_told(str(row.id)):
-            chunks += await self._compacted(writing, numbers_of(row), EVENTS.get(row.status, STARTED))
+            chunks += await self._compaction_chunks(writing, numbers_of(row), EVENTS.get(row.status, STARTED))
         passages = await self._passages(result.recalled)
         return [*chunks, *writing.complete(result, passages, interrupted=interrupted)]
 
-    async def _compacted(self, writing: Writing, numbers: Mapping[str, Any], type_: str) -> list[Json]:
+    async def _compaction_chunks(self, writing: Writing, numbers: Mapping[str, Any], type_: str) -> list[Json]:
         if numbers["trigger"] == ERASURE:
             return []
         part = writing.compaction(await told_compaction(self._notifier, numbers, type_))
-        return [part, *(await self._gauge(writing) if type_ == APPLIED else [])]
+        return [part, *(await self._gauge_chunks(writing) if type_ == APPLIED else [])]
 
     async def _passages(self, seqs: Sequence[int]) -> Passages:
         with suppress(*AWAY):
             return await self.services.ui.threads.passages(self.tenant, self.conversation, seqs)
         return NOTHING
 
-    async def _gauge(self, writing: Writing) -> list[Json]:
+    async def _gauge_chunks(self, writing: Writing) -> list[Json]:
         with suppress(*AWAY):
             return [writing.gauge(await self.services.conversations.usage(self.tenant, self.conversation))]
         return []

@@ -75,7 +75,7 @@ class Writing:
         yield from self._end_words()
         for part in message.parts:
             if part.get("type") == "tool_call" and part.get("name") in self.own_tools:
-                yield from self._call(part)
+                yield from self._call_chunks(part)
             elif part.get("type") == "tool_call":
                 self._to_come.add(str(part["id"]))
 
@@ -94,7 +94,7 @@ class Writing:
             yield from self._next_step()
         self._is_left_open = True
         yield from self._end_words()
-        yield from self._call(call)
+        yield from self._call_chunks(call)
 
     def compaction(self, part: Json) -> Json:
         """How a compaction stands."""
@@ -143,7 +143,7 @@ class Writing:
             yield {"type": f"{kind}-start", "id": self._open_id}
         yield piece_of(kind, self._open_id, piece)
 
-    def _call(self, part: Mapping[str, Any]) -> Iterator[Json]:
+    def _call_chunks(self, part: Mapping[str, Any]) -> Iterator[Json]:
         self._called.add(str(part["id"]))
         self._has_called = True
         is_ours = part["name"] in self.own_tools
