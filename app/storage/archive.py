@@ -117,7 +117,7 @@ class ArchiveWriter:
     @contextmanager
     def table(self, name: str, advance: Callable[[int], None]) -> Iterator[TableText]:
         """The next table; ``advance`` is told the number of further rows."""
-        with self._zip.open(_member(name), "w", force_zip64=True) as target:
+        with self._zip.open(_member_name(name), "w", force_zip64=True) as target:
             yield TableText(target, advance)
 
     def finish(self, manifest: Manifest) -> None:
@@ -142,7 +142,7 @@ class ArchiveReader:
         except (*DAMAGES, KeyError):
             raise self._no_backup() from None
         try:
-            self.manifest = self._manifest()
+            self.manifest = self._read_manifest()
         except BaseException:
             self._zip.close()
             raise
@@ -157,16 +157,16 @@ class ArchiveReader:
         Raises:
             BackupError: A table is not what the manifest says.
         """
-        expected = [_member(table.name) for table in self.manifest.tables]
+        expected = [_member_name(table.name) for table in self.manifest.tables]
         if sorted([*expected, MANIFEST]) != sorted(self._zip.namelist()):
             raise self._damaged("its tables are not those of its manifest")
         for table in self.manifest.tables:
-            self._verify(table, advance)
+            self._verify_table(table, advance)
 
     def chunks(self, table: TableContent) -> Iterator[bytes]:
         """The text of a table, in pieces."""
         try:
-            with self._zip.open(_member(table.name)) as source:
+            with self._zip.open(_member_name(table.name)) as source:
                 while chunk := source.read(_CHUNK):
                     yield chunk
         except (*DAMAGES, KeyError):
@@ -174,7 +174,7 @@ class ArchiveReader:
         except OSError as error:
             raise BackupError(f"Cannot read {self._file}: {error.strerror or error}.") from None
 
-    def _verify(self, table: TableContent, advance: Callable[[int], None]) -> None:
+    def _verify_table(self, table: TableContent, advance: Callable[[int], None]) -> None:
         digest, rows, size = hashlib.sha256(), 0, 0
         for chunk in self.chunks(table):
             digest.update(chunk)
@@ -186,7 +186,7 @@ class ArchiveReader:
         if (digest.hexdigest(), rows, size) != (table.sha256, table.rows, table.bytes):
             raise self._damaged(f"table {table.name} is not what the manifest says")
 
-    def _manifest(self) -> Manifest:
+    def _read_manifest(self) -> Manifest:
         try:
             info = self._zip.getinfo(MANIFEST)
             if info.file_size > _MANIFEST_BYTES:
@@ -213,5 +213,5 @@ class ArchiveReader:
         return BackupError(f"{self._file} was changed or damaged: {why}. Nothing was written; take another backup.")
 
 
-def _member(table: str) -> str:
+def _member_name(table: str) -> str:
     return f"tables/{table}.copy"

@@ -35,14 +35,14 @@ async def back_up(database_url: str, target: IO[bytes], *, program: str, progres
             raise BackupError("There is nothing to back up: the database has no tables of Throughline.")
         async with copying.one_transaction(connection, isolation=ISOLATION, readonly=True):
             # Before the first look: a table that is rewritten after it would seem empty.
-            await connection.execute(f"LOCK TABLE alembic_version, {_listed(names)} IN ACCESS SHARE MODE")
+            await connection.execute(f"LOCK TABLE alembic_version, {_quoted_list(names)} IN ACCESS SHARE MODE")
             if names != await copying.tables_of(connection):
                 raise BackupError("The schema changed while the backup began: begin it again.")
             with ArchiveWriter(target) as archive:
-                return await _written(connection, names, archive, program, progress)
+                return await _write_tables(connection, names, archive, program, progress)
 
 
-async def _written(
+async def _write_tables(
     connection: Any, names: Sequence[str], archive: ArchiveWriter, program: str, progress: Progress
 ) -> Manifest:
     counts = {name: await copying.count_rows(connection, name) for name in names}
@@ -55,7 +55,7 @@ async def _written(
             done += rows
             progress(name, done, total)
 
-        tables.append(await _copied(connection, name, archive, advance))
+        tables.append(await _copy_rows(connection, name, archive, advance))
     manifest = Manifest(
         throughline=program,
         revision=await connection.fetchval(copying.REVISION),
@@ -68,14 +68,16 @@ async def _written(
     return manifest
 
 
-async def _copied(connection: Any, name: str, archive: ArchiveWriter, advance: Callable[[int], None]) -> TableContent:
+async def _copy_rows(
+    connection: Any, name: str, archive: ArchiveWriter, advance: Callable[[int], None]
+) -> TableContent:
     columns = await copying.columns_of(connection, name)
     advance(0)
     with archive.table(name, advance) as text:
-        query = f"SELECT {_listed(columns)} FROM {copying.quoted(name)}"  # noqa: S608 - names of the catalogue
+        query = f"SELECT {_quoted_list(columns)} FROM {copying.quoted(name)}"  # noqa: S608 - names of the catalogue
         await connection.copy_from_query(query, output=text.write, format="text")
         return text.content(name, columns)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted_list(names: Sequence[str]) -> str:
     return ", ".join(map(copying.quoted, names))

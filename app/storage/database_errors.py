@@ -34,7 +34,7 @@ class _Translated:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, DATABASE_ERRORS) and (meant := _meaning(error)) is not None:
+        if isinstance(error, DATABASE_ERRORS) and (meant := _as_domain_error(error)) is not None:
             raise meant from error
 
 
@@ -46,7 +46,7 @@ def translated() -> AbstractContextManager[None]:
     return _TRANSLATED
 
 
-def _meaning(error: Exception) -> DomainError | None:
+def _as_domain_error(error: Exception) -> DomainError | None:
     state = _sqlstate(error)
     if state == FOREIGN_KEY_VIOLATION:
         return NotFoundError("What this belongs to does not exist.")

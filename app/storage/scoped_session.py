@@ -212,7 +212,7 @@ class TenantSession:
         """Begin the transaction so that every statement of it sees the same snapshot."""
         await self._take_share_once()
         with translated():
-            await greenlet_spawn(self._begin, isolation_level="REPEATABLE READ")
+            await greenlet_spawn(self._begun_connection, isolation_level="REPEATABLE READ")
 
     def autocommit(self) -> None:
         """Make each statement its own transaction; before the first one."""
@@ -223,7 +223,7 @@ class TenantSession:
         if self._lent is not None or self._pending:
             with translated():
                 await self._write_with_commit()
-                await self._end("commit")
+                await self._end_transaction("commit")
                 await self._release()
         self._give_share_back()
 
@@ -278,14 +278,14 @@ class TenantSession:
         for first in range(0, len(rows), SLICE):
             some = [self._values(compiled, row) for row in rows[first : first + SLICE]]
             self._tell_listeners(compiled.text, some, is_many=True)
-            await self._answer(self._pooled.driver_connection.executemany(compiled.text, some))
+            await self._answer_or_discard(self._pooled.driver_connection.executemany(compiled.text, some))
 
     async def _run_together(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
         text = together(tuple(compiled for compiled, _ in parts))
         values = [value for _, values in parts for value in values]
         await self._begin_transaction()
         self._tell_listeners(text, values)
-        records: Sequence[Any] = await self._answer(self._pooled.driver_connection.fetch(text, *values))
+        records: Sequence[Any] = await self._answer_or_discard(self._pooled.driver_connection.fetch(text, *values))
         return records
 
     def _compiled(self, statement: Executable) -> CompiledStatement:
@@ -315,7 +315,7 @@ class TenantSession:
                 self._tell_listeners(first)
                 self._pooled.driver_connection.first = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
-            await self._answer(transaction.start())
+            await self._answer_or_discard(transaction.start())
             self._transaction = transaction
 
     def _tell_listeners(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
@@ -323,7 +323,7 @@ class TenantSession:
         if listeners:
             listeners(self._connection, None, text, values if is_many else tuple(values), None, is_many)
 
-    async def _answer(self, answer: Awaitable[Any]) -> Any:
+    async def _answer_or_discard(self, answer: Awaitable[Any]) -> Any:
         try:
             return await answer
         except DATABASE_ERRORS as error:
@@ -332,7 +332,7 @@ class TenantSession:
                 self._discard_connection(error)
             raise
 
-    async def _end(self, how: Literal["commit", "rollback"]) -> None:
+    async def _end_transaction(self, how: Literal["commit", "rollback"]) -> None:
         transaction = self._transaction
         if transaction is not None:
             self._transaction = None
@@ -340,7 +340,7 @@ class TenantSession:
 
     async def _answer_without_rollback(self, answer: Awaitable[Any]) -> Any:
         try:
-            return await self._answer(answer)
+            return await self._answer_or_discard(answer)
         except BaseException as error:
             # Left without an answer, the connection is closed: no rollback follows that would make it usable again.
             if not isinstance(error, asyncpg.PostgresError):
@@ -358,7 +358,7 @@ class TenantSession:
         if connection is None:
             return
         try:
-            await self._end("rollback")
+            await self._end_transaction("rollback")
         finally:
             self._lent = self._connection = self._session = None
             if session is None and self._fits_pool():
@@ -371,11 +371,11 @@ class TenantSession:
         pool = self._engine.pool
         if isinstance(pool, QueuePool) and pool.checkedin():
             with suppress(MissingGreenlet):  # the one that lay there was closed, or too old
-                self._keep(self._engine.raw_connection())
+                self._hold_connection(self._engine.raw_connection())
                 return
         await greenlet_spawn(self._connection_made_if_missing)
 
-    def _keep(self, lent: PoolProxiedConnection) -> None:
+    def _hold_connection(self, lent: PoolProxiedConnection) -> None:
         self._lent = lent
         self._pooled = lent.dbapi_connection
         connections.act_for(lent, SYSTEM if self.tenant_id is None else self.tenant_id)
@@ -392,10 +392,10 @@ class TenantSession:
             self._connection = Connection(self._engine, self._lent)
         elif self._connection is None:
             self._connection = self._engine.connect()
-            self._keep(self._connection.connection)
+            self._hold_connection(self._connection.connection)
         return self._connection
 
-    def _begin(self, **options: Any) -> Connection:
+    def _begun_connection(self, **options: Any) -> Connection:
         connection = self._connection_made_if_missing()
         if options:
             connection.execution_options(**options)
@@ -406,7 +406,7 @@ class TenantSession:
     def _execute(self, statement: Executable, given: Any) -> Result[Any]:
         if self._session is None:
             info = {TENANT: self.tenant_id, END_USER: self.end_user}
-            self._session = ScopedSession(self._begin(), info=info, expire_on_commit=False)
+            self._session = ScopedSession(self._begun_connection(), info=info, expire_on_commit=False)
         return self._session.execute(statement, given)
 
     async def _take_share_once(self) -> None:

@@ -35,7 +35,7 @@ class ConnectionShares:
         """Wait for a connection of the tenant's share. Raises ``BusyError``."""
         share = self._tenants.setdefault(tenant_id, _Share(self._most))
         if share.waiting >= self._most_waiting:
-            raise _busy()
+            raise _busy_error()
         if not share.free.locked():
             await share.free.acquire()  # at once
             share.held += 1
@@ -45,21 +45,21 @@ class ConnectionShares:
             async with asyncio.timeout(self._seconds):
                 await share.free.acquire()
         except TimeoutError:
-            raise _busy() from None
+            raise _busy_error() from None
         else:
             share.held += 1
         finally:
             share.waiting -= 1
-            self._forget(tenant_id, share)
+            self._forget_if_unused(tenant_id, share)
 
     def release(self, tenant_id: UUID) -> None:
         """Let the next one of the tenant have it."""
         share = self._tenants[tenant_id]
         share.held -= 1
         share.free.release()
-        self._forget(tenant_id, share)
+        self._forget_if_unused(tenant_id, share)
 
-    def _forget(self, tenant_id: UUID, share: _Share) -> None:
+    def _forget_if_unused(self, tenant_id: UUID, share: _Share) -> None:
         if not share.held and not share.waiting:
             self._tenants.pop(tenant_id, None)
 
@@ -73,7 +73,7 @@ class _Share:
         self.waiting = 0
 
 
-def _busy() -> BusyError:
+def _busy_error() -> BusyError:
     return BusyError(
         "too many requests of this tenant wait for the database: send fewer at once",
         retry_after=RETRY_AFTER,

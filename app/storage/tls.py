@@ -34,10 +34,10 @@ def tls_of(query: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
         raise ValueError(f"DATABASE_URL: {files} need sslmode=verify-full, verify-ca or require, not {mode}")
     if mode in _VERIFYING and authorities is None:
         raise ValueError(f"DATABASE_URL: sslmode={mode} needs sslrootcert=FILE, or sslrootcert={SYSTEM_AUTHORITIES}")
-    return {"ssl": _context(mode, authorities, given.get("sslcert"), given.get("sslkey"))}
+    return {"ssl": _ssl_context(mode, authorities, given.get("sslcert"), given.get("sslkey"))}
 
 
-def _context(mode: str, authorities: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
+def _ssl_context(mode: str, authorities: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext:
     context = (
         ssl.create_default_context() if authorities == SYSTEM_AUTHORITIES else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )

@@ -185,5 +185,5 @@ def idempotent(key: str, **fields: Any) -> IdempotencyRecord:
 async def connection_of(engine: AsyncEngine, session: TenantSession) -> AsyncConnection:
     """The connection of a session, within its transaction and past its scope; what waited is written."""
     await session._write_waiting()
-    connection = await greenlet_spawn(session._begin)
+    connection = await greenlet_spawn(session._begun_connection)
     return AsyncConnection(engine, connection)

@@ -172,7 +172,7 @@ class AnchorRepository(Repository):
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
         """One. Raises ``NotFoundError``."""
-        row = await self._session.first(_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
+        row = await self._session.first(_anchors_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
         if row is None:
             raise NotFoundError("No such anchor.")
         return value(Anchor, row, **_UNREAD)
@@ -201,7 +201,7 @@ class AnchorRepository(Repository):
 
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
         """The anchors of these messages, whatever their status, in order of position."""
-        statement = _of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_PLACE)
+        statement = _anchors_of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_PLACE)
         return [value(Anchor, row, **_UNREAD) for row in await self._session.all(statement)]
 
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
@@ -266,23 +266,23 @@ class AnchorRepository(Repository):
         for ids, passed_over in ((ranking.confirmed, False), (ranking.passed_over, True)):
             if ids:
                 await self._session.execute(
-                    _these(conversation_id, ids).where(of_others).values(passed_over=passed_over)
+                    _update_of(conversation_id, ids).where(of_others).values(passed_over=passed_over)
                 )
         for claim in ranking.claims:
-            statement = _these(conversation_id, [claim.anchor_id]).where(text(ACTIVE), of_others)
+            statement = _update_of(conversation_id, [claim.anchor_id]).where(text(ACTIVE), of_others)
             await self._session.execute(statement.values(claimed_status=claim.status, claimed_seq=claim.seq))
 
     async def unclaim(self, conversation_id: UUID, ids: Sequence[UUID]) -> None:
         """Forget what was claimed of these."""
         if ids:
-            await self._session.execute(_these(conversation_id, ids).values(claimed_status=None, claimed_seq=None))
+            await self._session.execute(_update_of(conversation_id, ids).values(claimed_status=None, claimed_seq=None))
 
     async def set_by_user(self, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> None:
         """Set a status by hand; one that a user made active again, or wants to stay so, is theirs from then on."""
         values: dict[str, Any] = {"status": status, "superseded_by": None, "claimed_status": None, "claimed_seq": None}
         if status == "active":
             values |= {"proposed_by": "user", "passed_over": False}
-        await self._session.execute(_these(conversation_id, [anchor_id]).values(**values))
+        await self._session.execute(_update_of(conversation_id, [anchor_id]).values(**values))
 
     async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
         """The active ones up to that ``seq`` that a user set to stay, in order of position."""
@@ -352,9 +352,9 @@ class AnchorRepository(Repository):
         return rows[::-1]
 
 
-def _of(conversation_id: UUID) -> Any:
+def _anchors_of(conversation_id: UUID) -> Any:
     return select(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id)
 
 
-def _these(conversation_id: UUID, ids: Sequence[UUID]) -> Any:
+def _update_of(conversation_id: UUID, ids: Sequence[UUID]) -> Any:
     return update(AnchorRow).where(col(AnchorRow.conversation_id) == conversation_id, col(AnchorRow.id).in_(list(ids)))

@@ -26,7 +26,7 @@ class CacheRepository(Repository):
 
     async def find(self, model: str, account: str, fingerprint: str) -> ProviderCache | None:
         """What is known of a prefix."""
-        row = await self._session.first(select(_row).where(_same(model, account, fingerprint)))
+        row = await self._session.first(select(_row).where(_is_same_prefix(model, account, fingerprint)))
         return None if row is None else _cache(row)
 
     async def locked(self, cache: ProviderCache) -> ProviderCache:
@@ -36,7 +36,7 @@ class CacheRepository(Repository):
         """
         self._check_tenant(cache.tenant_id)
         await self._session.execute(upsert(_row).values(**_columns(cache)).on_conflict_do_nothing())
-        same = _same(cache.model, cache.account, cache.fingerprint)
+        same = _is_same_prefix(cache.model, cache.account, cache.fingerprint)
         return _cache(await self._session.first(select(_row).where(same).with_for_update()))
 
     async def get(self, cache_id: UUID) -> ProviderCache | None:
@@ -170,7 +170,7 @@ def _is_begun_with() -> Any:
     return select(col(_member.conversation_id)).where(whose).exists()
 
 
-def _same(model: str, account: str, fingerprint: str) -> Any:
+def _is_same_prefix(model: str, account: str, fingerprint: str) -> Any:
     return and_(col(_row.model) == model, col(_row.account) == account, col(_row.fingerprint) == fingerprint)
 
 

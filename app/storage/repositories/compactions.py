@@ -63,7 +63,7 @@ class CompactionRepository(LeasedRepository):
             )
             .returning(CompactionRow)
         )
-        return await self._maybe(statement)
+        return await self._one_or_none(statement)
 
     async def get(self, compaction_id: UUID) -> Compaction:
         """One row. Raises ``NotFoundError``."""
@@ -71,7 +71,7 @@ class CompactionRepository(LeasedRepository):
 
     async def in_flight(self, conversation_id: UUID) -> Compaction | None:
         """The queued or running row."""
-        return await self._maybe(
+        return await self._one_or_none(
             select(CompactionRow).where(
                 col(CompactionRow.conversation_id) == conversation_id, text(COMPACTION_IN_FLIGHT)
             )
@@ -122,9 +122,9 @@ class CompactionRepository(LeasedRepository):
         A row whose last claim is over is left to the sweeper, which gives it up: a message that a broker delivers
         again after each crash would otherwise have it taken without end.
         """
-        return await self._maybe(
+        return await self._one_or_none(
             update(CompactionRow)
-            .where(_id == compaction_id, _takeable())
+            .where(_id == compaction_id, _can_be_taken())
             .values(
                 status="running",
                 ran_in=ran_in,
@@ -139,8 +139,8 @@ class CompactionRepository(LeasedRepository):
 
     async def takeable(self, compaction_id: UUID) -> bool:
         """Whether ``take`` would succeed now; a look without a lock, for those who wait."""
-        statement = select(CompactionRow).where(_id == compaction_id, _takeable())
-        return await self._maybe(statement) is not None
+        statement = select(CompactionRow).where(_id == compaction_id, _can_be_taken())
+        return await self._one_or_none(statement) is not None
 
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
         """Prolong the lease, also one that is over but that nobody took; False when it is lost."""
@@ -154,7 +154,7 @@ class CompactionRepository(LeasedRepository):
     async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:
         """Set fields, fenced by the lease token; an ending status lets go of the lease. ``None`` when it is lost."""
         statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_values_to_set(changes))
-        return await self._maybe(statement.returning(CompactionRow))
+        return await self._one_or_none(statement.returning(CompactionRow))
 
     async def finish(self, compaction_id: UUID, **changes: Any) -> Compaction:
         """Set fields without a fence, for a row locked in this transaction. Raises ``NotFoundError``."""
@@ -163,13 +163,13 @@ class CompactionRepository(LeasedRepository):
 
     async def requeue(self, compaction_id: UUID, lease_token: UUID, *, count: bool) -> bool:
         """Back to ``queued`` without a lease; ``count=False`` takes the claim back."""
-        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_queued(count=count))
+        statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_as_queued(count=count))
         return await self._session.first(statement.returning(_id)) is not None
 
     async def release_owner(self, owner: str) -> int:
         """Back to ``queued``, uncounted, everything that process holds (SIGTERM)."""
         statement = update(CompactionRow).where(_RUNNING, col(CompactionRow.owner) == owner)
-        return len(await self._session.all(statement.values(**_queued(count=False)).returning(_id)))
+        return len(await self._session.all(statement.values(**_as_queued(count=False)).returning(_id)))
 
     async def mark_sent(self, compaction_ids: Sequence[UUID]) -> None:
         """``sent_at = now()``."""
@@ -177,7 +177,7 @@ class CompactionRepository(LeasedRepository):
 
     async def expired(self, *, limit: int) -> list[Compaction]:
         """Running rows whose lease is over, all tenants, the longest dead first; not locked."""
-        statement = select(CompactionRow).where(_expired()).order_by(col(CompactionRow.lease_until))
+        statement = select(CompactionRow).where(_has_expired_lease()).order_by(col(CompactionRow.lease_until))
         return await self._all(statement.limit(limit))
 
     async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
@@ -189,12 +189,12 @@ class CompactionRepository(LeasedRepository):
         statement = select(CompactionRow).where(_QUEUED, or_(touched.is_(None), touched < now() - older_than))
         return await self._all(statement.order_by(_id).limit(limit).with_for_update(skip_locked=True))
 
-    async def _maybe(self, statement: Any) -> Compaction | None:
+    async def _one_or_none(self, statement: Any) -> Compaction | None:
         row = await self._session.first(statement)
         return None if row is None else as_compaction(row)
 
     async def _one(self, statement: Any) -> Compaction:
-        found = await self._maybe(statement)
+        found = await self._one_or_none(statement)
         if found is None:
             raise NotFoundError("No such compaction.")
         return found
@@ -203,19 +203,19 @@ class CompactionRepository(LeasedRepository):
         return [as_compaction(row) for row in await self._session.all(statement)]
 
 
-def _expired() -> Any:
+def _has_expired_lease() -> Any:
     return and_(_RUNNING, col(CompactionRow.lease_until) < now())
 
 
-def _takeable() -> Any:
-    return or_(_QUEUED, and_(_expired(), col(CompactionRow.claims) < MAX_CLAIMS))
+def _can_be_taken() -> Any:
+    return or_(_QUEUED, and_(_has_expired_lease(), col(CompactionRow.claims) < MAX_CLAIMS))
 
 
 def _held_by(compaction_id: UUID, lease_token: UUID) -> Any:
     return and_(_id == compaction_id, _RUNNING, col(CompactionRow.lease_token) == lease_token)
 
 
-def _queued(*, count: bool) -> dict[str, Any]:
+def _as_queued(*, count: bool) -> dict[str, Any]:
     values: dict[str, Any] = {"status": "queued", "queued_at": None, "sent_at": None, **_NO_LEASE}
     return values if count else values | {"claims": func.greatest(col(CompactionRow.claims) - 1, 0)}
 

@@ -50,7 +50,7 @@ class ContentRepository(Repository):
         """
         counts = Counter(sha256 for of_message in uses for sha256 in of_message)
         await self._store([contents[sha256] for sha256 in sorted(counts) if sha256 in contents], counts)
-        await self._count({sha256: count for sha256, count in counts.items() if sha256 not in contents})
+        await self._add_uses({sha256: count for sha256, count in counts.items() if sha256 not in contents})
 
     async def filled(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with their data as it was given; without any, they are returned as they are, unasked."""
@@ -125,7 +125,7 @@ class ContentRepository(Repository):
             statement.on_conflict_do_update(index_elements=["tenant_id", "sha256"], set_=more), rows
         )
 
-    async def _count(self, counts: Mapping[str, int]) -> None:
+    async def _add_uses(self, counts: Mapping[str, int]) -> None:
         if not counts:
             return
         hashes = sorted(counts)

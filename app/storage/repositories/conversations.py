@@ -247,7 +247,7 @@ def _live_columns(live: LiveContext | None) -> dict[str, Any]:
     return {f"live_{name}": getattr(live, name, None) for name in names}
 
 
-def _live(row: ConversationRow) -> LiveContext | None:
+def _live_context(row: ConversationRow) -> LiveContext | None:
     if row.live_model is None or row.live_response_id is None or row.live_through_seq is None:
         return None
     return LiveContext(model=row.live_model, response_id=row.live_response_id, through_seq=row.live_through_seq)
@@ -270,7 +270,7 @@ def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
         quiet=quiet,
         layout=None if row.layout is None else LAYOUT.validate_python(row.layout),
         pace=None if row.pace is None else PACE.validate_python(row.pace),
-        live=_live(row),
+        live=_live_context(row),
         metadata=row.meta,
         **left_out,
     )

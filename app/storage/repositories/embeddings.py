@@ -101,17 +101,19 @@ class EmbeddingRepository(Repository):
 
     async def dimensions(self, conversation_id: UUID, model: str) -> int:
         """Numbers of the vectors of this model in a conversation; 0 where there is none."""
-        some = select(col(_row.dimensions)).where(_is(conversation_id, model)).limit(1)
+        some = select(col(_row.dimensions)).where(_is_of_model(conversation_id, model)).limit(1)
         return await self._session.first(some) or 0
 
     async def of(self, conversation_id: UUID, seqs: Collection[int], model: str) -> dict[int, bytes]:
         """The vectors of this model that these messages have, by ``seq``."""
         listed = col(_row.seq) == any_(literal(sorted(seqs), ARRAY(BigInteger)))
-        found = select(col(_row.seq), col(_row.vector)).where(_is(conversation_id, model), listed if seqs else false())
+        found = select(col(_row.seq), col(_row.vector)).where(
+            _is_of_model(conversation_id, model), listed if seqs else false()
+        )
         return {seq: vector for seq, vector in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
 
-def _is(conversation_id: UUID, model: str) -> Any:
+def _is_of_model(conversation_id: UUID, model: str) -> Any:
     return and_(col(_row.conversation_id) == conversation_id, col(_row.model) == model)
 
 

@@ -35,7 +35,7 @@ class FileRepository(Repository):
 
     async def get(self, conversation_id: UUID, file_id: UUID) -> ConversationFile:
         """One. Raises ``NotFoundError``."""
-        row = await self._session.first(select(_file).where(_is(conversation_id, file_id)))
+        row = await self._session.first(select(_file).where(_is_file(conversation_id, file_id)))
         if row is None:
             raise NotFoundError("No such file.")
         return value(ConversationFile, row)
@@ -64,7 +64,7 @@ class FileRepository(Repository):
 
     async def remove(self, conversation_id: UUID, file_id: UUID) -> bool:
         """Delete; ``False`` where there is none."""
-        gone = delete(_file).where(_is(conversation_id, file_id)).returning(col(_file.id))
+        gone = delete(_file).where(_is_file(conversation_id, file_id)).returning(col(_file.id))
         return await self._session.first(gone) is not None
 
     async def remove_all(self, conversation_id: UUID) -> int:
@@ -141,7 +141,7 @@ class ProviderFileRepository(Repository):
         """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
         statement = (
             update(_copy)
-            .where(_at(account, name), col(_copy.delete_after) <= now())
+            .where(_is_copy(account, name), col(_copy.delete_after) <= now())
             .values(tries=col(_copy.tries) + 1, delete_after=now() + pause)
             .returning(_copy)
         )
@@ -150,16 +150,16 @@ class ProviderFileRepository(Repository):
 
     async def forget(self, account: str, name: str) -> None:
         """Forget a provider's file: it is deleted there, or given up."""
-        await self._session.execute(delete(_copy).where(_at(account, name)))
+        await self._session.execute(delete(_copy).where(_is_copy(account, name)))
 
     async def count(self) -> int:
         """How many copies providers keep."""
         return int(await self._session.first(select(func.count()).select_from(_copy)) or 0)
 
 
-def _is(conversation_id: UUID, file_id: UUID) -> Any:
+def _is_file(conversation_id: UUID, file_id: UUID) -> Any:
     return and_(col(_file.conversation_id) == conversation_id, col(_file.id) == file_id)
 
 
-def _at(account: str, name: str) -> Any:
+def _is_copy(account: str, name: str) -> Any:
     return and_(col(_copy.account) == account, col(_copy.name) == name)

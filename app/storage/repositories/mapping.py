@@ -23,7 +23,7 @@ PACE = TypeAdapter(Pace | None)
 
 def columns(record: Any, **replaced: Any) -> dict[str, Any]:
     """A record's fields by name, ``replaced`` put in their place."""
-    return {name: getattr(record, name) for name in _names(cast("Any", type(record)))} | replaced
+    return {name: getattr(record, name) for name in _field_names(cast("Any", type(record)))} | replaced
 
 
 def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
@@ -41,7 +41,7 @@ def _reader_and_setters(
 ) -> tuple[Callable[[Any], Iterable[Any]], Sequence[Callable[..., None]]]:
     if hasattr(kind, "__post_init__"):
         raise TypeError(f"{kind} is made by its own rules")
-    names = [name for name in _names(kind) if name not in replaced]
+    names = [name for name in _field_names(kind) if name not in replaced]
     read: Any = attrgetter(*names) if len(names) > 1 else lambda row: [getattr(row, name) for name in names]
     return read, [getattr(kind, name).__set__ for name in (*names, *replaced)]
 
@@ -51,7 +51,7 @@ def maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
 
     Past ``__init__``: only for a kind that has no ``__post_init__``.
     """
-    fills = [getattr(kind, name).__set__ for name in _names(cast("Any", kind))]
+    fills = [getattr(kind, name).__set__ for name in _field_names(cast("Any", kind))]
 
     def make(values: Iterable[Any]) -> Record:
         made = object.__new__(kind)
@@ -63,13 +63,13 @@ def maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
 
 
 @cache
-def _names(kind: Any) -> tuple[str, ...]:
+def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind))
 
 
 def new(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
     """Parameters for a statement that is built once: one for each field of these records and each name of ``also``."""
-    names = [name for kind in kinds for name in _names(cast("Any", kind))]
+    names = [name for kind in kinds for name in _field_names(cast("Any", kind))]
     return {name: bindparam(f"{_NEW}{name}") for name in (*names, *also)}
 
 

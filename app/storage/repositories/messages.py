@@ -181,7 +181,7 @@ class MessageRepository(Repository):
 
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
         """One message. Raises ``NotFoundError``."""
-        return _message(await self._session.first(_of(conversation_id).where(col(MessageRow.id) == message_id)))
+        return _message(await self._session.first(_rows_of(conversation_id).where(col(MessageRow.id) == message_id)))
 
     async def reasoned(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with what their models showed of their thoughts; unasked where no model made any of them."""
@@ -205,7 +205,7 @@ class MessageRepository(Repository):
 
     async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
         """The newest message that is neither a command nor superseded (of that role, if given)."""
-        statement = _of(conversation_id).where(_SPOKEN).order_by(_seq.desc()).limit(1)
+        statement = _rows_of(conversation_id).where(_SPOKEN).order_by(_seq.desc()).limit(1)
         if role is not None:
             statement = statement.where(col(MessageRow.role) == role)
         row = await self._session.first(statement)
@@ -221,7 +221,7 @@ class MessageRepository(Repository):
             return [], None
         seqs = _seq == any_(literal([head.seq for head in shown], ARRAY(BigInteger)))
         order = _seq.asc() if page.order == "asc" else _seq.desc()
-        return await self._messages(_of(conversation_id).where(seqs).order_by(order)), cursor
+        return await self._messages(_rows_of(conversation_id).where(seqs).order_by(order)), cursor
 
     async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
         """The oldest ``limit`` messages after ``after_seq``, without text."""
@@ -308,11 +308,11 @@ class MessageRepository(Repository):
         wanted = func.unnest(firsts, lasts).table_valued("first", "last", name="wanted").render_derived()
         inside = select(wanted.c.first).where(_seq.between(wanted.c.first, wanted.c.last)).exists()
         between = _seq.between(min(first for first, _ in ranges), max(last for _, last in ranges))
-        return await self._messages(_of(conversation_id).where(_SPOKEN, between, inside).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_SPOKEN, between, inside).order_by(_seq))
 
     async def span(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
         """Messages of a range, inclusive, commands too."""
-        return await self._messages(_of(conversation_id).where(_seq.between(from_seq, to_seq)).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_seq.between(from_seq, to_seq)).order_by(_seq))
 
     async def newest(
         self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
@@ -343,7 +343,7 @@ class MessageRepository(Repository):
             .subquery()
         )
         near = select(sums.c.seq).where(or_(sums.c.through <= max_tokens, sums.c.place == 1))
-        return await self._messages(_of(conversation_id).where(_seq.in_(near)).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_seq.in_(near)).order_by(_seq))
 
     async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
         """Protected messages up to that ``seq``, in order."""
@@ -419,7 +419,7 @@ class MessageRepository(Repository):
                 .where(col(MessageRow.conversation_id) == conversation_id, _seq == any_(listed))
                 .values(protected_reason=reason, is_protected=reason not in UNPROTECTED)
             )
-        return await self._total(conversation_id)
+        return await self._total_sums(conversation_id)
 
     async def renew_sums(self, conversation_id: UUID, *, from_seq: int) -> None:
         """Make the running sums anew from that message on: the newest ones at once, others by ``renew_older_sums``.
@@ -456,7 +456,7 @@ class MessageRepository(Repository):
         )
         return left
 
-    async def _total(self, conversation_id: UUID) -> Sums:
+    async def _total_sums(self, conversation_id: UUID) -> Sums:
         newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
         return await self.sums_at(conversation_id, await self._session.first(newest) or 0)
 
@@ -481,7 +481,7 @@ class MessageRepository(Repository):
             col(row.event_type).in_(event_types),
             _seq == any_(literal([1, *seqs], ARRAY(BigInteger))),
         )
-        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
 
     async def texts_by_role(
         self, conversation_id: UUID, *, role: str, after_seq: int, limit: int
@@ -530,7 +530,7 @@ class MessageRepository(Repository):
             .where(of, _seq == message.seq)
             .values(status="superseded", is_pinned=False, protected_reason="compressible", is_protected=False)
         )
-        return await self._total(message.conversation_id)
+        return await self._total_sums(message.conversation_id)
 
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
         """Store these messages' ``content``, ``parts``, ``status``, weights, reason, ``usage`` and ``metadata``.
@@ -549,7 +549,7 @@ class MessageRepository(Repository):
     async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
         """Every message that makes or answers one of these tool calls, by ``seq``."""
         in_calls = _belongs_to_calls(conversation_id, call_ids)
-        return await self._messages(_of(conversation_id).where(in_calls).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(in_calls).order_by(_seq))
 
     async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
         """Later results of tools that quote this message (a part's ``quotes`` are ranges of ``seq``), in order."""
@@ -557,13 +557,13 @@ class MessageRepository(Repository):
         quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
         # In words of the index: what may quote is few, and only that is looked into.
-        return await self._messages(_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
         """The service's answers to typed commands after that ``seq``, in order."""
         # In words of the index.
         answers = (text(f"messages.{COMMAND}"), col(MessageRow.role) == "assistant", after_seq < _seq)
-        return await self._messages(_of(conversation_id).where(*answers).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(*answers).order_by(_seq))
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
         """What pinned and protected messages weigh together, those held by their role (``system``) apart."""
@@ -582,7 +582,7 @@ class MessageRepository(Repository):
     async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
         """The messages at these positions, by ``seq``, without commands and without what was erased."""
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
-        return await self._messages(_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
 
     async def demands(self, conversation_id: UUID, seqs: Sequence[int]) -> list[int]:
         """Which of these messages set a constraint or a goal: a user's, by the word of its client or by rule."""
@@ -660,7 +660,7 @@ class MessageRepository(Repository):
         )
 
 
-def _of(conversation_id: UUID) -> Any:
+def _rows_of(conversation_id: UUID) -> Any:
     return _ROWS.where(col(MessageRow.conversation_id) == conversation_id)
 
 

@@ -197,7 +197,7 @@ class Narrowing:
             seqs = sorted(await self._session.all(listed), reverse=True)
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
-                return await self._say(texts, [_at(step) for step in steps], limit)
+                return await self._say(texts, [_has_seq_in(step) for step in steps], limit)
         _, _, last_seq, _, _ = await self._size_of_conversation()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
@@ -211,7 +211,7 @@ class Narrowing:
         for step in steps:
             sizes = select(_seq, col(MessageRow.byte_length)).where(self._of, step).order_by(_seq.desc())
             for seqs, weight in _batches(await self._session.rows(sizes)):
-                here = self._columns().where(_at(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
+                here = self._select_shown().where(_has_seq_in(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
                 lines = await self._session.rows(here)
                 found += await _sources_of_lines(lines)
                 left -= weight
@@ -223,7 +223,7 @@ class Narrowing:
         if lines := await self._session.records(_THESE_IF_FEW, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
             return await _sources_of_lines(lines)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
-        return await self._read(within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
+        return await self._read_sources(within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
 
     async def _size_of_conversation(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
         found = await self._session.rows(_SIZE, of=self._id, limit=sampled)
@@ -268,19 +268,19 @@ class Narrowing:
 
     async def _read_whole(self, known: Sequence[Source]) -> list[Source]:
         if not known:
-            return await self._read()
+            return await self._read_sources()
         # The last one that is known is read again, which tells that it is the same conversation.
         newer = await _sources_of_lines(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
-        return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read()
+        return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read_sources()
 
-    async def _read(self, seqs: Iterable[int] | None = None) -> list[Source]:
+    async def _read_sources(self, seqs: Iterable[int] | None = None) -> list[Source]:
         if seqs is None:
             lines = await self._session.records(_ALL, of=self._id)
         else:
             lines = await self._session.records(_THESE, of=self._id, seqs=sorted(seqs))
         return await _sources_of_lines(lines)
 
-    def _columns(self) -> Any:
+    def _select_shown(self) -> Any:
         return select(*_COLUMNS).where(self._of, *_SHOWN)
 
 
@@ -299,7 +299,7 @@ def _with_neighbours(seqs: Iterable[int]) -> set[int]:
     return {seq + distance for seq in seqs for distance in range(-NEIGHBOURS, NEIGHBOURS + 1)}
 
 
-def _at(seqs: Sequence[int]) -> ColumnElement[bool]:
+def _has_seq_in(seqs: Sequence[int]) -> ColumnElement[bool]:
     return _seq == any_(literal(list(seqs), _BIGINTS))
 
 

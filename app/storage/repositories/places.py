@@ -9,13 +9,13 @@ from sqlalchemy import ColumnElement, Select, func, literal_column, select
 
 def places(table: Any) -> Select[Any]:
     """A select of the places of rows, for the caller to limit."""
-    return select(_place(table)).select_from(table)
+    return select(_ctid(table)).select_from(table)
 
 
 def at_places(table: Any, picked: Select[Any]) -> ColumnElement[bool]:
     """Whether a row stands at one of the picked places."""
-    return _place(table) == func.any(func.array(picked.correlate(None).scalar_subquery()))
+    return _ctid(table) == func.any(func.array(picked.correlate(None).scalar_subquery()))
 
 
-def _place(table: Any) -> ColumnElement[Any]:
+def _ctid(table: Any) -> ColumnElement[Any]:
     return literal_column(f"{table.__tablename__}.ctid")

@@ -123,7 +123,7 @@ class SegmentRepository(Repository):
 
     async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
         """One, current or not, with its levels. Raises ``NotFoundError``."""
-        found = await self._read(_ONE, conversation_id=conversation_id, segment_id=segment_id)
+        found = await self._read_segments(_ONE, conversation_id=conversation_id, segment_id=segment_id)
         if not found:
             raise NotFoundError("No such segment.")
         return found[0]
@@ -133,7 +133,7 @@ class SegmentRepository(Repository):
         if not ranges:
             return []
         firsts, lasts = (list(seqs) for seqs in zip(*ranges, strict=True))
-        return await self._read(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
+        return await self._read_segments(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
         """Ids in use that are one of these, or one of these with a number after it (``auth``, ``auth_2``)."""
@@ -206,7 +206,7 @@ class SegmentRepository(Repository):
         For erasures, and for what a model told of it and a message contradicts.
         """
         values = {name: item for name, item in columns(segment).items() if name not in _FIXED}
-        await self._set(segment.conversation_id, segment.id, values)
+        await self._update_segment(segment.conversation_id, segment.id, values)
         await self._session.execute(delete(SegmentLevelRow).where(*_levels_of(segment.conversation_id, segment.id)))
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
 
@@ -219,7 +219,7 @@ class SegmentRepository(Repository):
             delete(SegmentLevelRow).where(*_levels_of(conversation_id, segment_id)).returning(SegmentLevelRow)
         )
         kept = [value(SegmentLevel, row) for row in levels]
-        await self._set(conversation_id, segment_id, {"id": new_id})
+        await self._update_segment(conversation_id, segment_id, {"id": new_id})
         await self.put_levels(conversation_id, new_id, kept)
         ids = col(StateVersionRow.segment_ids)
         await self._session.execute(
@@ -232,7 +232,7 @@ class SegmentRepository(Repository):
 
     async def update(self, conversation_id: UUID, segment_id: str, **changes: Any) -> None:
         """Set ``wants_detail``, ``detail_tries``, ``detail_after``."""
-        await self._set(conversation_id, segment_id, changes)
+        await self._update_segment(conversation_id, segment_id, changes)
 
     async def make_current(self, conversation_id: UUID, version: int) -> None:
         """Recompute ``is_current`` from the chain of parents of that version; rows that stay are not written.
@@ -267,20 +267,20 @@ class SegmentRepository(Repository):
         lines = await self._session.rows(due.order_by(after.nulls_first(), col(row.created_at), _from).limit(limit))
         return [(line.tenant_id, line.conversation_id, line.id) for line in lines]
 
-    async def _set(self, conversation_id: UUID, segment_id: str, values: dict[str, Any]) -> None:
+    async def _update_segment(self, conversation_id: UUID, segment_id: str, values: dict[str, Any]) -> None:
         here = (_of(conversation_id), _id == segment_id)
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
     async def _with_all_levels(self, picked: Any) -> list[Segment]:
         # One statement, so that segments and levels belong together.
-        return await self._read(_with_levels(picked, LEVELS))
+        return await self._read_segments(_with_levels(picked, LEVELS))
 
     async def _servable(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
         """By ``from_seq``, of a statement that has the newest first."""
         records = await self._session.records(statement, **given)
         return [_servable((*own, dict(pairs or ()))) for *own, pairs in reversed(records)]
 
-    async def _read(self, statement: Any, /, **given: Any) -> list[Segment]:
+    async def _read_segments(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)
         return await off_loop(_segments_of_lines, lines, size=AN_ITEM * len(lines))
 

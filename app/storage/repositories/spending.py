@@ -66,13 +66,13 @@ class SpendingRepository(Repository):
     async def of(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
         """What was spent on it within the last hour, minute by minute; of chats that of one key, if it is given."""
         if purpose == "chat":
-            return await self._chats(key_id)
+            return await self._spent_on_chats(key_id)
         if purpose == "verification":
-            return await self._spent(_metered_by_minute(VerificationRow))
+            return await self._spent_by_minute(_metered_by_minute(VerificationRow))
         if purpose == "embedding":
-            return await self._spent(_aside("embedding"))
-        made = await self._spent(_metered_by_minute(CompactionRow))
-        return sorted([*made, *await self._spent(_aside("detail"))], key=lambda one: one.minute)
+            return await self._spent_by_minute(_aside_by_minute("embedding"))
+        made = await self._spent_by_minute(_metered_by_minute(CompactionRow))
+        return sorted([*made, *await self._spent_by_minute(_aside_by_minute("detail"))], key=lambda one: one.minute)
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
         """Calls that cost money, recorded within that time (database time): a conversation's, and the whole tenant's.
@@ -89,15 +89,15 @@ class SpendingRepository(Repository):
         gone = delete(_row).where(at_places(_row, old)).returning(col(_row.minute))
         return len(await self._session.all(gone))
 
-    async def _chats(self, key_id: UUID | None) -> list[Spent]:
+    async def _spent_on_chats(self, key_id: UUID | None) -> list[Spent]:
         minute = col(_row.minute)
         sums = (func.sum(col(_row.calls)), func.sum(col(_row.tokens)), func.sum(col(_row.cost_usd)))
         statement = select(minute, *sums).where(minute > _PRESENT - HOUR).group_by(minute).order_by(minute)
         if key_id is not None:
             statement = statement.where(col(_row.key_id) == key_id)
-        return await self._spent(statement)
+        return await self._spent_by_minute(statement)
 
-    async def _spent(self, statement: Any) -> list[Spent]:
+    async def _spent_by_minute(self, statement: Any) -> list[Spent]:
         return [
             Spent(minute=minute, calls=int(calls), tokens=int(tokens or 0), usd=float(usd or 0))
             for minute, calls, tokens, usd in await self._session.rows(statement)
@@ -137,7 +137,7 @@ def _metered_by_minute(table: Any) -> Any:
 
 
 @cache
-def _aside(purpose: AsidePurpose) -> Any:
+def _aside_by_minute(purpose: AsidePurpose) -> Any:
     row = DetailCallRow
     minute = func.date_trunc("minute", col(row.called_at)).label("minute")
     attempt: Any = col(row.attempt)

@@ -204,7 +204,7 @@ class StatisticsRepository(Repository):
                 EndedTurn(turn=as_turn(turn), usage=usage, preset=preset, policy=policy, context_tokens=tokens)
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
             ],
-            details=[_detail(one) for one in await self._session.all(details.limit(limit))],
+            details=[_detail_call(one) for one in await self._session.all(details.limit(limit))],
             verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
             caches=[value(CacheEntry, one) for one in await self._session.all(caches.limit(limit))],
             expansions=[
@@ -226,9 +226,9 @@ class StatisticsRepository(Repository):
             func.sum(col(_row.messages_covered)),
             func.sum(col(_row.tokens_before)).filter(_KNOWN),
             func.sum(col(_row.tokens_after)).filter(_KNOWN),
-            *(func.sum(_number(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
+            *(func.sum(_number_in_json(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
         ).where(*scope.conditions)
-        return [_compactions(*row) for row in await self._session.rows(statement.group_by(*_ALIKE), **scope.given)]
+        return [_compaction_tally(*row) for row in await self._session.rows(statement.group_by(*_ALIKE), **scope.given)]
 
     async def _repairs(self, scope: _Scope) -> list[RepairTally]:
         """Repairs by reason and by the prompt of the compaction's last call."""
@@ -278,7 +278,7 @@ class StatisticsRepository(Repository):
             ("verification", _sums_over_attempts(VerificationRow).where(*verifications.conditions)),
         ]
         return [
-            _calls(purpose, *row)
+            _call_tally(purpose, *row)
             for purpose, statement in purposes
             for row in await self._session.rows(
                 statement.group_by(text("1"), text("2"), text("3")), **compactions.given
@@ -361,9 +361,9 @@ class StatisticsRepository(Repository):
         score = col(_row.continuity)
         scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
         each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
-        counts = (func.sum(_number(cast(each.c.value, JSONB), name, BigInteger)) for name in ANSWERED)
+        counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in ANSWERED)
         (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored), **scope.given)
-        tone = func.avg(_number(score, "tone", Numeric))
+        tone = func.avg(_number_in_json(score, "tone", Numeric))
         ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
         last = await self._session.first(
             select(score).where(*scored).order_by(col(_row.id).desc()).limit(1), **scope.given
@@ -384,7 +384,7 @@ class StatisticsRepository(Repository):
             .group_by(level)
             .order_by(level)
         )
-        return [_level(*row) for row in await self._session.rows(statement)]
+        return [_level_measure(*row) for row in await self._session.rows(statement)]
 
     async def _levels_by_compaction(self, compactions: Sequence[CompactionRow]) -> dict[UUID, list[LevelMeasure]]:
         """The levels of the segments that each of these compactions made, where it was applied."""
@@ -425,7 +425,7 @@ class StatisticsRepository(Repository):
         )
         found: dict[UUID, list[LevelMeasure]] = {}
         for compaction_id, *row in await self._session.rows(statement):
-            found.setdefault(compaction_id, []).append(_level(*row))
+            found.setdefault(compaction_id, []).append(_level_measure(*row))
         return found
 
 
@@ -467,15 +467,15 @@ def _is_same_row(id_: Any, table: Any) -> Any:
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
 
 
-def _number(json: Any, name: str, kind: Any) -> Any:
+def _number_in_json(json: Any, name: str, kind: Any) -> Any:
     return cast(json.op("->>")(name), kind)
 
 
 def _sums_by_outcome(attempt: Any) -> list[Any]:
     usage = attempt.op("->")("usage")
-    tokens = [func.sum(_number(usage, name, BigInteger)) for name in _TOKENS]
+    tokens = [func.sum(_number_in_json(usage, name, BigInteger)) for name in _TOKENS]
     words = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
-    return [*words, func.count(), *tokens, func.sum(_number(usage, "cost_usd", Numeric))]
+    return [*words, func.count(), *tokens, func.sum(_number_in_json(usage, "cost_usd", Numeric))]
 
 
 def _sums_over_attempts(table: Any) -> Any:
@@ -483,7 +483,7 @@ def _sums_over_attempts(table: Any) -> Any:
     return select(*_sums_by_outcome(each)).select_from(table)
 
 
-def _compactions(trigger: str, status: str, ran_in: str, reason: str | None, *numbers: Any) -> CompactionTally:
+def _compaction_tally(trigger: str, status: str, ran_in: str, reason: str | None, *numbers: Any) -> CompactionTally:
     count, messages, before, after, *entries = (int(number or 0) for number in numbers)
     return CompactionTally(
         trigger=trigger,
@@ -498,7 +498,7 @@ def _compactions(trigger: str, status: str, ran_in: str, reason: str | None, *nu
     )
 
 
-def _calls(
+def _call_tally(
     purpose: Purpose, outcome: str, reason: str | None, version: str | None, count: int, *used: Any
 ) -> CallTally:
     *tokens, cost = used
@@ -511,9 +511,9 @@ def _calls(
     )
 
 
-def _level(level: Level, count: int, tokens: Any, originals: Any) -> LevelMeasure:
+def _level_measure(level: Level, count: int, tokens: Any, originals: Any) -> LevelMeasure:
     return LevelMeasure(level=level, segments=int(count), tokens=int(tokens), original_tokens=int(originals))
 
 
-def _detail(row: DetailCallRow) -> DetailCall:
+def _detail_call(row: DetailCallRow) -> DetailCall:
     return value(DetailCall, row, attempt=_ATTEMPT.validate_python(row.attempt))

@@ -63,7 +63,7 @@ class TurnRepository(LeasedRepository):
         self._check_tenant(turn.tenant_id)
         lists = {name: list(getattr(turn, name)) for name in _LISTS}
         values = as_new(columns(turn, **lists, request=plain(turn.request)))
-        return await self._maybe(_START, lease=self._lease, **values)
+        return await self._one_or_none(_START, lease=self._lease, **values)
 
     async def get(self, turn_id: UUID) -> Turn:
         """One row. Raises ``NotFoundError``."""
@@ -71,16 +71,16 @@ class TurnRepository(LeasedRepository):
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
         """The turn that began last, whatever became of it."""
-        return await self._maybe(_NEWEST, of=conversation_id)
+        return await self._one_or_none(_NEWEST, of=conversation_id)
 
     async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
         """The newest turn whose reply is one of these messages."""
         found = select(TurnRow).where(_of(conversation_id), col(TurnRow.reply_id).in_(message_ids))
-        return await self._maybe(found.order_by(_id.desc()).limit(1))
+        return await self._one_or_none(found.order_by(_id.desc()).limit(1))
 
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""
-        return await self._maybe(_LIVING, of=conversation_id)
+        return await self._one_or_none(_LIVING, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
         """The turns that began after one id and before another, in order; ``None``: from the first, to the last."""
@@ -90,7 +90,7 @@ class TurnRepository(LeasedRepository):
 
     async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
         """The last turn with a reply before this one."""
-        return await self._maybe(_BEFORE, of=conversation_id, turn_id=turn_id)
+        return await self._one_or_none(_BEFORE, of=conversation_id, turn_id=turn_id)
 
     async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
         """The ids of those that began last."""
@@ -106,16 +106,16 @@ class TurnRepository(LeasedRepository):
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
-        return await self._maybe(_BEAT, turn_id=turn_id, lease=self._lease)
+        return await self._one_or_none(_BEAT, turn_id=turn_id, lease=self._lease)
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
         values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
-        return await self._maybe(_update_of_running(tuple(values)), turn_id=turn_id, **as_new(values))
+        return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **as_new(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""
-        return await self._maybe(
+        return await self._one_or_none(
             update(TurnRow).where(_of(conversation_id), _RUNNING).values(interrupt_requested=True).returning(TurnRow)
         )
 
@@ -127,22 +127,22 @@ class TurnRepository(LeasedRepository):
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
         """End a turn whose lease is over; ``None`` when it is not, or has ended."""
         statement = update(TurnRow).where(_id == turn_id, _EXPIRED).values(_FAILED)
-        return await self._maybe(statement.returning(TurnRow))
+        return await self._one_or_none(statement.returning(TurnRow))
 
     async def fail_dead(self, conversation_id: UUID) -> Turn | None:
         """End the turn of that conversation whose lease is over, if there is one."""
-        return await self._maybe(_FAIL_DEAD, of=conversation_id)
+        return await self._one_or_none(_FAIL_DEAD, of=conversation_id)
 
     @property
     def _lease(self) -> timedelta:
         return timedelta(seconds=self._lease_seconds)
 
-    async def _maybe(self, statement: Any, /, **given: Any) -> Turn | None:
+    async def _one_or_none(self, statement: Any, /, **given: Any) -> Turn | None:
         row = await self._session.first(statement, **given)
         return None if row is None else as_turn(row)
 
     async def _one(self, statement: Any) -> Turn:
-        found = await self._maybe(statement)
+        found = await self._one_or_none(statement)
         if found is None:
             raise NotFoundError("No such turn.")
         return found
