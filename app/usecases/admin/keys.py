@@ -75,7 +75,7 @@ class KeyService:
         """
         if not key:
             if self._anonymous_allowed:
-                return Principal(tenant_id=await self._default(), scopes=ALL_SCOPES)
+                return Principal(tenant_id=await self._default_tenant_id(), scopes=ALL_SCOPES)
             raise UnauthenticatedError("send a key: Authorization: Bearer <key>")
         return principal_of(await self.record_of(key, address))
 
@@ -217,16 +217,16 @@ class KeyService:
 
     async def ready(self) -> None:
         """Make the default tenant, so that the development mode has one."""
-        await self._default()
+        await self._default_tenant_id()
 
     def _note_use_soon(self, key: ApiKey, now: datetime) -> None:
         if key.last_used_at is not None and now - key.last_used_at < USED_STEP:
             return
         self._used.add(key.id)
         if self._noting is None or self._noting.done():
-            self._noting = asyncio.create_task(self._note())
+            self._noting = asyncio.create_task(self._write_uses())
 
-    async def _note(self) -> None:
+    async def _write_uses(self) -> None:
         while self._used:
             used = frozenset(self._used)
             self._used.clear()
@@ -234,7 +234,7 @@ class KeyService:
                 async with self._shell.uow(None) as uow:
                     await uow.keys.note_use(used)
 
-    async def _default(self) -> UUID:
+    async def _default_tenant_id(self) -> UUID:
         if self._default_tenant is None:
             async with self._shell.uow(None) as uow:
                 self._default_tenant = await self._tenant_made_if_missing(uow, DEFAULT_TENANT)

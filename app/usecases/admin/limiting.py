@@ -83,9 +83,9 @@ class LimitService:
         bounds = [bound for bound in self._bounds(principal) if bound.limits.requests_per_minute is not None]
         if not bounds:
             return None
-        found = await self._requests(bounds, counts=True)
+        found = await self._request_standings(bounds, counts=True)
         if any(standing.wait for standing in found[1]) and not found[0]:
-            raise _over(max(found[1], key=lambda one: one.wait))
+            raise _limit_reached_error(max(found[1], key=lambda one: one.wait))
         return tightest(found[1])
 
     async def take(self, kind: Kind) -> Place | None:
@@ -99,7 +99,9 @@ class LimitService:
         if isinstance(taken, Place):
             return taken
         bound, most = limited[taken]
-        raise _over(Standing(name=kind, whose=bound.whose, limit=most, used=most, resets_in=TRY_AGAIN, wait=TRY_AGAIN))
+        raise _limit_reached_error(
+            Standing(name=kind, whose=bound.whose, limit=most, used=most, resets_in=TRY_AGAIN, wait=TRY_AGAIN)
+        )
 
     async def hold(self, kind: Kind) -> None:
         """A place until the present request ends. Raises ``RateLimitedError``."""
@@ -118,16 +120,16 @@ class LimitService:
         if principal is not None:
             over = [one for one in await self._spent(uow, principal, ("chat",)) if one.wait]
             if over:
-                raise _over(max(over, key=lambda one: one.wait))
+                raise _limit_reached_error(max(over, key=lambda one: one.wait))
 
     async def standings(self, principal: Principal) -> list[Standing]:
         """Every limit of the key and its tenant, as it stands."""
         bounds = self._bounds(principal)
         counted = [bound for bound in bounds if bound.limits.requests_per_minute is not None]
-        requests = (await self._requests(counted, counts=False))[1] if counted else []
+        requests = (await self._request_standings(counted, counts=False))[1] if counted else []
         async with self._shell.uow(principal.tenant_id) as uow:
             spent = await self._spent(uow, principal, PURPOSES)
-        return [*requests, *await self._places(bounds), *spent]
+        return [*requests, *await self._place_standings(bounds), *spent]
 
     def stream_seconds(self, principal: Principal) -> float | None:
         """How long a stream lasts."""
@@ -165,14 +167,14 @@ class LimitService:
         own = self._key.overridden(dict(principal.limits)) if principal.limits else self._key
         return [_Bound("tenant", principal.tenant_id, self._tenant), _Bound("key", principal.key_id, own)]
 
-    async def _requests(self, bounds: Sequence[_Bound], *, counts: bool) -> tuple[bool, list[Standing]]:
+    async def _request_standings(self, bounds: Sequence[_Bound], *, counts: bool) -> tuple[bool, list[Standing]]:
         limits = [bound.limits.requests_per_minute or 0 for bound in bounds]
         names = [bound.name(REQUESTS) for bound in bounds]
         hit = await self._counters.hit(list(zip(names, limits, strict=True)), counts=counts)
         each = zip(bounds, limits, hit.counts, strict=True)
         return hit.room, [count.standing(hit.now, limit, bound.whose) for bound, limit, count in each]
 
-    async def _places(self, bounds: Sequence[_Bound]) -> list[Standing]:
+    async def _place_standings(self, bounds: Sequence[_Bound]) -> list[Standing]:
         limited = [
             (kind, bound, most)
             for kind in PLACES
@@ -215,7 +217,7 @@ class LimitService:
             await self._shell.clock.sleep(self._shell.timings.event_poll_seconds)
 
 
-def _over(standing: Standing) -> RateLimitedError:
+def _limit_reached_error(standing: Standing) -> RateLimitedError:
     words = WORDS.get(standing.name) or standing.name.replace("_", " ")
     limit = f"{standing.limit:.15g}"  # of tokens an hour there may be millions
     return RateLimitedError(

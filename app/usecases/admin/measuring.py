@@ -74,7 +74,7 @@ class Measuring:
             if self._looked_at is not None and present - self._looked_at < FRESH:
                 return
             try:
-                await self._look()
+                await self._measure()
             except Exception as error:  # noqa: BLE001 - whatever it was, those who watch must go on being told
                 log.warning("metrics.not_read", error=type(error).__name__)
                 self._meter.set(measures.DATABASE, 0)
@@ -82,7 +82,7 @@ class Measuring:
                 self._meter.set(measures.DATABASE, 1)
             self._looked_at = self._shell.clock.monotonic()
 
-    async def _look(self) -> None:
+    async def _measure(self) -> None:
         now, since = self._shell.clock.now(), self._since
         async with self._shell.uow(None) as uow:
             while True:

@@ -52,7 +52,7 @@ class SessionService:
 
     async def principal(self, token: str) -> Principal:
         """Who a token stands for. Raises ``UnauthenticatedError``."""
-        tenant_id, sealed = _parts(token)
+        tenant_id, sealed = _tenant_and_sealed(token)
         try:
             told = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))
         except NotFoundError:
@@ -66,7 +66,7 @@ class SessionService:
         return replace(principal_of(key), scopes=key.scopes & SCOPES)
 
 
-def _parts(token: str) -> tuple[UUID, str]:
+def _tenant_and_sealed(token: str) -> tuple[UUID, str]:
     tenant, _, sealed = token[:LONGEST].partition(".")
     try:
         return UUID(hex=tenant), sealed

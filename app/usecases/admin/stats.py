@@ -107,7 +107,7 @@ class StatsService:
                 resolved=resolved,
                 measured=measured,
                 levels=await uow.statistics.levels([conversation_id]),
-                last=await _last(uow, conversation_id, measured.last_applied),
+                last=await _last_compaction(uow, conversation_id, measured.last_applied),
                 caches=await self._cache_view(uow, resolved),
                 input_cost=self._shell.models.chat().profile.input_cost,
             )
@@ -119,7 +119,7 @@ class StatsService:
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
-            caches = self._view(None, living=await uow.caches.living(limit=SHOWN))
+            caches = self._caching_view(None, living=await uow.caches.living(limit=SHOWN))
         resolved = await off_loop(lambda: [self._shell.resolver(row) for row in active], size=A_POLICY * len(active))
         return ServiceMeasures(measured=measured, caches=caches, active=resolved, levels=levels, since=since)
 
@@ -127,12 +127,12 @@ class StatsService:
         known, now = await uow.caches.of_conversation(resolved.conversation.id), self._shell.clock.now()
         living = [one for one in known if one.expires_at is not None and one.expires_at > now]
         return replace(
-            self._view(resolved.policy.cache, living=living),
+            self._caching_view(resolved.policy.cache, living=living),
             prefix=replace(known[0], rate=known[0].demand.rate_at(now), rate_at=now) if known else None,
             tokens=resolved.caching.tokens if resolved.caching else None,
         )
 
-    def _view(self, mode: CacheMode | None, living: Sequence[ProviderCache]) -> CacheView:
+    def _caching_view(self, mode: CacheMode | None, living: Sequence[ProviderCache]) -> CacheView:
         terms = self._shell.models.chat().profile.caches
         availability: Availability = "available"
         if terms is None:
@@ -144,7 +144,7 @@ class StatsService:
         return CacheView(availability=availability, mode=mode, living=living[:SHOWN], terms=terms)
 
 
-async def _last(uow: UnitOfWork, conversation_id: UUID, compaction_id: UUID | None) -> LastCompaction | None:
+async def _last_compaction(uow: UnitOfWork, conversation_id: UUID, compaction_id: UUID | None) -> LastCompaction | None:
     if compaction_id is None:
         return None
     row = await uow.compactions.get(compaction_id)

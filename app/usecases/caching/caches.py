@@ -164,7 +164,7 @@ class _Work:
             if plan is None:
                 await self._keep_as_it_is(uow)
                 return "nothing"
-            decision = await self._decided(uow, plan)
+            decision = await self._decision(uow, plan)
             if decision.step is None:
                 await self._keep_as_it_is(uow, verdict=decision.verdict)
                 return "nothing"
@@ -172,7 +172,7 @@ class _Work:
                 await self._keep_as_it_is(uow, verdict="full")
                 return "nothing"
             if not await self._spending.allows_cache(uow):
-                await self._pause(uow)
+                await self._put_off(uow)
                 await uow.commit()
                 return "later"
         self._made_for = plan.conversation_id
@@ -205,7 +205,7 @@ class _Work:
             raise ModelUnavailableError("file_not_sent")
         return files_message(files, locale)
 
-    async def _decided(self, uow: UnitOfWork, plan: _Plan) -> Decision:
+    async def _decision(self, uow: UnitOfWork, plan: _Plan) -> Decision:
         row, now, caching, terms = self._row, self._shell.clock.now(), plan.caching, plan.terms
         if now - row.last_used_at > caching.ttl:  # it is late: nobody needs it any more
             return Decision(verdict=row.verdict)
@@ -243,7 +243,7 @@ class _Work:
         except ModelUnavailableError as error:
             if error.reason not in {LOST, "model_not_found"}:
                 raise
-            await self._lost(conversation_id, error.reason)
+            await self._note_lost(conversation_id, error.reason)
             return "failed"
         now = shell.clock.now()
         longer = ends - (row.expires_at or now)
@@ -282,7 +282,7 @@ class _Work:
             with suppress(ModelUnavailableError):
                 await self._shell.models.forget(made.model, made.name or "")
 
-    async def _lost(self, conversation_id: UUID, reason: str) -> None:
+    async def _note_lost(self, conversation_id: UUID, reason: str) -> None:
         row, now = self._row, self._shell.clock.now()
         async with self._shell.uow(row.tenant_id) as uow:
             if row.name is not None and await uow.caches.lost(row.id, row.name):
@@ -295,13 +295,13 @@ class _Work:
         now = self._shell.clock.now()
         async with self._shell.uow(self._row.tenant_id) as uow:
             if minimum is None:
-                await self._pause(uow)
+                await self._put_off(uow)
             else:
                 await uow.caches.update(self._row.id, minimum=minimum, verdict="too_small", due_at=None, tries=0)
             await uow.caches.add_entry(self._entry(self._made_for, now, action="failed", reason=reason))
             await uow.commit()
 
-    async def _pause(self, uow: UnitOfWork) -> None:
+    async def _put_off(self, uow: UnitOfWork) -> None:
         pause = pause_after(self._row.tries, FIRST_PAUSE, LONGEST_PAUSE)
         await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
 

@@ -98,7 +98,7 @@ class PrefixCaches:
         wanted: UUID | None = None
         with _failures_logged_only("note"):
             async with self._shell.uow(turn.tenant_id) as uow:
-                wanted = await self._note(uow, turn, looked, said)
+                wanted = await self._note_use(uow, turn, looked, said)
                 await uow.commit()
         if wanted is not None:
             self._shell.outbox.send_later("cache", wanted)
@@ -117,9 +117,9 @@ class PrefixCaches:
                     await uow.caches.add_entry(self._entry(turn, known, "lost", now, reason=reason))
                     await uow.commit()
 
-    async def _note(self, uow: UnitOfWork, turn: Turn, looked: Looked, said: Answer) -> UUID | None:
+    async def _note_use(self, uow: UnitOfWork, turn: Turn, looked: Looked, said: Answer) -> UUID | None:
         now, caching, terms = self._shell.clock.now(), looked.caching, looked.terms
-        row = await uow.caches.locked(self._new(turn, looked, now))
+        row = await uow.caches.locked(self._new_cache(turn, looked, now))
         demand = row.demand if said.named_cache else row.demand.hit(said.usage.cached_tokens, row.tokens)
         demand = demand.used(now)
         tokens = row.tokens if row.name else caching.tokens
@@ -150,7 +150,7 @@ class PrefixCaches:
             await uow.caches.add_entry(replace(used, tokens=read, saved_usd=saved, beyond_usd=beyond))
         return row.id if is_wanted else None
 
-    def _new(self, turn: Turn, looked: Looked, now: datetime) -> ProviderCache:
+    def _new_cache(self, turn: Turn, looked: Looked, now: datetime) -> ProviderCache:
         return ProviderCache(
             id=self._shell.new_id(),
             tenant_id=turn.tenant_id,

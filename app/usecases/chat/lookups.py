@@ -85,9 +85,9 @@ class Lookups:
         except NotFoundError:
             return ToolResult(text=say.text("tools.unknown", segment=said_back(marker.segment_id)))
         what = f"{page.segment_id}, {page.level}"
-        text = quoted(what, lines, note=_note(page, say)) if lines else say.text("tools.empty")
+        text = quoted(what, lines, note=_note_on_more(page, say)) if lines else say.text("tools.empty")
         expansions = (page.expansion,) if page.expansion else ()
-        return ToolResult(text=text, quotes=_quotes(page), expansions=expansions)
+        return ToolResult(text=text, quotes=_quoted_ranges(page), expansions=expansions)
 
     async def _page(
         self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
@@ -148,7 +148,7 @@ def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
     return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
 
 
-def _quotes(page: Expanded) -> tuple[tuple[int, int], ...]:
+def _quoted_ranges(page: Expanded) -> tuple[tuple[int, int], ...]:
     if page.messages:
         return ((page.messages[0].seq, page.messages[-1].seq),)
     if page.segment is not None:
@@ -157,7 +157,7 @@ def _quotes(page: Expanded) -> tuple[tuple[int, int], ...]:
     return (*listed, *((anchor.seq, anchor.seq) for anchor in page.anchors))
 
 
-def _note(page: Expanded, say: Catalogue) -> str:
+def _note_on_more(page: Expanded, say: Catalogue) -> str:
     return say.text("tools.more", tool=EXPAND.name, after=page.following) if page.following else ""
 
 

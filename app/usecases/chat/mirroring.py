@@ -59,22 +59,22 @@ class Mirrors:
         try:
             ended = await self._ended(turn, handle)
             await asyncio.wait({relaying}, timeout=LAST_SECONDS)
-            await self._end(ended, handle, relaying.result() if relaying.done() else None)
+            await self._emit_end(ended, handle, relaying.result() if relaying.done() else None)
         except DomainError as error:
-            handle.emit(_failed(error))
+            handle.emit(_failure(error))
         except asyncio.CancelledError:
-            handle.emit(_failed(DependencyUnavailableError("the service is shutting down: follow the turn again")))
+            handle.emit(_failure(DependencyUnavailableError("the service is shutting down: follow the turn again")))
             raise
         except Exception:
             log.exception("turn.mirror_crashed", turn_id=str(turn.id))
-            handle.emit(_failed(DomainError("the turn cannot be followed any more; it goes on")))
+            handle.emit(_failure(DomainError("the turn cannot be followed any more; it goes on")))
         finally:
             relaying.cancel()
             await asyncio.gather(relaying, return_exceptions=True)
 
     async def _terminal_event_relayed(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
         try:
-            last = await self._read(turn, handle)
+            last = await self._follow_stream(turn, handle)
             if not handle.begun:
                 await self._emit_created_event(turn, handle)
         except (DomainError, ValueError) as error:
@@ -82,7 +82,7 @@ class Mirrors:
             return None
         return last
 
-    async def _read(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
+    async def _follow_stream(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
         if turn.stream_key is None:
             return None
         seal, number = Seal(turn.id, turn.stream_key), 0
@@ -119,19 +119,19 @@ class Mirrors:
             while turn.status == "running":
                 await wake_up.wait(every)
                 try:
-                    turn = await self._look(turn, is_followed=handle.followers > 0)
+                    turn = await self._read_turn(turn, is_followed=handle.followers > 0)
                 except DependencyUnavailableError:
                     log.warning("turn.look_missed", turn_id=str(turn.id))
         return turn
 
-    async def _look(self, turn: Turn, *, is_followed: bool) -> Turn:
+    async def _read_turn(self, turn: Turn, *, is_followed: bool) -> Turn:
         async with self._shell.uow(turn.tenant_id) as uow:
             if is_followed:
                 await uow.turns.note_follower(turn.id)
                 await uow.commit()
             return await uow.turns.get(turn.id)
 
-    async def _end(self, turn: Turn, handle: TurnHandle, last: ChatEvent | None) -> None:
+    async def _emit_end(self, turn: Turn, handle: TurnHandle, last: ChatEvent | None) -> None:
         async with self._shell.uow(turn.tenant_id) as uow:
             end = await stored_end(uow, turn, self._shell.resolver, last.id if last else None)
         if not handle.begun:
@@ -141,5 +141,5 @@ class Mirrors:
         handle.emit(end)
 
 
-def _failed(error: DomainError) -> ChatEvent:
+def _failure(error: DomainError) -> ChatEvent:
     return ChatEvent(type="reply.failed", error=error)

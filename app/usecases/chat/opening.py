@@ -198,7 +198,7 @@ async def _result_drafts(
     came = {result.tool_call_id for result in given.results}
     missing = [id_ for id_ in exchange.unanswered(shell.resolver.own_tools) if id_ not in came]
     if missing and not given.has_message:
-        raise _pending(missing)
+        raise _missing_results_error(missing)
     drafts = (_result_draft(waiting[result.tool_call_id], result) for result in given.results)
     weighed = ready.results
     return [
@@ -243,7 +243,7 @@ async def _opening_of_unanswered(uow: UnitOfWork, shell: Shell, conversation: Co
         raise InvalidInputError.of("content", "content cannot be empty: there is no unanswered user message")
     missing = await _calls_left_to_client(uow, shell, conversation, exchange)
     if missing:
-        raise _pending(missing)
+        raise _missing_results_error(missing)
     failed = (message for message in exchange.since if turn is not None and message.id == turn.message_id)
     return _opening(shell, conversation, exchange, next(failed, exchange.question or exchange.since[-1]))
 
@@ -287,7 +287,7 @@ def _refuse_if_no_room_for_messages(resolved: Resolved, given: ChatInput) -> Non
     )
 
 
-def _pending(missing: Sequence[str]) -> ToolsPendingError:
+def _missing_results_error(missing: Sequence[str]) -> ToolsPendingError:
     named = ", ".join(missing)
     message = f"results are missing of the calls {named}: send them all in tool_results, or a new message instead"
     return ToolsPendingError(

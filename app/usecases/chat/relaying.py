@@ -45,16 +45,16 @@ class Seal:
     def seal(self, number: int, entry: bytes) -> bytes:
         """The entry, for its place alone."""
         nonce = os.urandom(NONCE)
-        return nonce + self._cipher.encrypt(nonce, entry, self._place(number))
+        return nonce + self._cipher.encrypt(nonce, entry, self._place_in_stream(number))
 
     def open(self, number: int, sealed: bytes) -> bytes:
         """The entry. Raises ``ValueError`` where it was not sealed with this key, for this place."""
         try:
-            return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._place(number))
+            return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._place_in_stream(number))
         except InvalidTag as wrong:
             raise ValueError("the entry belongs to another turn") from wrong
 
-    def _place(self, number: int) -> bytes:
+    def _place_in_stream(self, number: int) -> bytes:
         return self._turn + number.to_bytes(8, "big")
 
 
@@ -80,7 +80,7 @@ def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
     batch: list[ChatEvent] = []
     size = 0
     for event in events:
-        for piece in _pieces(event):
+        for piece in _short_pieces(event):
             length = len(piece.data.get("text", ""))
             if batch and size + length > LONGEST:
                 yield _encoded(batch)
@@ -97,7 +97,7 @@ def events_in(entry: bytes) -> list[ChatEvent]:
     return [ChatEvent(type=type_, id=number, data=data) for type_, number, data in told]
 
 
-def _pieces(event: ChatEvent) -> Iterator[ChatEvent]:
+def _short_pieces(event: ChatEvent) -> Iterator[ChatEvent]:
     if event.type not in PIECES:
         yield replace(event, result=None, error=None)
         return

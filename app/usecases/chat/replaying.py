@@ -56,12 +56,12 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
 
 def _error_from_code(turn: Turn) -> DomainError:
     code = turn.error_code or DomainError.code
-    kind = next((kind for kind in _kinds(DomainError) if kind.code == code), ModelFailedError)
+    kind = next((kind for kind in _kind_and_narrower(DomainError) if kind.code == code), ModelFailedError)
     detail = "the turn failed; its message is stored: send the turn again without content"
     return kind(detail, code=code, extra={"message_id": str(turn.message_id)})
 
 
-def _kinds(kind: type[DomainError]) -> Iterator[type[DomainError]]:
+def _kind_and_narrower(kind: type[DomainError]) -> Iterator[type[DomainError]]:
     yield kind
     for narrower in kind.__subclasses__():
-        yield from _kinds(narrower)
+        yield from _kind_and_narrower(narrower)

@@ -24,10 +24,10 @@ async def noted(uow: UnitOfWorkFactory, answering: Awaitable[Answer], *, metered
         return said
     finally:
         if metered:
-            await _note(uow, used)
+            await _note_spending(uow, used)
 
 
-async def _note(uow: UnitOfWorkFactory, used: Usage) -> None:
+async def _note_spending(uow: UnitOfWorkFactory, used: Usage) -> None:
     principal = asker()
     if principal is None or principal.key_id is None:
         return

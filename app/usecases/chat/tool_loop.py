@@ -139,7 +139,7 @@ class ToolLoop:
             said = said.having(stored.found)
             if called.client_calls:
                 return outcome, said.left_open(called.client_calls, message)
-            outcome = outcome.followed_by(await self._compacted(stored, tell))
+            outcome = outcome.followed_by(await self._settled_compaction(stored, tell))
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
         theirs, room = scope.brought.names, {True: MOST_OPEN, False: left}
@@ -247,7 +247,7 @@ class ToolLoop:
         job = await claim_in_turn(uow, self._shell, resolved)
         return None, [job] if job else []
 
-    async def _compacted(self, stored: _Stored, tell: Telling) -> InlineOutcome:
+    async def _settled_compaction(self, stored: _Stored, tell: Telling) -> InlineOutcome:
         if stored.claim is None:
             return InlineOutcome()
         return await self._inline.settle_telling(

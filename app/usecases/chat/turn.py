@@ -117,7 +117,7 @@ class TurnRunner:
                     every=shell.timings.turn_heartbeat_seconds,
                     alone=alone,
                 ) as watch:
-                    ended = await self._turn(started, handle, watch)
+                    ended = await self._run_turn(started, handle, watch)
                 handle.emit_calls(ended.result.open_calls)
                 handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
             except DomainError as error:
@@ -129,7 +129,7 @@ class TurnRunner:
                 log.exception("turn.crashed")
                 await self._failed(started, DomainError("the turn failed unexpectedly; its message is stored"), handle)
 
-    async def _turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
+    async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
             outcome, said = await self._commands.run(
                 started.turn, started.message, started.resolved.conversation.locale

@@ -283,7 +283,7 @@ async def _answer_of(
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
     # The gate, then the merge: pure work over a whole chunk, off the event loop.
-    report, applied, lost = await off_loop(_judged, judging, proposal, apply)
+    report, applied, lost = await off_loop(_judged_and_applied, judging, proposal, apply)
     if isinstance(applied, str):
         attempt = _attempt(summarizer, "refused", str(applied), proposal)
         is_silent, is_final = not proposal.text.strip(), isinstance(applied, FinalReason)
@@ -291,7 +291,7 @@ async def _answer_of(
     return _Answer(attempt=_attempt(summarizer, "accepted", None, proposal), applied=applied, report=report, lost=lost)
 
 
-def _judged(
+def _judged_and_applied(
     judging: Callable[[Proposal], GateReport], proposal: Proposal, apply: Apply
 ) -> tuple[GateReport, Applied | str, tuple[tuple[int, str], ...]]:
     report = judging(proposal)

@@ -307,6 +307,15 @@ def summarizer_of(shell: Shell, resolved: Resolved) -> Summarizer:
     return shell.models.summarizer()
 
 
+def wants_detail_by_model(shell: Shell, resolved: Resolved) -> bool:
+    """Whether a model is to write the L1 of a segment: only a metered one writes better than the code, which did so."""
+    try:
+        return "L1" in resolved.policy.levels and summarizer_of(shell, resolved).profile.metered
+    except InvalidInputError:
+        # No model writes one while its key is gone.
+        return False
+
+
 async def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
     """The model that is asked when the summarizer's retry was in vain; ``None`` where none is set, or it is the same.
 
@@ -317,14 +326,14 @@ async def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
     if name is None:
         return None
     try:
-        fallback = await _allowed(shell.models, name)
+        fallback = await _summarizer_if_allowed(shell.models, name)
     except InvalidInputError:
         log.warning("compaction.fallback_unavailable", model=name)
         return None
     return None if fallback.profile.name == summarizer_of(shell, resolved).profile.name else fallback
 
 
-async def _allowed(models: Models, name: str) -> Summarizer:
+async def _summarizer_if_allowed(models: Models, name: str) -> Summarizer:
     if not models.allows(name):
         log.warning("compaction.fallback_not_allowed", model=name)
         return models.summarizer()

@@ -29,12 +29,12 @@ from app.usecases.shared.work_records import is_set_aside
 
 def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
     """The inline trigger that a turn has to answer before it calls the model."""
-    return _due(resolved, shell, {"before_call"})
+    return _due_trigger(resolved, shell, {"before_call"})
 
 
 def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
     """The inline trigger that a turn has to answer before it gives the model a tool's result."""
-    return _due(resolved, shell, {"between_calls"})
+    return _due_trigger(resolved, shell, {"between_calls"})
 
 
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
@@ -79,7 +79,7 @@ async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UU
 async def _claimed_if_due(
     uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]
 ) -> UUID | None:
-    trigger = _due(resolved, shell, moments)
+    trigger = _due_trigger(resolved, shell, moments)
     if trigger is None or await is_set_aside(uow, resolved.conversation.id):
         return None
     if await would_repeat(uow, resolved, trigger, turn_is_over=not TURN_ENDS.isdisjoint(moments)):
@@ -87,5 +87,5 @@ async def _claimed_if_due(
     return await claim_background(uow, resolved, shell, trigger)
 
 
-def _due(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
+def _due_trigger(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
     return first_due_trigger(resolved.policy, resolved.budgets, moments=moments, **resolved.sizes(shell.clock.now()))

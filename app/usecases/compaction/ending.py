@@ -75,7 +75,7 @@ async def finish(
         **changes,
     )
     await record_event(uow, ended, EVENTS[status], now)
-    _log(ended)
+    _log_end(ended)
     return ended
 
 
@@ -111,7 +111,7 @@ async def _quiet_conversation(shell: Shell, uow: UnitOfWork, row: Compaction, re
     await uow.conversations.update(conversation.id, failure_count=conversation.failure_count + 1, quiet=quiet)
 
 
-def _log(row: Compaction) -> None:
+def _log_end(row: Compaction) -> None:
     numbers = {
         "compaction_id": str(row.id),
         "conversation_id": str(row.conversation_id),

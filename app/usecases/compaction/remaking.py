@@ -46,7 +46,7 @@ async def remake(shell: Shell, lease: Lease) -> Compaction:
     """
     chunk = await _read(shell, lease)
     if chunk is None or chunk.version is None:
-        return await _end(shell, lease, status="skipped", reason="nothing_to_compact")
+        return await _end_unchanged(shell, lease, status="skipped", reason="nothing_to_compact")
     asking = Asking(
         summarizer=summarizer_of(shell, chunk.resolved),
         fallback=await fallback_of(shell, chunk.resolved),
@@ -59,7 +59,7 @@ async def remake(shell: Shell, lease: Lease) -> Compaction:
     attempted = await run_attempts(asking, Calls(clock=shell.clock, most=most, deadline=deadline))
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
-        return await _end(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
+        return await _end_unchanged(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
     return await _save(shell, lease, chunk, attempted)
 
 
@@ -179,7 +179,7 @@ async def _installed(
         if attempted.applied is None or chunk.is_stale(present):
             ended = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
-            stored = await _write(shell, uow, present, chunk, attempted, attempted.applied, row, results)
+            stored = await _write_version(shell, uow, present, chunk, attempted, attempted.applied, row, results)
             await count(uow, row)
             numbers = _numbers(row, chunk, attempted, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
@@ -187,7 +187,7 @@ async def _installed(
     return ended, uow.committed_events
 
 
-async def _write(
+async def _write_version(
     shell: Shell,
     uow: UnitOfWork,
     present: Conversation,
@@ -258,7 +258,7 @@ def _numbers(row: Compaction, chunk: Chunk, attempted: AttemptsResult, stored: C
     }
 
 
-async def _end(
+async def _end_unchanged(
     shell: Shell, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
 ) -> Compaction:
     async with shell.uow(lease.tenant_id) as uow:

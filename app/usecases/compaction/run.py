@@ -183,9 +183,9 @@ class CompactionService:
     async def _work_on_record(self, row: Compaction, job: Job) -> Compaction:
         async with self._shell.work.on_record(row.tenant_id, row.conversation_id, "compaction") as record:
             job.record = record
-            return await self._worked(row, job)
+            return await self._run_job(row, job)
 
-    async def _worked(self, row: Compaction, job: Job) -> Compaction:
+    async def _run_job(self, row: Compaction, job: Job) -> Compaction:
         wait = await self._spending_wait(job.lease)
         if wait is not None:
             return await self._over_limit(job.lease, wait)

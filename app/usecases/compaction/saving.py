@@ -20,7 +20,7 @@ from app.core.validation.fidelity import exact_values, fidelity
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
-from app.usecases.compaction.chunk import Chunk, summarizer_of
+from app.usecases.compaction.chunk import Chunk, wants_detail_by_model
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.continuity import added_score, exam_of
 from app.usecases.compaction.ending import count, end_row, finish
@@ -101,10 +101,10 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             resolved = shell.resolver(present)
             await uow.anchors.rank(present.id, ready.applied.ranking)
             await add_proposed(uow, resolved, ready.proposed, chunk.span, compute=results)
-            wants_detail = _wants_detail(shell, chunk)
+            wants_detail = wants_detail_by_model(shell, chunk.resolved)
             ids = await store_segments(uow, present.id, ready.told, wants_detail=wants_detail, now=ready.now)
             served = await _laid_out(uow, resolved, ready, results)
-            mark = _mark(shell, chunk, attempted)
+            mark = _verified_mark(shell, chunk, attempted)
             stored = await _write_state(shell, uow, present, chunk, served.applied, row, ids, mark)
             probed = {"fidelity": served.fidelity, "continuity": added_score(row, served.continuity)}
             saved = await _record_chunk(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
@@ -126,14 +126,9 @@ async def _segments_with_texts(
     )
 
 
-def _mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
+def _verified_mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
     before = chunk.version.verified if chunk.version else "exact"
     return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.accepted.metered, before=before)
-
-
-def _wants_detail(shell: Shell, chunk: Chunk) -> bool:
-    # Only a metered model writes better than the code, which has written an L1 already.
-    return "L1" in chunk.resolved.policy.levels and summarizer_of(shell, chunk.resolved).profile.metered
 
 
 async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results: Results) -> _Served:

@@ -46,7 +46,7 @@ class ToldSegment:
 
 def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: int) -> tuple[CutSegment, ...]:
     """Cut a span into segments: every ``seq`` of it lies in exactly one, also those of commands and erased messages."""
-    cuts = [describe(messages) for messages in split_into_segments(_spoken(span), how)]
+    cuts = [describe(messages) for messages in split_into_segments(_told_messages(span), how)]
     starts = [from_seq, *(one.from_seq for one in cuts[1:])]
     ends = [*(start - 1 for start in starts[1:]), to_seq]
     return (
@@ -78,10 +78,10 @@ async def told_segments(
         now: When the levels were made.
     """
     by_number = {digest.number: digest for digest in digests} if policy.levels else {}
-    wanted = _wanted(policy)
+    wanted = _wanted_levels(policy)
 
     def work() -> tuple[ToldSegment, ...]:
-        spoken = _spoken(span)
+        spoken = _told_messages(span)
         return tuple(
             _told_segment(
                 one, _messages_of(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now
@@ -127,7 +127,7 @@ def extractive_level(
     level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
 ) -> SegmentLevel | None:
     """A level that code writes; ``None`` where the messages say nothing any more. They come without their secrets."""
-    spoken = _spoken(messages)
+    spoken = _told_messages(messages)
     text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
     if not text:
         return None
@@ -136,7 +136,7 @@ def extractive_level(
 
 def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
     """The content hash of the level as code would write it today."""
-    return content_hash(_spoken(messages), level, EXTRACTIVE, CODE_VERSION)
+    return content_hash(_told_messages(messages), level, EXTRACTIVE, CODE_VERSION)
 
 
 def described(segment: Segment) -> CutSegment:
@@ -190,7 +190,7 @@ def _told_segment(
     now: datetime,
 ) -> ToldSegment:
     written = _levels_of_digest(digest, one) if digest else {}
-    topic = " ".join(_safe(digest.topic).split()) if digest else ""
+    topic = " ".join(_redacted_and_clean(digest.topic).split()) if digest else ""
     named = replace(one, topic=topic or one.topic)
     levels: dict[Level, SegmentLevel] = {}
     for level in wanted:
@@ -204,11 +204,11 @@ def _told_segment(
 
 
 def _levels_of_digest(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
-    tags = _safe(", ".join(digest.tags)).strip()
-    return {"L2": _safe(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
+    tags = _redacted_and_clean(", ".join(digest.tags)).strip()
+    return {"L2": _redacted_and_clean(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
 
 
-def _safe(text: str) -> str:
+def _redacted_and_clean(text: str) -> str:
     return clean(redact(text))
 
 
@@ -218,7 +218,7 @@ def _level(level: Level, text: str, maker: str, key: str, now: datetime) -> Segm
     )
 
 
-def _wanted(policy: CompactionPolicy) -> tuple[Level, ...]:
+def _wanted_levels(policy: CompactionPolicy) -> tuple[Level, ...]:
     return tuple(level for level in LEVELS if level == "L3" or level in policy.levels)
 
 
@@ -227,5 +227,5 @@ def _messages_of(span: Sequence[Message], one: CutSegment) -> list[Message]:
     return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
 
 
-def _spoken(messages: Sequence[Message]) -> list[Message]:
+def _told_messages(messages: Sequence[Message]) -> list[Message]:
     return [message for message in messages if message.is_told]

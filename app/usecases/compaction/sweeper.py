@@ -131,19 +131,19 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """One pass: every step is tried, whatever became of the one before."""
-        await self._guarded(self._recover_crashed)
-        await self._guarded(self._send_waiting)
-        await self._guarded(self._claim_due)
-        await self._guarded(self._end_dead_turns)
-        await self._guarded(self._count_crashes)
+        await self._run_step(self._recover_crashed)
+        await self._run_step(self._send_waiting)
+        await self._run_step(self._claim_due)
+        await self._run_step(self._end_dead_turns)
+        await self._run_step(self._count_crashes)
         for chore in self._chores:
-            await self._guarded(chore)
-        await self._guarded(self._keep_house)
+            await self._run_step(chore)
+        await self._run_step(self._keep_house)
         if self._sends_verifications:
-            await self._guarded(self._send_verifications)
+            await self._run_step(self._send_verifications)
         if self._sends_details:
-            await self._guarded(self._send_details)
-        await self._guarded(self._send_embeddings)
+            await self._run_step(self._send_details)
+        await self._run_step(self._send_embeddings)
         if self._broker_is_away():
             self._stand_in.start()
             for lane in self._asides:
@@ -161,10 +161,10 @@ class Sweeper:
             if released:
                 _log.info("sweeper.released", rows=released, owner=self._owner)
 
-        await self._guarded(step)
+        await self._run_step(step)
         return released
 
-    async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
+    async def _run_step(self, step: Callable[[], Awaitable[None]]) -> None:
         try:
             async with asyncio.timeout(STEP_SECONDS):
                 await step()

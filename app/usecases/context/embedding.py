@@ -127,7 +127,7 @@ class EmbeddingService:
             return claim
         answer = await self._ask_all(claim)
         try:
-            outcome = await self._stored(tenant_id, claim, answer)
+            outcome = await self._store_vectors(tenant_id, claim, answer)
         except NotFoundError:  # the conversation was deleted meanwhile
             return "not_wanted"
         reason = answer.error.reason if answer.error else None
@@ -195,7 +195,7 @@ class EmbeddingService:
 
     # --- what came of it
 
-    async def _stored(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
+    async def _store_vectors(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
         shell, conversation_id, model = self._shell, claim.conversation_id, claim.embedder.name
         vectors = {**claim.known, **answer.vectors}
         async with shell.uow(tenant_id) as uow:
@@ -203,7 +203,7 @@ class EmbeddingService:
             for attempt in answer.attempts:
                 await uow.detail_calls.begin(call_of(shell, conversation_id, attempt))
             if answer.error is not None:
-                pause = _pause(answer.error)
+                pause = _pause_after(answer.error)
                 await uow.embeddings.settle(conversation_id, model, through=claim.through, pause=pause)
                 await uow.commit()
                 return "failed"
@@ -292,7 +292,7 @@ async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:
     )
 
 
-def _pause(error: ModelUnavailableError) -> timedelta:
+def _pause_after(error: ModelUnavailableError) -> timedelta:
     if not error.retryable or error.reason in _OF_THE_TEXT:
         return LONG_BACK_OFF
     return max(BACK_OFF, timedelta(seconds=min(error.retry_after or 0, LONG_BACK_OFF.total_seconds())))

@@ -104,11 +104,11 @@ def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
     if everything_is_served or not asked.wanted.recalled:
         return ""
     if asked.query is not None:
-        return _bounded(asked.query)
+        return _shortened_question(asked.query)
     wanted = asked.recall if asked.recall is not None else material.policy.recall == "auto"
     if not (asked.in_turn and wanted):
         return ""
-    text = _bounded(_text_being_answered(material.tail))
+    text = _shortened_question(_text_being_answered(material.tail))
     return "" if decide_recall_without_history(text, question_of(text, ())) else text
 
 
@@ -201,14 +201,14 @@ def chosen(material: Material, wanted: Wanted) -> Material:
         material = replace(material, anchors=(), anchors_unread=0)
     conversation = material.conversation
     if conversation.layout is not None:
-        layout = _layout(material, conversation.layout, wanted)
+        layout = _wanted_layout(material, conversation.layout, wanted)
         state = conversation.compressed_state if wanted.state else None
         conversation = replace(conversation, layout=layout, compressed_state=state)
     material = replace(material, conversation=conversation)
     return material if wanted.held else _without_held(material)
 
 
-def _layout(material: Material, layout: Layout, wanted: Wanted) -> Layout:
+def _wanted_layout(material: Material, layout: Layout, wanted: Wanted) -> Layout:
     digests = Digests(element=layout.digests, segments=layout.segments)
     if not wanted.digests or wanted.levels == ():
         digests = NO_DIGESTS
@@ -239,11 +239,11 @@ def located(context: AssembledContext, segments: Mapping[int, str]) -> Assembled
 
     ``segments``: their ids, by message.
     """
-    sections = [one for section in context.sections for one in _located(section, context.recalled, segments)]
+    sections = [one for section in context.sections for one in _split_by_segment(section, context.recalled, segments)]
     return replace(context, sections=tuple(sections))
 
 
-def _located(section: Section, recalled: Sequence[Recalled], segments: Mapping[int, str]) -> Iterator[Section]:
+def _split_by_segment(section: Section, recalled: Sequence[Recalled], segments: Mapping[int, str]) -> Iterator[Section]:
     if section.kind != RECALLED_TAG:
         yield section
         return
@@ -275,7 +275,7 @@ def expansion_of(
     )
 
 
-def _bounded(text: str) -> str:
+def _shortened_question(text: str) -> str:
     half = QUESTION_CHARACTERS // 2
     return text if len(text) <= QUESTION_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 

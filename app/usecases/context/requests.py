@@ -96,7 +96,7 @@ class ContextRequests:
                 return InlineOutcome()
             resolved = self._shell.resolver(await uow.conversations.lock(conversation_id))
             if ask.compact == "if_needed":
-                claim = await self._claimed(uow, resolved)
+                claim = await self._claim_if_due(uow, resolved)
             await record(uow, idem, {"compaction_id": str(claim.row.id) if claim else None}, OK)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
@@ -108,7 +108,7 @@ class ContextRequests:
             raise IdempotencyInProgressError("the first request with this key still runs", retry_after=RETRY_AFTER)
         return row
 
-    async def _claimed(self, uow: UnitOfWork, resolved: Resolved) -> InlineClaim | None:
+    async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> InlineClaim | None:
         due = due_before_call(resolved, self._shell)
         return await self._inline.claim(uow, resolved, due) if due else None
 

@@ -75,12 +75,12 @@ class SearchService:
             message = "q cannot be empty"
             raise InvalidInputError(message, errors=[FieldError(field="q", message=message)])
         async with self._shell.work.on_record(tenant_id, conversation_id, "search"):
-            return await self._found(tenant_id, conversation_id, query, limit=limit, place=place)
+            return await self._search_page(tenant_id, conversation_id, query, limit=limit, place=place)
 
-    async def _found(
+    async def _search_page(
         self, tenant_id: UUID, conversation_id: UUID, query: Query, *, limit: int, place: PageStart | None
     ) -> SearchPage:
-        begin = place or await self._start(tenant_id, conversation_id)
+        begin = place or await self._first_page_start(tenant_id, conversation_id)
         ranked = [
             item
             for item in await self._ranked(tenant_id, conversation_id, query, begin.through_seq)
@@ -91,7 +91,7 @@ class SearchService:
         is_more = len(ranked) > begin.skip + limit
         return SearchPage(hits, PageStart(begin.through_seq, begin.skip + limit) if is_more else None)
 
-    async def _start(self, tenant_id: UUID, conversation_id: UUID) -> PageStart:
+    async def _first_page_start(self, tenant_id: UUID, conversation_id: UUID) -> PageStart:
         async with self._shell.uow(tenant_id) as uow:
             return PageStart((await uow.conversations.get(conversation_id)).last_seq, 0)
 

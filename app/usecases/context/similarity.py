@@ -59,7 +59,7 @@ class SimilarityService:
             return gathered, None
         try:
             vectors = await self._vectors_to_compare(tenant_id, conversation_id, gathered, embedder)
-            asked = await self._question(tenant_id, conversation_id, gathered.question, embedder) if vectors else None
+            asked = await self._vector_of(tenant_id, conversation_id, gathered.question, embedder) if vectors else None
         except DependencyUnavailableError as error:
             log.warning("recall.by_words", reason=error.stable_code)
             return gathered, BY_WORDS
@@ -81,7 +81,7 @@ class SimilarityService:
         async with self._shell.uow(tenant_id) as uow:
             return await uow.embeddings.of(conversation_id, seqs, embedder.name)
 
-    async def _question(
+    async def _vector_of(
         self, tenant_id: UUID, conversation_id: UUID, question: str, embedder: Embedder
     ) -> bytes | None:
         text = await off_loop(lambda: embeddable(redact(question)))
@@ -108,9 +108,9 @@ class SimilarityService:
             async with self._shell.uow(tenant_id) as uow:
                 await uow.detail_calls.begin(call_of(self._shell, conversation_id, attempt))
                 await uow.commit()
-        return self._keep(key, vectors[0]) if vectors else None
+        return self._keep_vector(key, vectors[0]) if vectors else None
 
-    def _keep(self, key: tuple[UUID, str, bytes], vector: bytes) -> bytes:
+    def _keep_vector(self, key: tuple[UUID, str, bytes], vector: bytes) -> bytes:
         if len(self._kept) >= QUESTIONS:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = vector

@@ -185,27 +185,27 @@ def _with_more_files(conversation: Conversation, tokens: int, size: int) -> Conv
 
 async def _hash_and_weight(given: NewFile) -> tuple[str, int]:
     if len(given.data) <= ON_LOOP:
-        return _read(given)
-    return await off_loop(_read, given)
+        return _checked_hash_and_weight(given)
+    return await off_loop(_checked_hash_and_weight, given)
 
 
-def _read(given: NewFile) -> tuple[str, int]:
+def _checked_hash_and_weight(given: NewFile) -> tuple[str, int]:
     if not given.data:
-        raise _wrong("body", "a file has at least one byte: send its bytes as the body")
+        raise _invalid_field("body", "a file has at least one byte: send its bytes as the body")
     if not is_what_it_says(given.data, given.media_type):
         said = "is no text in UTF-8" if kind_of(given.media_type) == "text" else f"is no {given.media_type}"
-        raise _wrong("Content-Type", f"the file {said}: name the type that its bytes have")
+        raise _invalid_field("Content-Type", f"the file {said}: name the type that its bytes have")
     return hashlib.sha256(given.data).hexdigest(), _weight(given)
 
 
 def _weight(given: NewFile) -> int:
     if given.tokens is not None:
         if kind_of(given.media_type) == "text":
-            raise _wrong("tokens", "what a text weighs is counted: leave tokens out")
+            raise _invalid_field("tokens", "what a text weighs is counted: leave tokens out")
         return given.tokens
     tokens = file_tokens(given.data, given.media_type, given.name)
     if tokens is None:
-        raise _wrong(
+        raise _invalid_field(
             "tokens",
             "the length of this file cannot be read from its bytes: give tokens (Gemini counts 32 per second of audio,"
             " and about 290 per second of video with audio)",
@@ -213,7 +213,7 @@ def _weight(given: NewFile) -> int:
     return tokens
 
 
-def _wrong(field: str, message: str) -> InvalidInputError:
+def _invalid_field(field: str, message: str) -> InvalidInputError:
     return InvalidInputError(f"{field}: {message}", errors=[FieldError(field=field, message=message)])
 
 

@@ -151,7 +151,7 @@ class FileCopyService:
         self._memory.note_refused(keeper.account, wanted.sha256, _Refused(reason, until))
 
     async def _usable_address(self, keeper: Keeper, wanted: Wanted) -> str:
-        copy = await self._present(keeper, wanted)
+        copy = await self._existing_copy(keeper, wanted)
         if copy is not None:
             try:
                 return await self._ready(keeper, copy)
@@ -160,7 +160,7 @@ class FileCopyService:
                     raise
         return await self._ready(keeper, await self._make_copy(keeper, wanted))
 
-    async def _present(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
+    async def _existing_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
         async with self._shell.uow(keeper.tenant_id) as uow:
             found: Mapping[str, ProviderFile] = await uow.file_copies.in_use(
                 keeper.account, [wanted.sha256], lasting=LASTING
@@ -213,10 +213,10 @@ class FileCopyService:
         self._memory.usable.pop((copy.account, copy.name), None)
         reason = await self._delete_at_provider(copy)
         if reason is None:
-            await self._end(copy)
+            await self._forget_copy(copy)
         elif copy.tries >= TRIES:
             _log.error("file_copy.given_up", reason=reason, model=copy.model, name=copy.name)
-            await self._end(copy, given_up=reason)
+            await self._forget_copy(copy, given_up=reason)
         else:
             _log.warning("file_copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
 
@@ -233,7 +233,7 @@ class FileCopyService:
             return "model_not_built"
         return None
 
-    async def _end(self, copy: ProviderFile, given_up: str | None = None) -> None:
+    async def _forget_copy(self, copy: ProviderFile, given_up: str | None = None) -> None:
         async with self._shell.uow(copy.tenant_id) as uow:
             await uow.file_copies.forget(copy.account, copy.name)
             if given_up is not None:

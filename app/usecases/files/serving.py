@@ -76,7 +76,7 @@ class FileServing:
         wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})
         async with self._shell.uow(tenant_id) as uow:
             contents = await uow.contents.read(wanted) if wanted else {}
-        return await off_loop(_files, attached, locale, plan, addresses, contents), plan.room
+        return await off_loop(_request_files, attached, locale, plan, addresses, contents), plan.room
 
     async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """The provider does not have a copy any more that this context names; whether asking again can help."""
@@ -112,7 +112,7 @@ def _planned(files: Sequence[ConversationFile], profile: ModelProfile | None, ro
     return plan
 
 
-def _files(
+def _request_files(
     attached: Sequence[ConversationFile],
     locale: str,
     plan: _Plan,

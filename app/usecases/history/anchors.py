@@ -60,9 +60,9 @@ class AnchorService:
         No model changes an anchor that was set to ``active``.
         """
         await find_due_anchors(self._shell, tenant_id, conversation_id)
-        return await run_with_retries(partial(self._set, tenant_id, conversation_id, anchor_id, status))
+        return await run_with_retries(partial(self._set_status, tenant_id, conversation_id, anchor_id, status))
 
-    async def _set(
+    async def _set_status(
         self, tenant_id: UUID, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus, results: Results
     ) -> Anchor:
         shell = self._shell

@@ -136,7 +136,7 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
         return
     window = _window_in_estimated_tokens(resolved)
     floor = _lasting_tokens(resolved)
-    sizes = [_size(resolved, draft) for draft in drafts]
+    sizes = [_tokens(resolved, draft) for draft in drafts]
     for name, size in [("the message", sum(sizes))] if together else zip(names, sizes, strict=True):
         if floor + size > window:
             limit = max(window - floor, 0)
@@ -155,7 +155,7 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
     Raises:
         TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole exceeds the window.
     """
-    policy, window, size = resolved.policy, resolved.budgets.window, sum(_size(resolved, draft) for draft in drafts)
+    policy, window, size = resolved.policy, resolved.budgets.window, sum(_tokens(resolved, draft) for draft in drafts)
     if policy.oversized == "elide":
         return
     present = resolved.breakdown.total
@@ -180,7 +180,7 @@ def _window_in_estimated_tokens(resolved: Resolved) -> int:
     return resolved.conversation.estimated_within(resolved.budgets.window)
 
 
-def _size(resolved: Resolved, draft: MessageDraft) -> int:
+def _tokens(resolved: Resolved, draft: MessageDraft) -> int:
     weight = draft.weighed()
     return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
 

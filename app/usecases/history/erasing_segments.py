@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.errors import InvalidInputError
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
 from app.core.segments.describing import describe
 from app.core.segments.naming import FALLBACK
 from app.core.state.erasing import STUB, Erased, Remaining, told_by
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.chunk import summarizer_of
+from app.usecases.compaction.chunk import wants_detail_by_model
 from app.usecases.compaction.segmenting import described, extractive_level
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
@@ -72,8 +71,8 @@ async def forget(
 
     Call it in the erasing transaction, before layouts are made. ``work`` has them told.
     """
-    drew = await compute(_drawing, found.doubtful, erased, remaining) if found.doubtful else []
-    wants_detail, locale = _wants_detail(shell, resolved), resolved.conversation.locale
+    drew = await compute(_drawing_on_erased, found.doubtful, erased, remaining) if found.doubtful else []
+    wants_detail, locale = wants_detail_by_model(shell, resolved), resolved.conversation.locale
     segments = (*found.touched, *drew)
     for place in range(0, len(segments), TOLD_AT_ONCE):
         some = segments[place : place + TOLD_AT_ONCE]
@@ -96,7 +95,7 @@ def _draws_on(segment: Segment, erased: Erased, remaining: Remaining) -> bool:
     return not all(remaining.holds(erased.in_(text), own) for text in _texts_by_model(segment))
 
 
-def _drawing(segments: Sequence[Segment], erased: Erased, remaining: Remaining) -> list[Segment]:
+def _drawing_on_erased(segments: Sequence[Segment], erased: Erased, remaining: Remaining) -> list[Segment]:
     return [segment for segment in segments if _draws_on(segment, erased, remaining)]
 
 
@@ -147,11 +146,3 @@ async def _neutral_id(uow: UnitOfWork, segment: Segment) -> str:
     while f"{FALLBACK}_{number}" in taken:
         number += 1
     return f"{FALLBACK}_{number}"
-
-
-def _wants_detail(shell: Shell, resolved: Resolved) -> bool:
-    try:
-        return "L1" in resolved.policy.levels and summarizer_of(shell, resolved).profile.metered
-    except InvalidInputError:
-        # No model writes one while its key is gone.
-        return False

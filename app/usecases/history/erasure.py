@@ -310,7 +310,7 @@ async def _said_by_remaining(
 ) -> Remaining:
     conversation = one.conversation
     entries = list(_each_once(version.entries for version in versions).values())
-    doubtful = await one.compute(suspicious, entries, erased, size=_size(entries))
+    doubtful = await one.compute(suspicious, entries, erased, size=_reading_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
@@ -331,7 +331,7 @@ async def _messages_of_sources(one: _Erasure, last: int, seqs: frozenset[int]) -
     return one.known.messages[1]
 
 
-def _size(entries: Sequence[StateEntry]) -> int:
+def _reading_size(entries: Sequence[StateEntry]) -> int:
     texts = (text for entry in entries for text in (entry.text, *entry.superseded))
     return sum(AN_ITEM + len(text) for text in texts) // LOOKED_UP
 

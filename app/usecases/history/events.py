@@ -45,12 +45,12 @@ class EventFeed:
             InvalidInputError: ``after`` is no number of an event of this conversation, or 0.
         """
         async with self._bus.subscribe(conversation_id) as wake_up:
-            last = await self._check(tenant_id, conversation_id, after)
+            last = await self._checked_last_event(tenant_id, conversation_id, after)
             after = after if newest is None else max(after, last - newest)
             yield None
             spoke_at, woken = self._clock.monotonic(), False
             while True:
-                events = await self._read(tenant_id, conversation_id, after)
+                events = await self._events_after(tenant_id, conversation_id, after)
                 for event in events:
                     yield event
                     after, spoke_at, woken = event.number, self._clock.monotonic(), False
@@ -58,7 +58,7 @@ class EventFeed:
                     continue
                 quiet_for = self._clock.monotonic() - spoke_at
                 # Woken for nothing, or nothing for long: perhaps there is no conversation any more.
-                if (woken or quiet_for >= self._heartbeat_seconds) and not await self._exists(
+                if (woken or quiet_for >= self._heartbeat_seconds) and not await self._conversation_exists(
                     tenant_id, conversation_id
                 ):
                     return
@@ -68,7 +68,7 @@ class EventFeed:
                 pause = min(self._poll_seconds, self._heartbeat_seconds - quiet_for)
                 woken = await wake_up.wait(max(pause, SHORTEST_WAIT))
 
-    async def _check(self, tenant_id: UUID, conversation_id: UUID, after: int) -> int:
+    async def _checked_last_event(self, tenant_id: UUID, conversation_id: UUID, after: int) -> int:
         async with self._uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_event
             first = await uow.events.first(conversation_id) if 0 < after <= last else None
@@ -90,11 +90,11 @@ class EventFeed:
             raise InvalidInputError(f"The first event that is kept is {first or last + 1}.", errors=[wrong])
         return last
 
-    async def _read(self, tenant_id: UUID, conversation_id: UUID, after: int) -> Sequence[Event]:
+    async def _events_after(self, tenant_id: UUID, conversation_id: UUID, after: int) -> Sequence[Event]:
         async with self._uow(tenant_id) as uow:
             return await uow.events.after(conversation_id, after, limit=PAGE)
 
-    async def _exists(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+    async def _conversation_exists(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         try:
             async with self._uow(tenant_id) as uow:
                 await uow.conversations.get(conversation_id)

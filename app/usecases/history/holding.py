@@ -141,12 +141,12 @@ async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GO
     conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
     while after < conversation.last_seq:
         said = await uow.messages.texts_by_role(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
-        seqs += await off_loop(_stating, said, size=sum(AN_ITEM + len(text) for _, text in said))
+        seqs += await off_loop(_seqs_stating_goals, said, size=sum(AN_ITEM + len(text) for _, text in said))
         after = said[-1][0] if len(said) == READ_AT_ONCE else conversation.last_seq
     return Goals(seqs=tuple(seqs), through_seq=after)
 
 
-def _stating(said: Sequence[tuple[int, str]]) -> list[int]:
+def _seqs_stating_goals(said: Sequence[tuple[int, str]]) -> list[int]:
     return [seq for seq, content in said if states_goal(content)]
 
 

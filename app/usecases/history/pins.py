@@ -57,10 +57,10 @@ class PinService:
             if is_pinned:
                 _refuse_unpinnable(message)
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
-                return await _filled(uow, message), (), ()
+                return await _with_data_and_reasoning(uow, message), (), ()
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
             jobs = await self._store_after_pinning(uow, resolved, total, results)
-            shown = await _filled(uow, stored)
+            shown = await _with_data_and_reasoning(uow, stored)
             await uow.commit()
         return shown, uow.committed_events, jobs
 
@@ -100,7 +100,7 @@ def _no_room(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudge
     )
 
 
-async def _filled(uow: UnitOfWork, message: Message) -> Message:
+async def _with_data_and_reasoning(uow: UnitOfWork, message: Message) -> Message:
     (shown,) = await uow.messages.reasoned([await uow.contents.filled_one(message)])
     return shown
 

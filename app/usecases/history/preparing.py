@@ -182,10 +182,10 @@ async def prepared_groups(
         before = [] if waits_for_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
     named = [(draft, named_among(index, len(drafts))) for index, draft in enumerate(drafts)]
     await in_slices(lambda one: refuse_long(*one), named)
-    return await _reckoned(shell, conversation, before, groups, after=after, size=size)
+    return await _prepared_groups(shell, conversation, before, groups, after=after, size=size)
 
 
-async def _reckoned(
+async def _prepared_groups(
     shell: Shell,
     conversation: Conversation,
     before: Sequence[Anchor],

@@ -49,10 +49,10 @@ class ProviderCopyService:
             return
         reason = await self._failure_of_deleting(copy)
         if reason is None:
-            await self._end(copy)
+            await self._forget_copy(copy)
         elif copy.tries >= TRIES:
             _log.error("copy.given_up", reason=reason, model=copy.model, response_id=copy.response_id)
-            await self._end(copy, given_up=reason)
+            await self._forget_copy(copy, given_up=reason)
         else:
             _log.warning("copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
 
@@ -65,7 +65,7 @@ class ProviderCopyService:
             return "model_not_built"
         return None
 
-    async def _end(self, copy: ProviderCopy, given_up: str | None = None) -> None:
+    async def _forget_copy(self, copy: ProviderCopy, given_up: str | None = None) -> None:
         tenant_id: UUID = copy.tenant_id
         async with self._shell.uow(tenant_id) as uow:
             await uow.copies.forget(copy.response_id)

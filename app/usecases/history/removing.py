@@ -56,7 +56,7 @@ class RemovalService:
         """Begin to erase an end user: his conversations, and keys that see those alone, which end at once."""
         async with self._shell.uow(tenant_id) as uow:
             keys = await uow.keys.remove_of_user(user_id)
-            erasure = await self._begin(uow, tenant_id, user_id)
+            erasure = await self._begin_erasure(uow, tenant_id, user_id)
             await audit(uow, self._shell, tenant_id, "user.erased", erasure.id, keys=keys)
             await uow.commit()
         return erasure
@@ -66,7 +66,7 @@ class RemovalService:
         async with self._shell.uow(tenant_id) as uow:
             for key in await uow.keys.all():
                 await uow.keys.revoke(key.id, self._shell.clock.now())
-            erasure = await self._begin(uow, tenant_id, None)
+            erasure = await self._begin_erasure(uow, tenant_id, None)
             await audit(uow, self._shell, tenant_id, "tenant.erased", erasure.id)
             await uow.commit()
         return erasure
@@ -89,7 +89,7 @@ class RemovalService:
         for tenant_id, conversation_id in stale:
             left |= await self._renew_sums(tenant_id, conversation_id)
         for tenant_id, conversation_id in deleted:
-            left |= await self._remove(tenant_id, conversation_id)
+            left |= await self._remove_rows(tenant_id, conversation_id)
         for erasure in erasures:  # after the removals: the last of them ends it
             left |= await self._erase(erasure)
         return left
@@ -99,13 +99,13 @@ class RemovalService:
         async with self._shell.uow(None) as uow:
             return await uow.erasures.find(erasure_id)
 
-    async def _begin(self, uow: UnitOfWork, tenant_id: UUID, user_id: str | None) -> Erasure:
+    async def _begin_erasure(self, uow: UnitOfWork, tenant_id: UUID, user_id: str | None) -> Erasure:
         now = self._shell.clock.now()
         erasure = Erasure(id=self._shell.new_id(), tenant_id=tenant_id, user_id=user_id, requested_at=now)
         await uow.erasures.add(erasure)
         return erasure
 
-    async def _remove(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+    async def _remove_rows(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         async with self._shell.uow(tenant_id) as uow:
             removed = await uow.removal.remove(conversation_id, limit=ROWS)
             await uow.commit()
@@ -135,7 +135,7 @@ class RemovalService:
                 await uow.erasures.count(erasure.id, len(ids))
             ended = not ids and await self._is_all_removed(uow, erasure)
             await uow.commit()
-        await self._tell(ids, turns)
+        await self._tell_others(ids, turns)
         if ended:
             kind = "tenant" if erasure.user_id is None else "user"
             _log.info("erasure.done", erasure_id=str(erasure.id), kind=kind, conversations=erasure.conversations)
@@ -151,7 +151,7 @@ class RemovalService:
         kept = await uow.copies.count() + await uow.file_copies.count() + await uow.caches.count()
         return not kept and await uow.removal.remove_tenant()
 
-    async def _tell(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:
+    async def _tell_others(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:
         await off_loop(memo.forget)
         if turns:
             await self._shell.streams.forget(turns)

@@ -35,7 +35,7 @@ class RetentionService:
 
     def __init__(self, uow: UnitOfWorkFactory, retention: Retention) -> None:
         self._uow = uow
-        self._kinds = dict(_kinds(retention))
+        self._kinds = dict(_forgetting_by_kind(retention))
 
     async def work(self) -> bool:
         """Forget of each kind what is due, at most ``ROWS`` times ``BATCHES`` rows; whether more is left.
@@ -45,14 +45,14 @@ class RetentionService:
         counts: dict[str, int] = {}
         for name, forget in self._kinds.items():
             try:
-                counts[name] = await self._forget(forget)
+                counts[name] = await self._forget_in_batches(forget)
             except Exception as error:  # noqa: BLE001 - the next hour tries again
                 _log.warning("retention.failed", kind=name, error=type(error).__name__)
         if any(counts.values()):
             _log.info("retention.forgotten", **{name: count for name, count in counts.items() if count})
         return any(count >= ROWS * BATCHES for count in counts.values())
 
-    async def _forget(self, forget: Forgetting) -> int:
+    async def _forget_in_batches(self, forget: Forgetting) -> int:
         total = 0
         for _ in range(BATCHES):
             async with self._uow(None) as uow:
@@ -64,7 +64,7 @@ class RetentionService:
         return total
 
 
-def _kinds(retention: Retention) -> list[tuple[str, Forgetting]]:
+def _forgetting_by_kind(retention: Retention) -> list[tuple[str, Forgetting]]:
     found: list[tuple[str, Forgetting]] = [
         ("idempotency_keys", lambda uow: uow.idempotency.forget_older_than(IDEMPOTENCY_AGE, limit=ROWS)),
         ("chat_spending", lambda uow: uow.spending.forget_old(limit=ROWS)),

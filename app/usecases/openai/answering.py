@@ -143,7 +143,7 @@ class StatelessAnswers:
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
-        return await off_loop(lambda: sum(_sizes(prompt.messages)) + _tokens_beside_messages(prompt.brought))
+        return await off_loop(lambda: sum(_message_tokens(prompt.messages)) + _tokens_beside_messages(prompt.brought))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
@@ -160,13 +160,13 @@ class StatelessAnswers:
         try:
             while (piece := await pieces.get()) is not None:
                 yield piece
-            for happening in self._end(answering):
+            for happening in self._last_happenings(answering):
                 yield happening
         finally:
             answering.cancel()
             await asyncio.gather(answering, return_exceptions=True)
 
-    def _end(self, answering: asyncio.Task[Answer]) -> list[Happening]:
+    def _last_happenings(self, answering: asyncio.Task[Answer]) -> list[Happening]:
         try:
             said = answering.result()
         except ModelFailedError as error:
@@ -204,7 +204,7 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     )
     words = prompt.brought.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
-    sizes, beside = _sizes(prompt.messages), _tokens_beside_messages(prompt.brought)
+    sizes, beside = _message_tokens(prompt.messages), _tokens_beside_messages(prompt.brought)
     room = profile.input_limit - beside
     if sum(sizes) <= room:
         return (*system, *messages)
@@ -214,7 +214,7 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     return (*system, *kept)
 
 
-def _sizes(messages: Sequence[MessageDraft]) -> list[int]:
+def _message_tokens(messages: Sequence[MessageDraft]) -> list[int]:
     return [draft.weighed().tokens for draft in messages]
 
 

@@ -100,7 +100,7 @@ class ArrayCompaction:
             SummarizerFailedError: No attempt at some part was accepted.
             RateLimitedError: The hour's model calls are used up.
         """
-        progress = await off_loop(self._started, tenant_id, drafts, instructions or "")
+        progress = await off_loop(self._first_progress, tenant_id, drafts, instructions or "")
         deadline = self._shell.clock.monotonic() + patience
         while True:
             further = await self._step(tenant_id, progress, deadline)
@@ -112,7 +112,7 @@ class ArrayCompaction:
         rest = tuple(_as_draft(message) for message in progress.rest)
         return ArrayCompacted(compacted=Compacted(summary=summary, messages=rest), usage=progress.usage)
 
-    def _started(self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str) -> _Progress:
+    def _first_progress(self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str) -> _Progress:
         shell, now = self._shell, self._shell.clock.now()
         conversation = Conversation(
             id=shell.new_id(), tenant_id=tenant_id, system_prompt=instructions, created_at=now, updated_at=now
@@ -162,9 +162,9 @@ class ArrayCompaction:
             raise SummarizerFailedError(
                 f"no usable summary ({told_reason(result.reason)})", extra={"reason": result.reason}
             )
-        return self._further(progress, chunk, result.applied, result.usage)
+        return self._next_progress(progress, chunk, result.applied, result.usage)
 
-    def _further(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
+    def _next_progress(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
         boundary = progress.messages[chunk.plan.to_seq - 1]
         covered = _sums(progress.messages[: chunk.plan.to_seq])
         version = version_of(

@@ -163,7 +163,7 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
     if source is None or first > last:
         return []
     size = AT_ONCE if last <= AT_ONCE else STEP
-    return [_copy(message) for message in await uow.messages.span(source, first, min(last, first + size - 1))]
+    return [_copied_draft(message) for message in await uow.messages.span(source, first, min(last, first + size - 1))]
 
 
 def is_being_copied(conversation: Conversation) -> bool:
@@ -171,7 +171,7 @@ def is_being_copied(conversation: Conversation) -> bool:
     return conversation.last_seq < (conversation.forked_through or 0)
 
 
-def _copy(message: Message) -> MessageDraft:
+def _copied_draft(message: Message) -> MessageDraft:
     return MessageDraft(
         role=message.role,
         content=message.content,

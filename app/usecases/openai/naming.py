@@ -44,19 +44,19 @@ async def found_by(uow: UnitOfWork, tenant_id: UUID, name: Name) -> Conversation
         NotFoundError: It is an id of ours, and there is no such conversation, or it is another end user's.
     """
     if name.conversation_id is not None:
-        found = await _get(uow, name.conversation_id)
+        found = await _conversation_or_none(uow, name.conversation_id)
         if found is not None and _is_theirs(found, name.user):
             return found
         if name.is_ours or found is not None:
             raise NotFoundError(f"There is no conversation {name.text!r}.")
-    return await _get(uow, derived_id(tenant_id, name))
+    return await _conversation_or_none(uow, derived_id(tenant_id, name))
 
 
 def _is_theirs(conversation: Conversation, user: str | None) -> bool:
     return user is None or conversation.user_id in {None, user}
 
 
-async def _get(uow: UnitOfWork, conversation_id: UUID) -> Conversation | None:
+async def _conversation_or_none(uow: UnitOfWork, conversation_id: UUID) -> Conversation | None:
     try:
         return await uow.conversations.get(conversation_id)
     except NotFoundError:

@@ -58,7 +58,7 @@ class StoredResponses:
     async def get(self, tenant_id: UUID, turn_id: UUID) -> StoredResponse:
         """One response. Raises ``NotFoundError``, also once it was deleted."""
         async with self._shell.uow(tenant_id) as uow:
-            return await self._get(uow, turn_id)
+            return await self._response_of_turn(uow, turn_id)
 
     async def cancel(self, tenant_id: UUID, turn_id: UUID) -> StoredResponse:
         """Stop it if it is being made; what came is kept. Raises ``NotFoundError``."""
@@ -78,7 +78,7 @@ class StoredResponses:
         """
         await self.cancel(tenant_id, turn_id)
         async with self._shell.uow(tenant_id) as uow:
-            found = await self._get(uow, turn_id)
+            found = await self._response_of_turn(uow, turn_id)
             messages = await _input_of(uow, found)
         reply = [found.reply] if found.reply else []
         for message in [*messages, *reply]:
@@ -99,7 +99,7 @@ class StoredResponses:
     ) -> ItemPage:
         """A page of the items that a response answered. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
-            messages = await _input_of(uow, await self._get(uow, turn_id))
+            messages = await _input_of(uow, await self._response_of_turn(uow, turn_id))
             items = [item for message in messages for item in render(message)]
             page = _page_after(items if order == "asc" else items[::-1], limit, after)
             return await _with_data(uow, page, messages, render)
@@ -120,7 +120,7 @@ class StoredResponses:
             last = (await uow.conversations.get(conversation_id)).last_seq
             seq = 1 if order == "asc" else last
             if after is not None:
-                seq = (await self._after(uow, conversation_id, after[1])).seq
+                seq = (await self._message_of_item(uow, conversation_id, after[1])).seq
             while 1 <= seq <= last:
                 step = 1 if order == "asc" else -1
                 read = Page(limit=limit + 1, after=encode((seq - step,)), order=order)
@@ -149,7 +149,7 @@ class StoredResponses:
             raise NotFoundError("No such item.")
         return found
 
-    async def _get(self, uow: UnitOfWork, turn_id: UUID) -> StoredResponse:
+    async def _response_of_turn(self, uow: UnitOfWork, turn_id: UUID) -> StoredResponse:
         turn = await uow.turns.get(turn_id)
         if turn.reply_id is None:
             return StoredResponse(turn=turn, reply=None)
@@ -158,7 +158,7 @@ class StoredResponses:
             raise NotFoundError("No such response.")
         return StoredResponse(turn=turn, reply=reply, open_calls=left_open(reply, self._shell.resolver.own_tools))
 
-    async def _after(self, uow: UnitOfWork, conversation_id: UUID, message_id: UUID) -> Message:
+    async def _message_of_item(self, uow: UnitOfWork, conversation_id: UUID, message_id: UUID) -> Message:
         try:
             return await uow.messages.get(conversation_id, message_id)
         except NotFoundError:

@@ -360,7 +360,7 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
         InvalidInputError: There are too many, or the last one is nothing that could be answered.
     """
     if len(new) > MOST_NEW:
-        raise _wrong(f"hold {len(new)} new ones, and at most {MOST_NEW} are added at once: add the others before")
+        raise _invalid(f"hold {len(new)} new ones, and at most {MOST_NEW} are added at once: add the others before")
     prompt = request.prompt
     base = ChatInput(
         instructions=prompt.brought.instructions or None,
@@ -374,7 +374,7 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
         return base
     last = new[-1]
     if last.role not in {"user", "tool"}:
-        raise _wrong("must end with what the user says, or with the results of tools")
+        raise _invalid("must end with what the user says, or with the results of tools")
     results = _leading_results(new)
     if last.role == "tool":
         return replace(base, results=results) if len(results) == len(new) else replace(base, history=new)
@@ -397,7 +397,7 @@ def _is_result_of(turn: Turn, message: Message) -> bool:
     return message.role == "tool" and turn.finished_at is not None and message.created_at <= turn.finished_at
 
 
-def _wrong(message: str) -> InvalidInputError:
+def _invalid(message: str) -> InvalidInputError:
     return InvalidInputError(f"the messages {message}", errors=[FieldError(field="input", message=message)])
 
 

@@ -104,7 +104,7 @@ class DetailService:
         outcome: Outcome = "not_wanted"
         try:
             for _ in range(MOST_SETTLED):
-                wanting = await self._wanting(conversation_id)
+                wanting = await self._wanting_detail(conversation_id)
                 if not wanting:
                     return outcome
                 outcome = await self.run(*wanting[0])
@@ -147,7 +147,7 @@ class DetailService:
         )
         return Detailed(outcome=outcome, reason=answer.attempt.reason)
 
-    async def _wanting(self, conversation_id: UUID | None) -> list[tuple[UUID, UUID, str]]:
+    async def _wanting_detail(self, conversation_id: UUID | None) -> list[tuple[UUID, UUID, str]]:
         async with self._shell.uow(None) as uow:
             return await uow.segments.wanting_detail(limit=2, conversation_id=conversation_id)
 
@@ -188,23 +188,23 @@ class DetailService:
         try:
             summarizer = summarizer_of(self._shell, resolved)
         except InvalidInputError:  # its key is gone, for now
-            return await self._later(uow, segment, BACK_OFF)
+            return await self._put_off(uow, segment, BACK_OFF)
         metered = summarizer.profile.metered
         useless = not metered or "L1" not in resolved.policy.levels or segment.tokens < WORTH
         if useless or segment.detail_tries >= MOST_TRIES:
-            return await self._settled(uow, segment)
+            return await self._stop_wanting(uow, segment)
         if not urgent and await uow.compactions.in_flight(conversation.id):
-            return await self._later(uow, segment, AGAIN)
+            return await self._put_off(uow, segment, AGAIN)
         if wait := await self._spending.wait(uow, resolved, metered=metered, spares=not urgent):
-            return await self._later(uow, segment, wait)
+            return await self._put_off(uow, segment, wait)
         messages = _told_messages(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
         stored = segment.levels.get("L1")
-        is_there = stored is not None and stored.content_hash == _hash(messages, summarizer.profile.name)
+        is_there = stored is not None and stored.content_hash == _content_hash(messages, summarizer.profile.name)
         if is_there or not messages:
-            return await self._settled(uow, segment)
-        return await self._begin(uow, resolved, segment, messages, summarizer)
+            return await self._stop_wanting(uow, segment)
+        return await self._begin_call(uow, resolved, segment, messages, summarizer)
 
-    async def _begin(
+    async def _begin_call(
         self,
         uow: UnitOfWork,
         resolved: Resolved,
@@ -227,12 +227,12 @@ class DetailService:
             tries=tries,
         )
 
-    async def _later(self, uow: UnitOfWork, segment: Segment, wait: timedelta) -> Outcome:
+    async def _put_off(self, uow: UnitOfWork, segment: Segment, wait: timedelta) -> Outcome:
         after = self._shell.clock.now() + wait
         await uow.segments.update(segment.conversation_id, segment.id, detail_after=after)
         return "not_now"
 
-    async def _settled(self, uow: UnitOfWork, segment: Segment) -> Outcome:
+    async def _stop_wanting(self, uow: UnitOfWork, segment: Segment) -> Outcome:
         await uow.segments.update(segment.conversation_id, segment.id, wants_detail=False, detail_after=None)
         return "kept"
 
@@ -263,13 +263,13 @@ class DetailService:
             try:
                 present = await uow.conversations.lock(claim.conversation.id)
                 await uow.detail_calls.end(claim.call_id, answer.attempt)
-                outcome = await self._outcome(uow, present, claim, answer)
+                outcome = await self._write_outcome(uow, present, claim, answer)
             except NotFoundError:
                 return "stale"
             await uow.commit()
             return outcome
 
-    async def _outcome(self, uow: UnitOfWork, present: Conversation, claim: _Claim, answer: _Answer) -> Outcome:
+    async def _write_outcome(self, uow: UnitOfWork, present: Conversation, claim: _Claim, answer: _Answer) -> Outcome:
         id_, tries = claim.segment.id, claim.tries
         try:
             segment = await uow.segments.get(present.id, id_)
@@ -307,7 +307,7 @@ class DetailService:
             text=answer.text,
             tokens=estimate_text(answer.text),
             made_by=model,
-            content_hash=_hash(claim.messages, model),
+            content_hash=_content_hash(claim.messages, model),
             created_at=self._shell.clock.now(),
         )
 
@@ -324,7 +324,7 @@ def _told_messages(messages: list[Message]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.is_told)
 
 
-def _hash(messages: tuple[Message, ...], model: str) -> str:
+def _content_hash(messages: tuple[Message, ...], model: str) -> str:
     return content_hash(messages, "L1", model, DETAIL_VERSION)
 
 

@@ -136,7 +136,7 @@ class ExpansionService:
             found, following = await uow.segments.page(conversation_id, page)
             last = max((segment.to_seq for segment in found), default=0)
             active = await uow.anchors.active(conversation_id, through_seq=last) if found else []
-        listed = [Listed(segment=segment, anchors=_inside(active, segment)) for segment in found]
+        listed = [Listed(segment=segment, anchors=_anchors_inside(active, segment)) for segment in found]
         return listed, following
 
     async def expand(
@@ -379,7 +379,7 @@ async def _earlier(uow: UnitOfWork, conversation: Conversation, level: Level, as
     count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
     if count < len(found):
         found, following = await uow.segments.page(conversation.id, replace(page, limit=count))
-    return _listed(
+    return _expanded_list(
         EARLIER,
         lines[:count],
         following,
@@ -395,10 +395,10 @@ async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, aske
     count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
     if count < len(found):
         found, following = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")
-    return _listed(ANCHORS, lines[:count], following, anchors=tuple(found))
+    return _expanded_list(ANCHORS, lines[:count], following, anchors=tuple(found))
 
 
-def _listed(
+def _expanded_list(
     segment_id: str,
     lines: Sequence[str],
     following: str | None,
@@ -423,10 +423,10 @@ def _listed(
 async def _anchors_of_segment(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
     active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MOST_ANCHORS)
     # Read from the segment's end backwards, so that its own anchors come first.
-    return _inside(active, segment)
+    return _anchors_inside(active, segment)
 
 
-def _inside(anchors: Sequence[Anchor], segment: Segment) -> tuple[Anchor, ...]:
+def _anchors_inside(anchors: Sequence[Anchor], segment: Segment) -> tuple[Anchor, ...]:
     return tuple(anchor for anchor in anchors if segment.from_seq <= anchor.seq <= segment.to_seq)
 
 

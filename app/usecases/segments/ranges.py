@@ -44,13 +44,13 @@ async def segment_of_range(shell: Shell, tenant_id: UUID, conversation_id: UUID,
                 return known[0]
             policy = shell.resolver(conversation).policy
             spoken = await _finished(uow, conversation, policy, first, last)
-        cut = await off_loop(_described, spoken, first, last)
+        cut = await off_loop(_described_range, spoken, first, last)
         async with shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             if known := await uow.segments.of_ranges(conversation_id, [(first, last)]):
                 return known[0]
             if present.content_epoch == conversation.content_epoch:
-                segment = await _stored(uow, conversation_id, cut, shell.clock.now())
+                segment = await _store_segment(uow, conversation_id, cut, shell.clock.now())
                 await uow.commit()
                 return segment
     raise ConflictError("the conversation changes too fast; try again")
@@ -61,33 +61,33 @@ async def _finished(
 ) -> list[Message]:
     """What is said in the range."""
     if last < first or last > conversation.last_seq:
-        raise _refused(f"the conversation ends with message {conversation.last_seq}: choose an earlier range")
+        raise _range_error(f"the conversation ends with message {conversation.last_seq}: choose an earlier range")
     if last - first >= MOST_MESSAGES:
-        raise _refused(f"a range may have at most {MOST_MESSAGES} messages: choose a shorter one")
+        raise _range_error(f"a range may have at most {MOST_MESSAGES} messages: choose a shorter one")
     outline = await uow.messages.outline(conversation.id, after_seq=first - 1, limit=last - first + 1 + FOLLOWING)
     complete = not outline or outline[-1].seq == conversation.last_seq
     if not is_finished(outline, last, complete=complete, estimator=policy.estimator):
-        raise _refused(
+        raise _range_error(
             "only finished messages have levels: the range holds a question that is not answered yet, or parts a tool"
             " call from its result"
         )
     if sum(item.token_count for item in outline if item.seq <= last) > MOST_TOKENS:
-        raise _refused(f"a range may have at most {MOST_TOKENS} tokens: choose a shorter one")
+        raise _range_error(f"a range may have at most {MOST_TOKENS} tokens: choose a shorter one")
     spoken = [one for one in await uow.messages.between(conversation.id, first, last) if one.status != "erased"]
     if not spoken:
-        raise _refused("nothing is said in this range")
+        raise _range_error("nothing is said in this range")
     return spoken
 
 
-def _refused(message: str) -> NotFoldedError:
+def _range_error(message: str) -> NotFoldedError:
     return NotFoldedError.of("to_seq", message)
 
 
-def _described(spoken: Sequence[Message], first: int, last: int) -> CutSegment:
+def _described_range(spoken: Sequence[Message], first: int, last: int) -> CutSegment:
     return replace(describe(redact_messages(spoken)), from_seq=first, to_seq=last)
 
 
-async def _stored(uow: UnitOfWork, conversation_id: UUID, cut: CutSegment, now: datetime) -> Segment:
+async def _store_segment(uow: UnitOfWork, conversation_id: UUID, cut: CutSegment, now: datetime) -> Segment:
     taken = await uow.segments.ids_like(conversation_id, [stem_of(cut.topic)])
     id_ = ids_for([cut.topic], taken)[0]
     segment = cut.stored_as(id_, conversation_id, created_at=now, is_current=False)

@@ -93,17 +93,17 @@ async def audit(
     """Record who did it, in the transaction that does it. ``data``: ids and numbers only."""
     principal = asker()
     actor: Actor = "cli" if principal is None else "key" if principal.key_id else "open"
-    await _audit(uow, shell, tenant_id, action, object_id, actor, data)
+    await _add_audit_entry(uow, shell, tenant_id, action, object_id, actor, data)
 
 
 async def audit_own(
     uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str, **data: Any
 ) -> None:
     """Record what the service did by itself, in the transaction that does it. ``data``: ids and numbers only."""
-    await _audit(uow, shell, tenant_id, action, object_id, "service", data)
+    await _add_audit_entry(uow, shell, tenant_id, action, object_id, "service", data)
 
 
-async def _audit(
+async def _add_audit_entry(
     uow: UnitOfWork,
     shell: Shell,
     tenant_id: UUID,

@@ -71,7 +71,7 @@ class FrontendTurnService:
     ) -> ChatInput:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            if await _stored(uow, conversation_id, id_) is None:
+            if await _message_or_none(uow, conversation_id, id_) is None:
                 return given
             exchange = await exchange_of(uow, conversation_id)
         if exchange.waits and exchange.question is not None and exchange.question.id == id_:
@@ -81,7 +81,7 @@ class FrontendTurnService:
 
 async def _is_last_exchange_meant(uow: UnitOfWork, conversation_id: UUID, exchange: Exchange, again: Again) -> bool:
     id_ = _uuid(again.named) if again.named else None
-    stored = await _stored(uow, conversation_id, id_) if id_ else None
+    stored = await _message_or_none(uow, conversation_id, id_) if id_ else None
     if stored is not None:
         return exchange.question is None or stored.seq >= exchange.question.seq
     if again.question is not None:
@@ -89,7 +89,7 @@ async def _is_last_exchange_meant(uow: UnitOfWork, conversation_id: UUID, exchan
     return again.named is None
 
 
-async def _stored(uow: UnitOfWork, conversation_id: UUID, id_: UUID) -> Message | None:
+async def _message_or_none(uow: UnitOfWork, conversation_id: UUID, id_: UUID) -> Message | None:
     try:
         return await uow.messages.get(conversation_id, id_)
     except NotFoundError:

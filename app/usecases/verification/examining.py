@@ -124,11 +124,11 @@ class ExaminationService:
             if not looked.is_read:
                 looked = await self._examined(uow, present)
             examination, done = looked.examination, looked.mended
-            current = await _current(uow, present)
+            current = await _current_version(uow, present)
             if (present.content_epoch, current) != (looked.content_epoch, looked.current):
                 raise OutdatedError
             if current is not None and done.repairs:
-                number = await self._written(uow, present, current, done, results)
+                number = await self._write_mended(uow, present, current, done, results)
                 examination = replace(examination, repairs=done.repairs, state_version_now=number)
             await audit(uow, self._shell, tenant_id, "state.mended", conversation_id)
             await uow.commit()
@@ -157,7 +157,7 @@ class ExaminationService:
             content_epoch=present.content_epoch,
         )
 
-    async def _written(
+    async def _write_mended(
         self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended, compute: Compute
     ) -> int:
         version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs, compute=compute)
@@ -176,7 +176,7 @@ def _damages_and_repairs(
     return found, sound_version(lineage, said), mended(last.entries, found, version=last.version + 1)
 
 
-async def _current(uow: UnitOfWork, present: Conversation) -> StateVersion | None:
+async def _current_version(uow: UnitOfWork, present: Conversation) -> StateVersion | None:
     return await uow.states.get(present.id, present.state_version) if present.state_version else None
 
 
@@ -219,7 +219,7 @@ async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Ma
     wanted, read = sorted(seqs, reverse=True), 0
     for start in range(0, len(wanted), _READ):
         messages = await uow.messages.at_seqs(conversation_id, wanted[start : start + _READ])
-        texts = await off_loop(_texts, messages)
+        texts = await off_loop(_texts_by_seq, messages)
         said |= texts
         read += sum(map(len, texts.values()))
         if read > _MOST_READ:
@@ -227,5 +227,5 @@ async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Ma
     return said
 
 
-def _texts(messages: Sequence[Message]) -> dict[int, str]:
+def _texts_by_seq(messages: Sequence[Message]) -> dict[int, str]:
     return {message.seq: message_text(message)[:_LONGEST] for message in redact_messages(messages)}

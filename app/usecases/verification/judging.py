@@ -98,7 +98,7 @@ class Subject:
         """One call: the claims, and what they can be judged by."""
         before = self.reading.before
         messages = evidence(claims, self.messages)
-        older = tuple(self.older[seq] for seq in self._rested(claims) if seq in self.older)
+        older = tuple(self.older[seq] for seq in self._seqs_rested_on(claims) if seq in self.older)
         return VerificationRequest(
             messages=messages,
             claims=tuple(claims),
@@ -108,7 +108,7 @@ class Subject:
             chunk_tokens=chunk_tokens(profile),
         )
 
-    def _rested(self, claims: Sequence[Claim]) -> list[int]:
+    def _seqs_rested_on(self, claims: Sequence[Claim]) -> list[int]:
         tells = any(claim.names_no_sources for claim in claims)
         named = older_sources(claims, [message.seq for message in self.messages])
         return sorted({*named, *(self.retold if tells else ())})
@@ -165,13 +165,13 @@ async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVer
 async def _versions_judged_together(
     uow: UnitOfWork, conversation_id: UUID, version: StateVersion
 ) -> tuple[tuple[StateVersion, ...], StateVersion | None]:
-    since, base = [version], await _parent(uow, conversation_id, version)
+    since, base = [version], await _parent_version(uow, conversation_id, version)
     while base is not None and len(since) < MOST_VERSIONS:
         folds_nothing = since[-1].boundary_seq == base.boundary_seq
         if not folds_nothing and base.verified != PENDING:
             break
         since.append(base)
-        base = await _parent(uow, conversation_id, base)
+        base = await _parent_version(uow, conversation_id, base)
     return tuple(since), base
 
 
@@ -183,7 +183,7 @@ def _oldest_readable(
     return since[sum(weight > most_tokens for weight in weights[:-1]) :]
 
 
-async def _parent(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
+async def _parent_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
     return await uow.states.get(conversation_id, version.parent_version) if version.parent_version else None
 
 
@@ -291,7 +291,7 @@ async def _ask_verifier(
         async with asyncio.timeout(call_seconds):
             proposal = await summarizer.ask(request)
         verdicts = await off_loop(verdicts_of, proposal.text, request.claims)
-        reason = _wrong(proposal, verdicts)
+        reason = _failure_reason(proposal, verdicts)
     except ModelUnavailableError as error:
         reason = error.reason
     except TimeoutError:
@@ -312,7 +312,7 @@ async def _ask_verifier(
     return attempt, verdicts if reason in {None, CUT_OFF} else ()
 
 
-def _wrong(proposal: Proposal, verdicts: Sequence[Verdict]) -> str | None:
+def _failure_reason(proposal: Proposal, verdicts: Sequence[Verdict]) -> str | None:
     if proposal.finish == "blocked":
         return BLOCKED
     if proposal.finish == "length":

@@ -228,7 +228,7 @@ class VerificationService:
             return await self._ended(uow, row, "skipped", "off")
         wait = await self._wait_for_others(uow, resolved) if summarizer else BACK_OFF
         if summarizer is None or wait is not None:
-            return await self._later(uow, row, wait or BACK_OFF)
+            return await self._put_off(uow, row, wait or BACK_OFF)
         return await self._begin(uow, resolved, row, version, summarizer)
 
     async def _wait_for_others(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
@@ -258,7 +258,7 @@ class VerificationService:
         reading = await read_version(uow, resolved.conversation.id, version, chunk_tokens(summarizer.profile))
         return _Claimed(row=claimed, resolved=resolved, reading=reading, summarizer=summarizer)
 
-    async def _later(self, uow: UnitOfWork, row: Verification, wait: timedelta) -> Outcome:
+    async def _put_off(self, uow: UnitOfWork, row: Verification, wait: timedelta) -> Outcome:
         after = self._shell.clock.now() + wait
         await uow.verifications.update(row.id, status="queued", reason=row.reason, after=after)
         return "not_now"
@@ -334,11 +334,11 @@ class VerificationService:
             waits = judged.judgement.verdicts and compaction is not None and compaction.status == "running"
             if waits and self._shell.clock.monotonic() <= deadline:
                 return None, ()
-            outcome = await self._outcome(uow, present, row, claimed, judged, results, is_late=bool(waits))
+            outcome = await self._write_outcome(uow, present, row, claimed, judged, results, is_late=bool(waits))
             await uow.commit()
         return outcome, uow.committed_events
 
-    async def _outcome(
+    async def _write_outcome(
         self,
         uow: UnitOfWork,
         present: Conversation,
@@ -436,10 +436,11 @@ async def _with_verdicts_applied(
     # Nothing was erased since, so what stood before is as it was.
     is_alike = before is not None and before.state_schema == current.state_schema
     earlier = before.entries if before is not None and is_alike else ()
-    return await compute(_applied, current, judged, earlier, resolved.budgets.state_cap, resolved.policy.estimator)
+    cap, estimator = resolved.budgets.state_cap, resolved.policy.estimator
+    return await compute(_verified_state, current, judged, earlier, cap, estimator)
 
 
-def _applied(
+def _verified_state(
     current: StateVersion, judged: _Judged, before: Sequence[StateEntry], cap: int, estimator: Estimator
 ) -> VerifiedState:
     judgement, gone = judged.judgement, judged.subject.reading.gone(current.entries)
