@@ -60,13 +60,13 @@ def _confirm(sentence: str, name: str, *, yes: bool) -> None:
 
 def _erase(tenant: str, begin: Begin) -> int:
     with one_clear_line(), settings_with_database(wants=True) as settings:
-        erasure, left = asyncio.run(_erased(settings, tenant, begin))
+        erasure, left = asyncio.run(_erasure_and_rest(settings, tenant, begin))
     sentence = "erasing.left" if left else "erasing.done"
     typer.echo(text_of(sentence, count=str(erasure.conversations)))
     return erasure.conversations
 
 
-async def _erased(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:
+async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:
     """Begin, and go on to the end; whether something is left that takes longer."""
     async with services(settings) as container:
         service, waited = container.removal, 0.0

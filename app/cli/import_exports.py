@@ -125,7 +125,7 @@ def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
     if not isinstance(nodes, dict):
         raise ComplaintError(text_of("import.no_tree", where=where))
     talk.last_time = _moment(value.get("create_time"))
-    branch = _branch(nodes, value.get("current_node"), where)
+    branch = _ids_of_shown_branch(nodes, value.get("current_node"), where)
     for id_ in branch:
         message = _message_of(nodes[id_])
         if message is not None:
@@ -137,7 +137,7 @@ def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
     talk.other_branches = sum(message is not None and not _is_unshown(message) for message in others)
 
 
-def _branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
+def _ids_of_shown_branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
     """Ids from the root to the node that is shown; without such a node, to the last that says something."""
     node = last if isinstance(last, str) else None
     if node not in nodes:

@@ -55,8 +55,8 @@ def open_source(file: Path) -> Source:
     """
     try:
         is_archive = _is_archive(file)
-        openers: list[Opener] = _of_archive(file) if is_archive else [lambda: file.open("rb")]
-        kind = _kind(openers, str(file), or_other=not is_archive)
+        openers: list[Opener] = _lists_in_archive(file) if is_archive else [lambda: file.open("rb")]
+        kind = _kind_of_export(openers, str(file), or_other=not is_archive)
         if kind is not None:
             return Source(partial(_exported_conversations, openers, kind, str(file)))
         if is_archive:
@@ -80,7 +80,7 @@ def _is_archive(file: Path) -> bool:
         return stream.read(4) == b"PK\x03\x04" or file.suffix.lower() == ".zip"
 
 
-def _of_archive(file: Path) -> list[Opener]:
+def _lists_in_archive(file: Path) -> list[Opener]:
     """What opens each list of conversations in an archive."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -116,12 +116,12 @@ class _Member:
         self._archive.close()
 
 
-def _kind(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
+def _kind_of_export(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
     """The kind of an export, by its first conversation; ``None`` for what may be no export and is no list of JSON."""
     for opener in openers:
         with opener() as stream:
             try:
-                first = next(_values(stream, name), None)
+                first = next(_values_of_list(stream, name), None)
             except (ComplaintError, UnicodeDecodeError):
                 if or_other:
                     return None
@@ -135,14 +135,14 @@ def _exported_conversations(openers: list[Opener], kind: Kind, name: str) -> Ite
     number = 0
     for opener in openers:
         with opener() as stream:
-            for value in _values(stream, name):
+            for value in _values_of_list(stream, name):
                 number += 1
                 found = read_exported(value, kind, name, text_of("import.conversation", number=str(number)))
                 if found.messages:
                     yield found
 
 
-def _values(stream: IO[bytes], name: str) -> Iterator[Any]:
+def _values_of_list(stream: IO[bytes], name: str) -> Iterator[Any]:
     """The values of a JSON list, one after the other; a value that is no list is the only one.
 
     Raises:
@@ -181,7 +181,7 @@ class _Text:
             self._place = blank.end() if blank else self._place
             if self._place < len(self._text):
                 return False
-            if not self._more():
+            if not self._read_more():
                 return True
 
     def takes(self, sign: str) -> bool:
@@ -199,7 +199,7 @@ class _Text:
             try:
                 found, self._place = self._json.raw_decode(self._text, self._place)
             except json.JSONDecodeError as error:
-                if not self._may_go_on(error) or not self._more():
+                if not self._may_go_on(error) or not self._read_more():
                     raise self.no_json(error.msg.removesuffix(" starting at")) from None
             except RecursionError:
                 raise self.no_json("nested too deeply") from None
@@ -220,7 +220,7 @@ class _Text:
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
         return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _SOON_OVER
 
-    def _more(self) -> bool:
+    def _read_more(self) -> bool:
         """Read as much again as there is: a value that is tried again and again costs twice its length at most."""
         if self._ended:
             return False

@@ -158,7 +158,7 @@ class Child:
         if self.alive() or now < self._not_before:
             return
         if self._process is not None:
-            self._bury(self._process, now)
+            self._plan_next_start(self._process, now)
         else:
             self.start()
 
@@ -175,7 +175,7 @@ class Child:
         _kill_session(process)
         self._join_reader()
 
-    def _bury(self, process: subprocess.Popen[str], now: float) -> None:
+    def _plan_next_start(self, process: subprocess.Popen[str], now: float) -> None:
         """Clear away what the dead process left, and plan the next start."""
         _kill_session(process)
         self._join_reader()

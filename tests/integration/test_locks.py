@@ -274,7 +274,7 @@ async def test_a_pin_that_comes_while_the_layout_is_computed_is_served(
     assert row.boundary_seq == 10
     assert row.layout is not None
     assert (messages[2].seq in row.layout.held) is held
-    assert computed == ["_served"] * times
+    assert computed == ["_served_state"] * times
     assert compaction.fidelity is not None
     context = await service.container.context.assemble(tenant, conversation_id)
     assert (messages[2].content in [one.content for one in context.messages]) is held

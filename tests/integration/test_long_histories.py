@@ -279,7 +279,7 @@ class TestSums:
         assert steps == 5
         await self.right(service, conversation_id)
         async with service.begin(service.tenant) as uow:
-            assert await uow.messages._stale(conversation_id) is None
+            assert await uow.messages._stale_sums(conversation_id) is None
 
     async def test_control_without_the_steps_they_are_wrong(
         self, service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.compaction.spending import WINDOW, _wait
+from app.usecases.compaction.spending import WINDOW, _least_wait
 from tests.fakes import FAKE_PROFILE
 from tests.integration.rows import make_tenant
 from tests.integration.services import WORDS, Service, honest
@@ -230,7 +230,7 @@ class TestWhenItFrees:
             within = sum(timedelta(minutes=age) < span for age in ages)
             return (0, within) if of_tenant else (within, 0)
 
-        wait: Any = await _wait(count, (1, most) if of_tenant else (most, 1))
+        wait: Any = await _least_wait(count, (1, most) if of_tenant else (most, 1))
         assert wait == (None if minutes is None else timedelta(minutes=minutes))
 
 

@@ -71,7 +71,7 @@ class _Play:
         self._compact()
         self._show_state()
         self._ask_about_the_beginning()
-        self._close()
+        self._show_nothing_is_lost()
 
     # Acts 1 to 3
 
@@ -166,7 +166,7 @@ class _Play:
         for question in self.story.questions:
             self._ask(question)
 
-    def _close(self) -> None:
+    def _show_nothing_is_lost(self) -> None:
         """Nothing is lost: what was written is what the history has."""
         history = self._history()
         self.screen.line()

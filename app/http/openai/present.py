@@ -24,7 +24,7 @@ def present_response(found: StoredResponse) -> Json:
         created_at=seconds(turn.started_at) or 0,
         status=status,
         echo={"model": reply.model or OWNER} if turn.request is None and reply else turn.request or {},
-        output=_output(found, status),
+        output=_output_items(found, status),
         completed_at=seconds(reply.created_at) if reply and status == "completed" else None,
         usage=reply.usage or {} if reply else None,
         error=error,
@@ -45,7 +45,7 @@ def _status(found: StoredResponse, finish: FinishReason) -> str:
             return "incomplete" if finish in REASONS else "completed"
 
 
-def _output(found: StoredResponse, status: str) -> list[Json]:
+def _output_items(found: StoredResponse, status: str) -> list[Json]:
     """The reply's reasoning and words, and the calls that wait for the client; other calls are the service's matter."""
     reply = found.reply
     if reply is None:

@@ -97,7 +97,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
         await socket.accept()
         with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
             log.info("socket.opened", tenant_id=str(principal.tenant_id))
-            await _served(socket, services, principal)
+            await _answer_until_over(socket, services, principal)
             log.info("socket.closed", tenant_id=str(principal.tenant_id))
     except DomainError:
         await socket.close(REFUSED)
@@ -106,7 +106,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
             asking.end()
 
 
-async def _served(socket: WebSocket, services: Container, principal: Principal) -> None:
+async def _answer_until_over(socket: WebSocket, services: Container, principal: Principal) -> None:
     """Answer until the client leaves, the process ends, or the connection or its key is too old."""
     stopping: Stopping = socket.app.state.stopping
     requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)

@@ -109,7 +109,7 @@ class UiRequest(_Given):
                     "messageId", "a sent message cannot be changed: send the corrected text as a new message"
                 )
             return message.id, self._new_message(message)
-        results = _results(message) if message.role == "assistant" else []
+        results = _results_of_last_step(message) if message.role == "assistant" else []
         if not results:
             raise invalid_field("message", "the last message is neither a user's nor has results of tools")
         return message.id, self._chat_input(results=tuple(results))
@@ -129,7 +129,7 @@ class UiRequest(_Given):
             return None
         if message.role == "user":
             return _idem(conversation_id, message.id, [part.model_dump() for part in message.parts])
-        results = _results(message)
+        results = _results_of_last_step(message)
         calls = hashlib.sha256("\n".join(sorted(one.tool_call_id for one in results)).encode()).hexdigest()
         told = [(one.tool_call_id, one.content) for one in results]
         return _idem(conversation_id, f"{message.id}:{calls}", told)
@@ -158,7 +158,7 @@ class UiRequest(_Given):
         )
 
 
-def _results(message: UiMessage) -> list[ToolResultInput]:
+def _results_of_last_step(message: UiMessage) -> list[ToolResultInput]:
     """What the frontend's tools came to in the last step: results of the steps before were sent before."""
     starts = [number for number, part in enumerate(message.parts) if part.type == "step-start"]
     last_step = message.parts[starts[-1] + 1 :] if starts else message.parts

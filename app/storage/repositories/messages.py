@@ -169,7 +169,7 @@ class MessageRepository(Repository):
         ``ConflictError`` when a copied message refers to data that was erased meanwhile.
         """
         keys = await _index_keys(messages)
-        stored, contents = await _taken_apart(messages)
+        stored, contents = await _without_inline_data(messages)
         rows = await in_slices(
             lambda one: as_new(_columns(one[0], one[1]) | {"term_keys": one[2]}),
             list(zip(stored, sums, keys, strict=True)),
@@ -356,7 +356,7 @@ class MessageRepository(Repository):
         """
         if seq == 0:
             return Sums()
-        stale = await self._stale(conversation_id)
+        stale = await self._stale_sums(conversation_id)
         if stale is not None and stale.first <= seq <= stale.last:
             said = stale.through.minus(await self._summed_weights(conversation_id, seq + 1, stale.last))
         else:
@@ -377,7 +377,7 @@ class MessageRepository(Repository):
         messages, tokens, bytes_ = found[0]
         return Sums(messages=messages, tokens=tokens, bytes=bytes_)
 
-    async def _stale(self, conversation_id: UUID) -> _Stale | None:
+    async def _stale_sums(self, conversation_id: UUID) -> _Stale | None:
         """The messages whose running sums are still to be made anew, and the right sums through the last of them."""
         found = await self._session.rows(_STALE, conversation_id=conversation_id)
         if not found or found[0].stale_sums_to is None:
@@ -444,11 +444,11 @@ class MessageRepository(Repository):
         Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is
         not made, or made twice.
         """
-        stale = await self._stale(conversation_id)
+        stale = await self._stale_sums(conversation_id)
         if stale is None:
             return False
         first = max(stale.first, stale.last - SUMMED_AT_ONCE + 1)
-        await self._resum(conversation_id, first, stale.last, stale.through)
+        await self._renew_running_sums(conversation_id, first, stale.last, stale.through)
         left = stale.first < first
         stands = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if left else _NOTHING_STALE
         await self._session.execute(
@@ -632,7 +632,7 @@ class MessageRepository(Repository):
     async def _messages(self, statement: Any, /, **given: Any) -> list[Message]:
         return await in_slices(_message, await self._session.all(statement, **given))
 
-    async def _resum(self, conversation_id: UUID, first: int, last: int, through: Sums) -> None:
+    async def _renew_running_sums(self, conversation_id: UUID, first: int, last: int, through: Sums) -> None:
         """Running sums of a range from the weights; rows whose sums stay as they are, are not written.
 
         Joined by the rows' physical place: by any column the planner, which takes a conversation for one row, would
@@ -691,7 +691,7 @@ def _belongs_to_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
     return _seq == any_(func.array(found.scalar_subquery(), type_=ARRAY(BigInteger)))
 
 
-async def _taken_apart(messages: Sequence[Message]) -> tuple[list[Message], dict[str, Content]]:
+async def _without_inline_data(messages: Sequence[Message]) -> tuple[list[Message], dict[str, Content]]:
     """The messages with references in place of inline data, and what they refer to; much data off the event loop."""
     contents: dict[str, Content] = {}
 

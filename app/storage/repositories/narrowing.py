@@ -197,14 +197,14 @@ class Narrowing:
             seqs = sorted(await self._session.all(listed), reverse=True)
             if len(seqs) < SCANNED:
                 steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
-                return await self._say(texts, [_has_seq_in(step) for step in steps], limit)
+                return await self._saying(texts, [_has_seq_in(step) for step in steps], limit)
         _, _, last_seq, _, _ = await self._size_of_conversation()
         firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
         newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
         holders = col(MessageRow.term_keys).op("@>")(sought)
-        return await self._say(texts, [and_(step, holders) for step in newest] if keys else newest, limit)
+        return await self._saying(texts, [and_(step, holders) for step in newest] if keys else newest, limit)
 
-    async def _say(self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int) -> list[Source]:
+    async def _saying(self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int) -> list[Source]:
         """The first messages that say all of these, one step after the other; what is very large ends it early."""
         found: list[Source] = []
         left = MOST_BYTES

@@ -88,13 +88,13 @@ class CacheService:
             due = await uow.caches.due(limit=HINTS) if self._shell.caches else []
         ended = {one.id: one for one in (*orphans, *unwanted)}
         for cache in ended.values():
-            await self._end(cache, is_orphan=cache in orphans)
+            await self._delete_and_forget(cache, is_orphan=cache in orphans)
         for cache in due:
             if cache.id not in ended:
                 self._shell.outbox.send_later("cache", cache.id)
         return len(ended) >= AT_ONCE
 
-    async def _end(self, found: ProviderCache, *, is_orphan: bool) -> None:
+    async def _delete_and_forget(self, found: ProviderCache, *, is_orphan: bool) -> None:
         """Have the provider delete it, and forget it: in one transaction, so that it is deleted for certain."""
         now = self._shell.clock.now()
         async with self._shell.uow(found.tenant_id) as uow:
@@ -160,7 +160,7 @@ class _Work:
         with suppress(InvalidInputError, ModelNotAllowedError):
             await shell.models.prepare(row.model)
         async with shell.uow(row.tenant_id) as uow:
-            plan = await self._plan(uow)
+            plan = await self._present_plan(uow)
             if plan is None:
                 await self._keep_as_it_is(uow)
                 return "nothing"
@@ -178,7 +178,7 @@ class _Work:
         self._made_for = plan.conversation_id
         return replace(plan, step=decision.step)
 
-    async def _plan(self, uow: UnitOfWork) -> _Plan | None:
+    async def _present_plan(self, uow: UnitOfWork) -> _Plan | None:
         """What a conversation's requests begin with now, if some begin with this prefix still."""
         terms, conversation_id = terms_of(self._shell, self._row.model), await uow.caches.member(self._row.id)
         if terms is None or conversation_id is None or not self._shell.caches:

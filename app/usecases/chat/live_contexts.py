@@ -76,7 +76,7 @@ class LiveContexts:
                 return Look(sent=sent)
             last = await uow.messages.at_seq(conversation.id, live.through_seq)
             resolved = self._shell.resolver(conversation, model=model).bringing(brought)
-            material = await _since(uow, resolved, live)
+            material = await _material_since(uow, resolved, live)
         passages = passages if any(message.id == turn.message_id for message in material.tail) else ()
         resumed = await _resumed(live, last, material, passages)
         if resumed is not None:
@@ -122,7 +122,7 @@ async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored
         await uow.conversations.update(conversation_id, live=live)
 
 
-async def _since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Material:
+async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Material:
     """What stands after the live context, in one bounded query."""
     conversation, budgets = resolved.conversation, resolved.budgets
     before = await uow.messages.sums_at(conversation.id, live.through_seq)

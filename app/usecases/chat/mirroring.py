@@ -57,7 +57,7 @@ class Mirrors:
     async def _mirror(self, turn: Turn, handle: TurnHandle) -> None:
         relaying = asyncio.create_task(self._terminal_event_relayed(turn, handle))
         try:
-            ended = await self._ended(turn, handle)
+            ended = await self._ended_turn(turn, handle)
             await asyncio.wait({relaying}, timeout=LAST_SECONDS)
             await self._emit_end(ended, handle, relaying.result() if relaying.done() else None)
         except DomainError as error:
@@ -107,7 +107,7 @@ class Mirrors:
         async with self._shell.uow(turn.tenant_id) as uow:
             handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
 
-    async def _ended(self, turn: Turn, handle: TurnHandle) -> Turn:
+    async def _ended_turn(self, turn: Turn, handle: TurnHandle) -> Turn:
         """The row once the turn has ended; meanwhile it is told that somebody follows.
 
         Raises:

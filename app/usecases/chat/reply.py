@@ -199,7 +199,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
     finish: StepFinish | None = None
     steps = model.step(request)
     try:
-        async for event in _until(steps, stop):
+        async for event in _steps_until(steps, stop):
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
                 hearing.on_text(event.text)
@@ -256,7 +256,7 @@ def refuse_no_answer(reason: FinishReason, text: str) -> None:
         raise ModelFailedError(_EMPTY, extra={"reason": "empty"}, code="empty_reply")
 
 
-async def _until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:
+async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:
     """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled."""
     stopped, following = asyncio.create_task(stop.wait()), None
     try:

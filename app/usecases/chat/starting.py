@@ -84,7 +84,7 @@ class ChatService:
             async with shell.work.on_record(tenant_id, conversation_id, "append"):
                 begun = await prepared_with_retries(
                     partial(prepared_opening, shell, tenant_id, conversation_id, given, idem),
-                    partial(self._open, tenant_id, conversation_id, given, idem, seat),
+                    partial(self._open_turn, tenant_id, conversation_id, given, idem, seat),
                 )
             if isinstance(begun, TurnHandle):
                 seat.release()
@@ -98,7 +98,7 @@ class ChatService:
         await shell.outbox.deliver(events, [started.job] if started.job else [])
         return handle
 
-    async def _open(
+    async def _open_turn(
         self,
         tenant_id: UUID,
         conversation_id: UUID,

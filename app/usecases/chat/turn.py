@@ -121,13 +121,13 @@ class TurnRunner:
                 handle.emit_calls(ended.result.open_calls)
                 handle.emit(ChatEvent(type=f"reply.{ended.status}", id=ended.number, result=ended.result))
             except DomainError as error:
-                await self._failed(started, error, handle)
+                await self._fail(started, error, handle)
             except asyncio.CancelledError:
-                await asyncio.shield(self._failed(started, _shutting_down(), handle))
+                await asyncio.shield(self._fail(started, _shutting_down(), handle))
                 raise
             except Exception:
                 log.exception("turn.crashed")
-                await self._failed(started, DomainError("the turn failed unexpectedly; its message is stored"), handle)
+                await self._fail(started, DomainError("the turn failed unexpectedly; its message is stored"), handle)
 
     async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
@@ -179,10 +179,10 @@ class TurnRunner:
     async def _store(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
         shell, turn = self._shell, started.turn
         drafts = () if said.stored else (_reply(started, said),)
-        drawn = await self._drawn(started, said)
+        drawn = await self._records_and_use(started, said)
         stored = await prepared_with_retries(
             partial(prepared_anyhow, shell, turn.tenant_id, turn.conversation_id, drafts),
-            partial(self._end, started, outcome, said, drawn),
+            partial(self._end_turn, started, outcome, said, drawn),
         )
         if stored is None:
             return await self._reply_stored_earlier(started)
@@ -200,7 +200,7 @@ class TurnRunner:
         )
         return _Ended(status=_status(said), result=result, number=stored.number)
 
-    async def _end(
+    async def _end_turn(
         self,
         started: Started,
         outcome: InlineOutcome,
@@ -266,7 +266,7 @@ class TurnRunner:
             raise turn_lost()
         return _Ended(status=turn.status, result=result, number=None)
 
-    async def _drawn(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
+    async def _records_and_use(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
         """For each record of what was brought back, whether the reply used it; what was recalled has the turn's id."""
         turn, question = started.turn, started.question.content
         brought = [(record, [text]) for record, text in said.found]
@@ -287,7 +287,7 @@ class TurnRunner:
             (view,) = await views_of(uow, [await uow.compactions.get(row.id)])
         return view
 
-    async def _failed(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
+    async def _fail(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
         """End the turn row, say so in an event, and tell the client; the message stays."""
         number = None
         try:

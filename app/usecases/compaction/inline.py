@@ -125,14 +125,14 @@ class InlineCompaction:
     async def _settled(self, claim: InlineClaim, deadline: float, tell_new: TellNew = _tell_nobody) -> Compaction:
         if claim.own:
             return await self._compaction.run(claim.row, IN_TURN.until(deadline))
-        row = await self._wait(claim, deadline, tell_new)
+        row = await self._wait_for_row(claim, deadline, tell_new)
         again = await self._claim_if_still_due(claim)
         if again is None:
             return row
         await tell_new()
         return await self._compaction.run(again, LAST_TRY.until(deadline))
 
-    async def _wait(self, claim: InlineClaim, deadline: float, tell_new: TellNew) -> Compaction:
+    async def _wait_for_row(self, claim: InlineClaim, deadline: float, tell_new: TellNew) -> Compaction:
         """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:

@@ -85,7 +85,7 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
     return Chunk(
         row=row,
         resolved=replace(resolved, schema=schema),
-        plan=_plan(resolved, messages),
+        plan=_plan_folding_nothing(resolved, messages),
         span=await off_loop(redact_messages, messages),
         system=await off_loop(system_shown, resolved, size=len(conversation.system_prompt)),
         version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
@@ -94,7 +94,7 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
     )
 
 
-def _plan(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
+def _plan_folding_nothing(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
     """Folds nothing: what these messages weigh left the context long ago."""
     boundary = resolved.conversation.boundary_seq
     return CompactionPlan(

@@ -49,12 +49,12 @@ class CompactionService:
         """
         try:
             row = await self.take(compaction_id, ran_in)
-            return await self._in_time(row) if row is not None else None
+            return await self._run_in_time(row) if row is not None else None
         except DependencyUnavailableError as error:
             log.warning("compaction.left_to_its_lease", compaction_id=str(compaction_id), reason=error.stable_code)
             return None
 
-    async def _in_time(self, row: Compaction) -> Compaction:
+    async def _run_in_time(self, row: Compaction) -> Compaction:
         """Run it for a job's own time.
 
         A long history that was never folded is first read for anchors. A job whose time went into that, before it
@@ -188,16 +188,16 @@ class CompactionService:
     async def _run_job(self, row: Compaction, job: Job) -> Compaction:
         wait = await self._spending_wait(job.lease)
         if wait is not None:
-            return await self._over_limit(job.lease, wait)
+            return await self._end_over_limit(job.lease, wait)
         if row.trigger == ERASURE:
             return await remake(self._shell, job.lease)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
         if isinstance(chunk, Nothing):
-            return await self._nothing(job.lease, chunk)
+            return await self._end_empty(job.lease, chunk)
         asked_about, attempted = await job.run_attempts(chunk)
         if isinstance(asked_about, Nothing):
-            return await self._nothing(job.lease, asked_about, attempted)
+            return await self._end_empty(job.lease, asked_about, attempted)
         if attempted.applied is None:
             return await self.end(job.lease, **_status_without_accepted(asked_about, attempted), attempted=attempted)
         if attempted.withheld:
@@ -212,7 +212,7 @@ class CompactionService:
             metered = summarizer_of(self._shell, resolved).profile.metered
             return await self._spending.wait(uow, resolved, metered=metered)
 
-    async def _over_limit(self, lease: Lease, wait: timedelta) -> Compaction:
+    async def _end_over_limit(self, lease: Lease, wait: timedelta) -> Compaction:
         """The hour's calls are used up: the end of the row, and quiet until there are some again."""
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
@@ -225,7 +225,7 @@ class CompactionService:
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
-    async def _nothing(self, lease: Lease, nothing: Nothing, attempted: AttemptsResult | None = None) -> Compaction:
+    async def _end_empty(self, lease: Lease, nothing: Nothing, attempted: AttemptsResult | None = None) -> Compaction:
         """Nothing (more) to fold: the end of the row, and quiet until there is something new."""
         resolved = nothing.resolved
         async with self._shell.uow(lease.tenant_id) as uow:

@@ -142,10 +142,10 @@ async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results:
         anchor_room=applied.anchor_room,
         kept=None,
     )
-    return await results(_served, ready, sources)
+    return await results(_served_state, ready, sources)
 
 
-def _served(ready: _Ready, sources: LayoutSources) -> _Served:
+def _served_state(ready: _Ready, sources: LayoutSources) -> _Served:
     """The state with what stands beside it.
 
     Digests have what is left of the target, or, where all is folded, of what keeps the context smaller than it was.

@@ -117,7 +117,7 @@ async def store_segments(
         for one, id_ in zip(fresh, ids_for(topics, taken), strict=True)
     ]
     await uow.segments.add(made)
-    await _revive(uow, conversation_id, told, known, wants_detail=wants_detail)
+    await _make_current_again(uow, conversation_id, told, known, wants_detail=wants_detail)
     ids = {place: segment.id for place, segment in known.items()}
     ids |= {(segment.from_seq, segment.to_seq): segment.id for segment in made}
     return tuple(ids[place] for place in ranges)
@@ -153,7 +153,7 @@ def described(segment: Segment) -> CutSegment:
     )
 
 
-async def _revive(
+async def _make_current_again(
     uow: UnitOfWork,
     conversation_id: UUID,
     told: Sequence[ToldSegment],

@@ -52,7 +52,7 @@ class SpendGuard:
             return None
         part = SPARED if spares else 1
         limits = resolved.policy.calls_per_hour / part, self._tenant_calls / part
-        calls = await _wait(lambda span: uow.spending.metered_calls(span, resolved.conversation.id), limits)
+        calls = await _least_wait(lambda span: uow.spending.metered_calls(span, resolved.conversation.id), limits)
         spent = await self._wait_for_purpose(uow, purpose, part)
         waits = [wait for wait in (calls, spent) if wait is not None]
         return max(waits, default=None)
@@ -93,7 +93,7 @@ def limited(wait: timedelta) -> RateLimitedError:
     )
 
 
-async def _wait(count: Count, limits: tuple[float, float]) -> timedelta | None:
+async def _least_wait(count: Count, limits: tuple[float, float]) -> timedelta | None:
     """The least wait after which, with nothing more spent, both counts within the window lie below their limits."""
 
     async def has_room(span: timedelta) -> bool:

@@ -154,11 +154,11 @@ class FileCopyService:
         copy = await self._existing_copy(keeper, wanted)
         if copy is not None:
             try:
-                return await self._ready(keeper, copy)
+                return await self._usable_address_of(keeper, copy)
             except ModelUnavailableError as error:
                 if error.reason != FILE_LOST:
                     raise
-        return await self._ready(keeper, await self._make_copy(keeper, wanted))
+        return await self._usable_address_of(keeper, await self._make_copy(keeper, wanted))
 
     async def _existing_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
         async with self._shell.uow(keeper.tenant_id) as uow:
@@ -188,7 +188,7 @@ class FileCopyService:
             await uow.commit()
         return used
 
-    async def _ready(self, keeper: Keeper, copy: ProviderFile) -> str:
+    async def _usable_address_of(self, keeper: Keeper, copy: ProviderFile) -> str:
         """A copy's address, once the provider has made it usable; one that never will be is to be deleted."""
         if (keeper.account, copy.name) in self._memory.usable:
             return copy.uri

@@ -183,7 +183,7 @@ class ConversationService:
         Raises as ``create``, and ``InvalidInputError`` where scratchpad or metadata would become too large.
         """
         await check_models(self._shell.models, changes.get("policy", {}))
-        goals = await self._goals(tenant_id, conversation_id, changes, if_match)
+        goals = await self._goals_if_asked(tenant_id, conversation_id, changes, if_match)
         once = partial(self._patched, tenant_id, conversation_id, changes, if_match, goals)
         view, events, jobs = await run_with_retries(once)
         await self._shell.outbox.deliver(events, jobs)
@@ -228,7 +228,7 @@ class ConversationService:
         resolved = self._shell.resolver(conversation)
         return ConversationView(conversation=conversation, policy=resolved.as_set[0], gauge=resolved.gauge)
 
-    async def _goals(
+    async def _goals_if_asked(
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], if_match: int | None
     ) -> Goals:
         """Where goals are stated, if the change asks for them: read before anybody has to wait for it.

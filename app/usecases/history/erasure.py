@@ -117,14 +117,14 @@ class ErasureService:
         # Each changes what the others have computed of its conversation: side by side they compute most in vain.
         turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
         async with turn, shell.work.on_record(tenant_id, conversation_id, "erasure"):
-            once = partial(self._once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
+            once = partial(self._erase_once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
             done = await run_with_retries(once)
         if done is not None:
             await off_loop(memo.forget)
             await shell.streams.forget(done.turns)
             await shell.outbox.deliver(done.events, [done.job] if done.job else [])
 
-    async def _once(
+    async def _erase_once(
         self,
         tenant_id: UUID,
         conversation_id: UUID,
@@ -149,7 +149,7 @@ class ErasureService:
     async def _erase(self, one: _Erasure) -> UUID | None:
         """Everything but the commit; the compaction to send afterwards, if one was queued."""
         uow, conversation, message, compute = one.uow, one.conversation, one.message, one.compute
-        gone = await _from_history(uow, message, compute)
+        gone = await _erase_from_history(uow, message, compute)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
         first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
         total = await _sums_without_erased(uow, gone, conversation, conversation.total, conversation.last_seq)
@@ -165,7 +165,7 @@ class ErasureService:
             uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining, now=one.now, compute=compute
         )
         lighter = replace(one, conversation=replace(conversation, total=total))
-        current = await self._from_states(lighter, versions, gone, remaining)
+        current = await self._erase_from_states(lighter, versions, gone, remaining)
         # Of thousands of rows: once all is computed, since a try that is not the last would write them in vain.
         await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
         await _erase_from_command_answers(uow, answers, gone.erased, remaining)
@@ -182,7 +182,7 @@ class ErasureService:
         await uow.events.add_many(conversation.id, erased, one.now)
         return await self._requeue(uow, changed, is_told_anew=current is not None and _has_narrative(current))
 
-    async def _from_states(
+    async def _erase_from_states(
         self, one: _Erasure, versions: Sequence[StateVersion], gone: _Gone, remaining: Remaining
     ) -> StateVersion | None:
         """Rewrite every version that covered the message; the current one, if it is among them.
@@ -254,7 +254,7 @@ class ErasureService:
         return queued.id if queued else None
 
 
-async def _from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
+async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
     """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []

@@ -94,15 +94,15 @@ async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Me
 async def unit_of(uow: UnitOfWork, message: Message) -> list[Message]:
     """A message with those that can only be held together with it, by ``seq``: a tool call and its results."""
     own = {call for calls in call_ids(message) for call in calls}
-    return _in_order([message, *await _held_with(uow, [message], own)])
+    return _in_order([message, *await _rest_of_units(uow, [message], own)])
 
 
 async def _stored_halves(uow: UnitOfWork, messages: Sequence[Message]) -> list[Message]:
     # A tool's result is held where its call is.
-    return await _held_with(uow, messages, {call for message in messages for call in call_ids(message)[1]})
+    return await _rest_of_units(uow, messages, {call for message in messages for call in call_ids(message)[1]})
 
 
-async def _held_with(uow: UnitOfWork, messages: Sequence[Message], calls: set[str]) -> list[Message]:
+async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: set[str]) -> list[Message]:
     """The stored rest of the units of these messages, by ``seq``: by these calls, and by those of what they lead to."""
     own = {message.seq for message in messages}
     known = {message.seq: message for message in messages}
@@ -175,7 +175,7 @@ async def decide_protection_again(
         seqs=goals.seqs,
     )
     calls = {call for message in candidates for ids in call_ids(message) for call in ids}
-    messages = _in_order([*candidates, *(await _held_with(uow, candidates, calls) if calls else [])])
+    messages = _in_order([*candidates, *(await _rest_of_units(uow, candidates, calls) if calls else [])])
     reasons = await protection_reasons(resolved, messages, compute=compute)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]

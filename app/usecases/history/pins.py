@@ -41,12 +41,12 @@ class PinService:
         return await self._set(tenant_id, conversation_id, message_id, is_pinned=False)
 
     async def _set(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, *, is_pinned: bool) -> Message:
-        once = partial(self._once, tenant_id, conversation_id, message_id, is_pinned=is_pinned)
+        once = partial(self._set_once, tenant_id, conversation_id, message_id, is_pinned=is_pinned)
         shown, events, jobs = await run_with_retries(once)
         await self._shell.outbox.deliver(events, jobs)
         return shown
 
-    async def _once(
+    async def _set_once(
         self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, results: Results, *, is_pinned: bool
     ) -> tuple[Message, Sequence[Event], Sequence[UUID]]:
         """The transaction; its events and the compactions to send."""

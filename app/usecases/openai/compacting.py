@@ -103,7 +103,7 @@ class ArrayCompaction:
         progress = await off_loop(self._first_progress, tenant_id, drafts, instructions or "")
         deadline = self._shell.clock.monotonic() + patience
         while True:
-            further = await self._step(tenant_id, progress, deadline)
+            further = await self._fold_next(tenant_id, progress, deadline)
             if further is None:
                 break
             progress = further
@@ -136,11 +136,11 @@ class ArrayCompaction:
         conversation = replace(conversation, last_seq=len(messages), total=total)
         return _Progress(conversation=conversation, messages=tuple(messages))
 
-    async def _step(self, tenant_id: UUID, progress: _Progress, deadline: float) -> _Progress | None:
+    async def _fold_next(self, tenant_id: UUID, progress: _Progress, deadline: float) -> _Progress | None:
         """One chunk further; ``None`` when there is nothing (more) to fold."""
         resolved = self._shell.resolver(progress.conversation)
         summarizer = summarizer_of(self._shell, resolved)
-        chunk = await off_loop(_chunk, progress, resolved, summarizer.profile, self._row(progress))
+        chunk = await off_loop(_next_chunk, progress, resolved, summarizer.profile, self._row(progress))
         if chunk is None:
             return None
         async with self._shell.uow(tenant_id) as uow:
@@ -218,7 +218,7 @@ async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: i
     return [*told, *(_as_draft(message) for message in shown)]
 
 
-def _chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:
+def _next_chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:
     """The next chunk of an array."""
     tail = Tail(outline=tuple(outline_of(message) for message in progress.rest), complete=True)
     most = chunk_tokens(profile)

@@ -99,14 +99,14 @@ class ForkService:
                 fork = await refresh_sizes(uow, self._shell.resolver(fork))
                 await record(uow, idem, {"fork_id": str(fork.id)})
                 if place.through_seq <= AT_ONCE:
-                    fork = await self._copied(uow, fork)
+                    fork = await self._with_next_copied(uow, fork)
                 await uow.commit()
         return fork, uow.committed_events
 
     async def _copy_step(self, tenant_id: UUID, fork_id: UUID) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
         shell, job = self._shell, None
         async with shell.uow(tenant_id) as uow:
-            fork = await self._copied(uow, await uow.conversations.lock(fork_id))
+            fork = await self._with_next_copied(uow, await uow.conversations.lock(fork_id))
             if not is_being_copied(fork):
                 job = await claim_at_rest(uow, shell, shell.resolver(fork))
             await uow.commit()
@@ -131,7 +131,7 @@ class ForkService:
             updated_at=now,
         )
 
-    async def _copied(self, uow: UnitOfWork, fork: Conversation) -> Conversation:
+    async def _with_next_copied(self, uow: UnitOfWork, fork: Conversation) -> Conversation:
         """The *locked* fork with as many further messages as are copied at once."""
         source = fork.forked_from
         if source is None or not is_being_copied(fork):

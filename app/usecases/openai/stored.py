@@ -99,7 +99,7 @@ class StoredAnswers:
             found.id if found else await self._create_conversation(tenant_id, request, derived_id(tenant_id, name))
         )
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
-        before = await self._before(tenant_id, conversation_id, idem)
+        before = await self._begun_before(tenant_id, conversation_id, idem)
         if before is not None:
             return before
         has_history = not only_new or any(draft.role in {"assistant", "tool"} for draft in request.prompt.messages)
@@ -113,7 +113,7 @@ class StoredAnswers:
     async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
         """Add the request's messages to that conversation, and answer. Raises ``NotFoundError``."""
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
-        before = await self._before(tenant_id, conversation_id, idem)
+        before = await self._begun_before(tenant_id, conversation_id, idem)
         if before is not None:
             return before
         return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
@@ -126,11 +126,11 @@ class StoredAnswers:
             ForkInProgressError: The fork is being made.
         """
         idem = request.attempt.key(turn_id.hex, fixes_place=True)
-        before = await self._before(tenant_id, None, idem)
+        before = await self._begun_before(tenant_id, None, idem)
         if before is not None:
             return before
         for _ in range(2):
-            place, expected = await self._place(tenant_id, turn_id, request.patience)
+            place, expected = await self._place_after(tenant_id, turn_id, request.patience)
             if expected is None:
                 break
             try:
@@ -151,7 +151,7 @@ class StoredAnswers:
         if opening is not None and attempt.tries:
             await openings.wait_for_turn(tenant_id, opening)
         known = attempt.own or (opening if attempt.tries else None)
-        before = await self._before(tenant_id, None, known) if known else None
+        before = await self._begun_before(tenant_id, None, known) if known else None
         if before is not None:
             return before
         given = _input(request, request.prompt.messages)
@@ -244,9 +244,9 @@ class StoredAnswers:
         first = reconciling.new_from
         return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
 
-    async def _place(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
+    async def _place_after(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
         """Where a response ends, and the last message of its conversation where that is there."""
-        turn = await self._ended(tenant_id, turn_id, patience)
+        turn = await self._ended_turn(tenant_id, turn_id, patience)
         async with self._shell.uow(tenant_id) as uow:
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id) if turn.reply_id else None
             if reply is None or reply.status == "erased":
@@ -263,7 +263,7 @@ class StoredAnswers:
         is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
         return place, conversation.last_message_id if is_end else None
 
-    async def _ended(self, tenant_id: UUID, turn_id: UUID, patience: float) -> Turn:
+    async def _ended_turn(self, tenant_id: UUID, turn_id: UUID, patience: float) -> Turn:
         """The turn, once it has ended. Raises ``PreviousResponseNotFoundError`` and ``TurnInProgressError``."""
         try:
             async with self._shell.uow(tenant_id) as uow:
@@ -281,7 +281,7 @@ class StoredAnswers:
         except TimeoutError:
             raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
 
-    async def _before(self, tenant_id: UUID, conversation_id: UUID | None, idem: Idem) -> Begun | None:
+    async def _begun_before(self, tenant_id: UUID, conversation_id: UUID | None, idem: Idem) -> Begun | None:
         """What an earlier try of the same request began; followed, or told again."""
         if idem.renews:
             return None

@@ -176,11 +176,11 @@ class DetailService:
                 wanted = await uow.segments.wanting_detail(limit=LOOKED_AT, conversation_id=conversation_id)
                 if not any(id_ == segment_id for _, _, id_ in wanted):
                     return "not_wanted"
-            found = await self._looked_at(uow, conversation, segment, urgent=urgent)
+            found = await self._claim_or_reason(uow, conversation, segment, urgent=urgent)
             await uow.commit()
             return found
 
-    async def _looked_at(
+    async def _claim_or_reason(
         self, uow: UnitOfWork, conversation: Conversation, segment: Segment, *, urgent: bool
     ) -> _Claim | Outcome:
         """The claim, written down with its call; or why there is none, with when to look again."""

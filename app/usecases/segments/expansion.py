@@ -216,7 +216,7 @@ class ExpansionService:
             tenant_id, conversation_id, (before["from_seq"], before["to_seq"]) if before else place
         )
         if not before and wanted is not None:
-            await self._make(tenant_id, resolved, segment, wanted)
+            await self._make_level(tenant_id, resolved, segment, wanted)
         async with shell.uow(tenant_id) as uow:
             again = await done_before(uow, idem, shell.clock.now())
             segment = (await uow.segments.of_ranges(conversation_id, [(segment.from_seq, segment.to_seq)]))[0]
@@ -232,7 +232,7 @@ class ExpansionService:
         async with self._shell.uow(tenant_id) as uow:
             return await _segment_named(uow, conversation_id, place)
 
-    async def _make(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
+    async def _make_level(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
         """Make the level: by code in any case, so that there is one; then an L1 by the model, where one writes them."""
         shell, conversation_id = self._shell, segment.conversation_id
         await ensure_level(shell, tenant_id, conversation_id, segment.id, level)
@@ -254,7 +254,7 @@ class ExpansionService:
     ) -> Expanded:
         if segment_id == EARLIER:
             levels = self._shell.resolver(conversation).policy.levels
-            return await _earlier(uow, conversation, levels[0] if levels else "L3", asked)
+            return await _earlier_segments(uow, conversation, levels[0] if levels else "L3", asked)
         if segment_id == ANCHORS:
             return await _anchors_by_position(uow, conversation, asked)
         segment = await _segment_named(uow, conversation.id, segment_id)
@@ -276,7 +276,7 @@ class ExpansionService:
 
 async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _Asked) -> Expanded:
     wanted = LEVEL_OF[level]
-    page = await _originals(uow, segment, asked) if wanted is None else _text(segment, wanted, asked)
+    page = await _originals(uow, segment, asked) if wanted is None else _page_of_level(segment, wanted, asked)
     return replace(page, anchors=await _anchors_of_segment(uow, segment))
 
 
@@ -353,7 +353,7 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
     )
 
 
-def _text(segment: Segment, level: Level, asked: _Asked) -> Expanded:
+def _page_of_level(segment: Segment, level: Level, asked: _Asked) -> Expanded:
     """A page of a stored level; of one that has nothing left to tell, nothing."""
     stored = segment.levels.get(level)
     text = stored.text if stored else ""
@@ -371,7 +371,7 @@ def _text(segment: Segment, level: Level, asked: _Asked) -> Expanded:
     )
 
 
-async def _earlier(uow: UnitOfWork, conversation: Conversation, level: Level, asked: _Asked) -> Expanded:
+async def _earlier_segments(uow: UnitOfWork, conversation: Conversation, level: Level, asked: _Asked) -> Expanded:
     """All covered segments of the current version, oldest first, each on a line with its marker."""
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.segments.page(conversation.id, page)

@@ -68,7 +68,7 @@ class _Task:
     async def run(self) -> None:
         while True:
             self._began = self._clock.monotonic()
-            error = await self._until_end()
+            error = await self._error_at_end()
             self._failures = 1 if self.is_well else self._failures + 1
             self._began = None
             pause = pause_after(self._failures, FIRST_PAUSE, LONGEST_PAUSE)
@@ -76,7 +76,7 @@ class _Task:
             _log.error("background.died", task=self._name, error=error, again_in_seconds=pause)
             await self._clock.sleep(pause)
 
-    async def _until_end(self) -> str:
+    async def _error_at_end(self) -> str:
         """The kind of the error that ended it. A cancellation that nobody asked this task for ends the work alone."""
         try:
             await self._work()

@@ -100,7 +100,7 @@ class ExaminationService:
         async with shell.work.on_record(tenant_id, conversation_id, "examination"):
             if not mend:
                 return (await look()).examination
-            mending = partial(self._mended, tenant_id, conversation_id, if_match)
+            mending = partial(self._mend_once, tenant_id, conversation_id, if_match)
             examination, events = await prepared_with_retries(look, mending)
         await shell.outbox.deliver(events)
         return examination
@@ -112,7 +112,7 @@ class ExaminationService:
             check_version(present, if_match)
             return await self._examined(uow, present)
 
-    async def _mended(
+    async def _mend_once(
         self, tenant_id: UUID, conversation_id: UUID, if_match: int | None, looked: _Looked, results: Results
     ) -> tuple[Examination, Sequence[Event]]:
         """The transaction that writes the new version, and its events."""

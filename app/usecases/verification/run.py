@@ -205,27 +205,27 @@ class VerificationService:
             row = await uow.verifications.open_of(conversation_id)
             if row is None or not is_due:
                 return "not_wanted"
-            found = await self._looked_at(uow, self._shell.resolver(conversation), row)
+            found = await self._claim_or_reason(uow, self._shell.resolver(conversation), row)
             await uow.commit()
             return found
 
-    async def _looked_at(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
+    async def _claim_or_reason(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
         """The claim, written down; or why there is none, with when to look again."""
         conversation = resolved.conversation
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
         if version is None or version.verified != PENDING:
-            return await self._ended(uow, row, "stale", "superseded")
+            return await self._end(uow, row, "stale", "superseded")
         until = gathers_until(self._shell, row, conversation.last_message_at)
         if until is not None:
             await uow.verifications.update(row.id, after=until)
             return "not_now"
         row = replace(row, version=version.version, reason=None if row.reason == GATHERING else row.reason)
         if row.tries >= MOST_TRIES:
-            return await self._ended(uow, row, "failed", row.reason or "given_up")
+            return await self._end(uow, row, "failed", row.reason or "given_up")
         summarizer = self._verifier(resolved)
         if not is_wanted(self._shell, resolved.policy) or (summarizer and not summarizer.profile.metered):
-            return await self._ended(uow, row, "skipped", "off")
+            return await self._end(uow, row, "skipped", "off")
         wait = await self._wait_for_others(uow, resolved) if summarizer else BACK_OFF
         if summarizer is None or wait is not None:
             return await self._put_off(uow, row, wait or BACK_OFF)
@@ -263,9 +263,7 @@ class VerificationService:
         await uow.verifications.update(row.id, status="queued", reason=row.reason, after=after)
         return "not_now"
 
-    async def _ended(
-        self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None
-    ) -> Outcome:
+    async def _end(self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None) -> Outcome:
         """The end of a row that changes nothing: its version was judged by code alone."""
         now = self._shell.clock.now()
         await uow.verifications.update(
@@ -353,14 +351,14 @@ class VerificationService:
         if claimed.conversation.content_epoch != present.content_epoch or is_late:
             return await self._queue_again(uow, row, AGAIN if is_late else None)
         if not subject.claims or not subject.messages:
-            ended = await self._ended(uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify")
+            ended = await self._end(uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify")
             await self._note_current_version(uow, present.id)
             return ended
         if not judgement.verdicts:
-            failed = await self._in_vain(uow, row, judgement)
+            failed = await self._settle_in_vain(uow, row, judgement)
             await self._note_current_version(uow, present.id)
             return failed
-        changed = await self._apply(uow, present, judged, compute)
+        changed = await self._apply_verdicts(uow, present, judged, compute)
         now = self._shell.clock.now()
         await uow.verifications.update(
             row.id, status="done", reason=None, after=None, attempts=row.attempts, finished_at=now
@@ -374,12 +372,12 @@ class VerificationService:
         await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
         return "stale"
 
-    async def _in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
+    async def _settle_in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
         """After calls in vain: a model that was away is asked again later, one that answered or refused is not."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
         if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MOST_TRIES:
-            return await self._ended(uow, row, "failed", last.reason if last else NO_VERDICTS)
+            return await self._end(uow, row, "failed", last.reason if last else NO_VERDICTS)
         wait = back_off(tries)
         await uow.verifications.update(
             row.id,
@@ -397,7 +395,7 @@ class VerificationService:
 
     # --- the verdicts
 
-    async def _apply(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
+    async def _apply_verdicts(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
         """Apply verdicts to the version that is current now; whether that led to a new one."""
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
         verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, compute)
