@@ -62,9 +62,9 @@ class ParentLoop:
 
     def _main(self) -> None:
         with asyncio.Runner() as runner:
-            runner.run(self._live())
+            runner.run(self._run_until_stopped())
 
-    async def _live(self) -> None:
+    async def _run_until_stopped(self) -> None:
         self._loop, self._leaving, self._stopping = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         self._ready.set()
         container = await self._built_container()

@@ -120,10 +120,10 @@ class WakeUpHub:
         self._subscribed.clear()
         self._changed.set()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._read(pubsub))
+            group.create_task(self._read_hints(pubsub))
             group.create_task(self._keep_subscribed(pubsub))
 
-    async def _read(self, pubsub: PubSub) -> None:
+    async def _read_hints(self, pubsub: PubSub) -> None:
         asked = False
         while not _is_cancelled():
             message: dict[str, Any] | None = await pubsub.get_message(timeout=_QUIET_SECONDS)

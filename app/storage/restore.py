@@ -121,7 +121,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
                 done += rows
                 progress(name, done, total)
 
-            await _copy(connection, archive, table, advance)
+            await _fill(connection, archive, table, advance)
         for definition in indexes:
             await connection.execute(definition)
         found = await copying.history_of(connection)
@@ -150,7 +150,7 @@ async def _drop_indexes_of_no_constraint(connection: Any) -> list[str]:
     return [row["definition"] for row in found]
 
 
-async def _copy(connection: Any, archive: ArchiveReader, table: TableContent, advance: Callable[[int], None]) -> None:
+async def _fill(connection: Any, archive: ArchiveReader, table: TableContent, advance: Callable[[int], None]) -> None:
     advance(0)
 
     async def source() -> AsyncIterator[bytes]:

@@ -134,7 +134,7 @@ class TenantSession:
             if not self._pending.has_room(len(rows)) or not self._pending.can_join(compiled):
                 await self._write_waiting()
             if len(rows) <= JOINED:
-                self._pending.add(compiled, [self._values(compiled, row) for row in rows])
+                self._pending.add(compiled, [self._arguments(compiled, row) for row in rows])
             else:
                 await self._write_slices(compiled, rows)
         if self._each_commits:
@@ -146,7 +146,7 @@ class TenantSession:
         with translated():
             if not self._pending.can_join(compiled):
                 await self._write_waiting()
-            records = await self._run_together([*self._pending.take(), (compiled, self._values(compiled, given))])
+            records = await self._run_together([*self._pending.take(), (compiled, self._arguments(compiled, given))])
         if self._each_commits:
             await self.commit()
         return compiled.scalar(records[0]) if records else None
@@ -154,7 +154,7 @@ class TenantSession:
     async def begin_with(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
-        values = self._values(compiled, given)
+        values = self._arguments(compiled, given)
         if self._lent is not None or self._pending or not can_be_spelt(values):
             return len((await self._compiled_and_records(statement, given))[1])
         with translated():
@@ -167,7 +167,7 @@ class TenantSession:
         Its values are written into the text (``CompiledStatement.spelled``). Before any other statement.
         """
         compiled = self._compiled(statement)
-        text = compiled.spelled(self._values(compiled, given))
+        text = compiled.spelled(self._arguments(compiled, given))
         await self._take_share_once()
         with translated():
             await self._take_connection()
@@ -249,7 +249,7 @@ class TenantSession:
         self, statement: Executable, given: Mapping[str, Any]
     ) -> tuple[CompiledStatement, Sequence[Any]]:
         compiled = self._compiled(statement)
-        values = self._values(compiled, given)
+        values = self._arguments(compiled, given)
         with translated():
             await self._write_waiting()
             records = await self._run_together([(compiled, values)])
@@ -276,7 +276,7 @@ class TenantSession:
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begin_transaction()
         for first in range(0, len(rows), SLICE):
-            some = [self._values(compiled, row) for row in rows[first : first + SLICE]]
+            some = [self._arguments(compiled, row) for row in rows[first : first + SLICE]]
             self._tell_listeners(compiled.text, some, is_many=True)
             await self._answer_or_discard(self._pooled.driver_connection.executemany(compiled.text, some))
 
@@ -291,7 +291,7 @@ class TenantSession:
     def _compiled(self, statement: Executable) -> CompiledStatement:
         return compiled_for(statement, self._engine.dialect, tenancy.kind_of(self.tenant_id, self.end_user))
 
-    def _values(self, compiled: CompiledStatement, given: Mapping[str, Any]) -> list[Any]:
+    def _arguments(self, compiled: CompiledStatement, given: Mapping[str, Any]) -> list[Any]:
         return compiled.arguments({**given, TENANT_VALUE: self.tenant_id, USER_VALUE: self.end_user})
 
     # --- by the driver

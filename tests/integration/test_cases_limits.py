@@ -390,7 +390,7 @@ async def test_control_without_the_guard_around_it_the_turn_fails(
 ) -> None:
     async def settle(self: InlineCompaction, resolved: Any, claim: InlineClaim, *_: Any) -> InlineOutcome:
         deadline = self._shell.clock.monotonic() + resolved.policy.sync_deadline
-        return InlineOutcome(row=await self._settled(claim, deadline))
+        return InlineOutcome(row=await self._settled_row(claim, deadline))
 
     async def run(self: CompactionService, row: Any, limits: JobLimits = UNLIMITED) -> Any:
         job = Job.of(self._shell, Lease.of(row), limits)

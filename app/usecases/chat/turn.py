@@ -136,7 +136,7 @@ class TurnRunner:
             )
         else:
             before = await self._compaction_before_call(started, handle)
-            between, said = await self._answered(started, handle, watch.stop)
+            between, said = await self._model_answer(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
         return await self._stored_with_retries(started, outcome, said)
@@ -148,7 +148,7 @@ class TurnRunner:
             started.resolved, started.claim, after=started.events_after, tell=handle.emit_all
         )
 
-    async def _answered(
+    async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
     ) -> tuple[InlineOutcome, Answer]:
         resolved, brought = started.resolved, started.brought

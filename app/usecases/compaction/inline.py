@@ -109,7 +109,7 @@ class InlineCompaction:
         try:
             try:
                 async with asyncio.timeout(seconds):
-                    row = await self._settled(claim, deadline, tell_new)
+                    row = await self._settled_row(claim, deadline, tell_new)
             except TimeoutError:
                 row = await self._hand_to_worker(row)
                 await self._quiet_while_job_may_run(resolved, row)
@@ -122,7 +122,7 @@ class InlineCompaction:
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
         return InlineOutcome(row=row, warnings=_warnings(row))
 
-    async def _settled(self, claim: InlineClaim, deadline: float, tell_new: TellNew = _tell_nobody) -> Compaction:
+    async def _settled_row(self, claim: InlineClaim, deadline: float, tell_new: TellNew = _tell_nobody) -> Compaction:
         if claim.own:
             return await self._compaction.run(claim.row, IN_TURN.until(deadline))
         row = await self._wait_for_row(claim, deadline, tell_new)

@@ -181,7 +181,7 @@ async def _installed(
         else:
             stored = await _write_version(shell, uow, present, chunk, attempted, attempted.applied, row, results)
             await count(uow, row)
-            numbers = _numbers(row, chunk, attempted, stored)
+            numbers = _row_numbers(row, chunk, attempted, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
         await uow.commit()
     return ended, uow.committed_events
@@ -241,7 +241,7 @@ async def _write_version(
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _numbers(row: Compaction, chunk: Chunk, attempted: AttemptsResult, stored: Conversation) -> dict[str, Any]:
+def _row_numbers(row: Compaction, chunk: Chunk, attempted: AttemptsResult, stored: Conversation) -> dict[str, Any]:
     before = chunk.resolved
     return {
         "model": attempted.attempts[-1].model,

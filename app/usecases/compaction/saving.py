@@ -251,7 +251,7 @@ async def _record_chunk(
     stored: Conversation,
     probed: Mapping[str, Any],
 ) -> Compaction:
-    changes = {**_numbers(row, chunk, attempted, applied, stored), **probed}
+    changes = {**_row_numbers(row, chunk, attempted, applied, stored), **probed}
     if not chunk.plan.is_last:
         updated = await uow.compactions.update(lease.compaction_id, lease.token, **changes)
         if updated is None:
@@ -262,7 +262,7 @@ async def _record_chunk(
     return await finish(shell, uow, row, status="applied", reason=reason, **changes)
 
 
-def _numbers(
+def _row_numbers(
     row: Compaction, chunk: Chunk, attempted: AttemptsResult, applied: Applied, stored: Conversation
 ) -> dict[str, Any]:
     plan, before = chunk.plan, chunk.resolved

@@ -122,7 +122,7 @@ class EmbeddingService:
         return outcome
 
     async def _run(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> Outcome:
-        claim = await self._claimed(tenant_id, conversation_id, embedder)
+        claim = await self._claim_or_outcome(tenant_id, conversation_id, embedder)
         if not isinstance(claim, _Claim):
             return claim
         answer = await self._ask_all(claim)
@@ -137,7 +137,7 @@ class EmbeddingService:
 
     # --- the claim
 
-    async def _claimed(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> _Claim | Outcome:
+    async def _claim_or_outcome(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> _Claim | Outcome:
         async with self._shell.uow(tenant_id) as uow:
             claimed = await uow.embeddings.claim(conversation_id, embedder.name, pause=CLAIM)
             if claimed is None:

@@ -105,7 +105,7 @@ async def find_due_anchors_within(
         due = await _due(uow, shell, conversation, now, limit=STEP)
         if due is None:
             return conversation
-        conversation = await _keep(uow, conversation, due, await compute(read_due, due, size=due.size))
+        conversation = await _keep_found(uow, conversation, due, await compute(read_due, due, size=due.size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +186,13 @@ async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, rea
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):
             if due.next_seq is None and read_of.last_seq < present.last_seq:  # further messages came meanwhile
                 due = replace(due, next_seq=read_of.last_seq + 1)
-            kept = await _keep(uow, present, due, read)
+            kept = await _keep_found(uow, present, due, read)
             if kept.layout is not None:  # an older version beside this one folded without them
                 await refresh_sizes(uow, await laid_out_again(uow, shell, shell.resolver(kept)))
             await uow.commit()
 
 
-async def _keep(uow: UnitOfWork, conversation: Conversation, due: Due, read: Read) -> Conversation:
+async def _keep_found(uow: UnitOfWork, conversation: Conversation, due: Due, read: Read) -> Conversation:
     await keep_anchors(uow, conversation, await still_said(uow, conversation, read))
     await uow.conversations.note_due_anchors(conversation.id, due.next_seq)
     return replace(conversation, anchors_due_from=due.next_seq)

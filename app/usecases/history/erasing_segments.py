@@ -111,7 +111,7 @@ def _told_anew_with_leaks(
 def _left_of(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
     """The segment as code describes what is left of it."""
     left = redact_messages(message for message in originals if message.status != "erased")
-    cut = _described(segment, left)
+    cut = _described_anew(segment, left)
     levels = {}
     for name in LEVELS:
         made = extractive_level(name, left, cut, locale=locale, now=now) if name in (*segment.levels, "L3") else None
@@ -129,7 +129,7 @@ def _left_of(segment: Segment, originals: Sequence[Message], locale: str, now: d
     )
 
 
-def _described(segment: Segment, left: Sequence[Message]) -> CutSegment:
+def _described_anew(segment: Segment, left: Sequence[Message]) -> CutSegment:
     if left:
         return replace(describe(left), from_seq=segment.from_seq, to_seq=segment.to_seq)
     return replace(described(segment), topic=STUB, messages=0, tokens=0, identifiers=())

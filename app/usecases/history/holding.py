@@ -126,10 +126,10 @@ async def protection_reasons(
 ) -> dict[int, ProtectedReason]:
     """``protection.decided`` by a conversation's policy; many are looked at off the event loop, or by ``work``."""
     size = sum(AN_ITEM + one.byte_length for one in messages)
-    return await compute(_decided, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
+    return await compute(_reasons, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
 
 
-def _decided(policy: CompactionPolicy, messages: Sequence[Message], room: int, used: int) -> dict[int, ProtectedReason]:
+def _reasons(policy: CompactionPolicy, messages: Sequence[Message], room: int, used: int) -> dict[int, ProtectedReason]:
     return decided(policy, messages, room=room, used=used)
 
 

@@ -131,7 +131,7 @@ class DetailService:
         return await self._run(tenant_id, conversation_id, segment_id, urgent=True)
 
     async def _run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool) -> Detailed:
-        claimed = await self._claimed(tenant_id, conversation_id, segment_id, urgent=urgent)
+        claimed = await self._claim_or_outcome(tenant_id, conversation_id, segment_id, urgent=urgent)
         if not isinstance(claimed, _Claim):
             return Detailed(outcome=claimed)
         answer = await self._ask(claimed)
@@ -159,7 +159,7 @@ class DetailService:
 
     # --- the claim
 
-    async def _claimed(
+    async def _claim_or_outcome(
         self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool
     ) -> _Claim | Outcome:
         async with self._shell.uow(tenant_id) as uow:

@@ -173,7 +173,7 @@ class ExpansionService:
             await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted)
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            found = await self._read(uow, conversation, segment_id, level, asked)
+            found = await self._read_page(uow, conversation, segment_id, level, asked)
             expanded = replace(found, expansion=self._expansion(conversation_id, found, began))
             if records and expanded.expansion:
                 await uow.expansions.add([expanded.expansion])
@@ -249,7 +249,7 @@ class ExpansionService:
             message = "the model is busy with this conversation: the text is written as soon as it is free"
             raise ConflictError(message, retry_after=RETRY_AFTER)
 
-    async def _read(
+    async def _read_page(
         self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, asked: _Asked
     ) -> Expanded:
         if segment_id == EARLIER:

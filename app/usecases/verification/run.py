@@ -153,7 +153,7 @@ class VerificationService:
             return "not_now"
         if self._model is not None and self._shell.verifies:
             await self._prepare(self._model)
-        claimed = await self._claimed(tenant_id, conversation_id)
+        claimed = await self._claim_or_outcome(tenant_id, conversation_id)
         if not isinstance(claimed, _Claimed):
             return claimed
         subject = await self._subject(tenant_id, claimed)
@@ -195,7 +195,7 @@ class VerificationService:
 
     # --- the claim
 
-    async def _claimed(self, tenant_id: UUID, conversation_id: UUID) -> _Claimed | Outcome:
+    async def _claim_or_outcome(self, tenant_id: UUID, conversation_id: UUID) -> _Claimed | Outcome:
         async with self._shell.uow(tenant_id) as uow:
             try:
                 conversation = await uow.conversations.lock(conversation_id)
