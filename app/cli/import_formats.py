@@ -220,13 +220,9 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     if isinstance(content, list):
         changed["content"] = _text_of(content)
         parts += [_media_part(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
-    if isinstance(calls, list) and not any(_type_of(part) == "tool_call" for part in parts):
+    if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
         parts += [_openai_tool_call(one, where) for one in calls]
-    if (
-        given.get("role") == "tool"
-        and given.get("tool_call_id")
-        and not any(_type_of(p) == "tool_result" for p in parts)
-    ):
+    if given.get("role") == "tool" and given.get("tool_call_id") and not any(_kind(p) == "tool_result" for p in parts):
         answered = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
         parts.append(answered | ({"name": given["name"]} if given.get("name") else {}))
         changed["content"] = ""
@@ -236,7 +232,7 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _with_tool_call_id(part: Any) -> Any:
-    if _type_of(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
+    if _kind(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
         return {**part, "tool_call_id": part["id"]}
     return part
 
@@ -271,7 +267,7 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _type_of(part: Any) -> Any:
+def _kind(part: Any) -> Any:
     return part.get("type") if isinstance(part, Mapping) else None
 
 

@@ -119,7 +119,7 @@ def _parameter_row(one: Json) -> tuple[str, ...]:
     schema = one.get("schema", {})
     told = one.get("description") or schema.get("description", "")
     return (
-        _name_markup(one["name"], required=one.get("required", False)),
+        _name(one["name"], required=one.get("required", False)),
         escape(one["in"]),
         _type(schema),
         _description_and_limits(schema, told),
@@ -139,11 +139,7 @@ def _answer_rows(responses: Json) -> Iterator[tuple[str, ...]]:
 def _model(name: str, schema: Json) -> str:
     required = schema.get("required", [])
     rows = [
-        (
-            _name_markup(field, required=field in required),
-            _type(one),
-            _description_and_limits(one, one.get("description", "")),
-        )
+        (_name(field, required=field in required), _type(one), _description_and_limits(one, one.get("description", "")))
         for field, one in schema.get("properties", {}).items()
     ]
     told = f"<p>{_description_markup(schema.get('description', ''))}</p>"
@@ -151,7 +147,7 @@ def _model(name: str, schema: Json) -> str:
     return f'<details id="model-{escape(name)}"><summary><code>{escape(name)}</code></summary>{told}{inside}</details>'
 
 
-def _name_markup(name: str, *, required: bool) -> str:
+def _name(name: str, *, required: bool) -> str:
     return f"<code>{escape(name)}</code>{' <b>needed</b>' if required else ''}"
 
 

@@ -55,7 +55,7 @@ async def _write_tables(
             done += rows
             progress(name, done, total)
 
-        tables.append(await _copy_rows(connection, name, archive, advance))
+        tables.append(await _copy(connection, name, archive, advance))
     manifest = Manifest(
         throughline=program,
         revision=await connection.fetchval(copying.REVISION),
@@ -68,9 +68,7 @@ async def _write_tables(
     return manifest
 
 
-async def _copy_rows(
-    connection: Any, name: str, archive: ArchiveWriter, advance: Callable[[int], None]
-) -> TableContent:
+async def _copy(connection: Any, name: str, archive: ArchiveWriter, advance: Callable[[int], None]) -> TableContent:
     columns = await copying.columns_of(connection, name)
     advance(0)
     with archive.table(name, advance) as text:
