@@ -145,7 +145,7 @@ def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> Material:
         raise ValueError(f"nothing was folded: {replay.refused}")
     source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels)
     room = digest_room(replay.budgets, beside=layout.tokens)
-    served = with_digests(layout, source, room=room, kept=None, served_as=replay.policy.served_as)
+    served = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
     return replace(
         material,
         conversation=replace(material.conversation, layout=served),

@@ -133,7 +133,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
     segments = segments_of(replay) if replay.policy.levels else []
     source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels, **_beside(said))
     room = digest_room(replay.budgets, beside=layout.tokens)
-    whole = with_digests(layout, source, room=room, kept=None, served_as=replay.policy.served_as)
+    whole = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.texts[level]) for one in segments if (level := shown.get(one.id)) is not None]
     relative = [text for text in entries if is_relative(text)]

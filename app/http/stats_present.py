@@ -85,16 +85,16 @@ def _figures(value: Measured, caches: CacheView, say: Catalogue, policy: Compact
 
 
 def _compactions(value: Measured, say: Catalogue, policy: CompactionPolicy | None) -> shown.CompactionStats:
-    triggers = value.by("trigger")
+    triggers = value.compactions_by("trigger")
     return shown.CompactionStats.from_value(
         value,
         by_trigger=[
             shown.Counted(name=name, label=trigger_label(say, name, policy), count=count)
             for name, count in triggers.items()
         ],
-        by_status=_labelled_counts(say, "status", value.by("status")),
-        by_place=_labelled_counts(say, "place", value.by("ran_in")),
-        by_reason=_labelled_counts(say, "reason", value.by("reason")),
+        by_status=_labelled_counts(say, "status", value.compactions_by("status")),
+        by_place=_labelled_counts(say, "place", value.compactions_by("ran_in")),
+        by_reason=_labelled_counts(say, "reason", value.compactions_by("reason")),
         messages_covered=value.messages,
         repairs=[
             shown.RepairStats.from_value(one, label=say.word("repair", one.reason))

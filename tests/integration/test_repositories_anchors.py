@@ -165,7 +165,7 @@ class TestAnchors:
                 found, unread = await unit.anchors.showable(row.id, covered_seq=100, held=held, room=most, limit=limit)
                 assert unread > 0 if most < 200 else most < 10_000 or not unread
                 for of_all, (last, kept) in zip(ranked, drafts, strict=True):
-                    of_found = Servable(found, through_seq=last, held=kept, estimator="script", unread=unread)
+                    of_found = Servable(found, through_seq=last, held=kept, estimator="script", not_read=unread)
                     for room in {*range(0, most, most // 40 + 1), *range(max(most - 20, 0), most + 1)}:
                         assert of_found.within(room) == of_all.within(room)
 

@@ -172,7 +172,7 @@ async def test_a_failed_one_saves_nothing(begin: UnitOfWorkFactory, tenant: UUID
     await ended(begin, row, status="skipped", reason="nothing_to_compact", fidelity=None, ran_in="worker")
     seen = await measured(begin, row)
     assert (seen.total, seen.applied, seen.tokens_saved, seen.messages) == (2, 0, 0, 0)
-    assert seen.by("reason") == {"nothing_to_compact": 1, "timeout": 1}
+    assert seen.compactions_by("reason") == {"nothing_to_compact": 1, "timeout": 1}
     assert (seen.in_turns.count, seen.fidelity.last) == (1, None)
 
 

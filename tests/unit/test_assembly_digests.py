@@ -67,7 +67,7 @@ def digested(
     assert layout is not None
     allotted = digest_room(source.budgets, beside=layout.tokens + sum(one.token_count for one in source.held))
     room = allotted if room is None else min(room, allotted)
-    layout = with_digests(layout, source.digestible, room=room, kept=None, served_as=source.policy.served_as)
+    layout = with_digests(layout, source.digestible, room=room, room_to_keep=None, served_as=source.policy.served_as)
     return replace(source, conversation=replace(source.conversation, layout=layout))
 
 
@@ -325,7 +325,7 @@ def test_what_is_served_fits_where_it_stands_and_more_room_never_shows_fewer(
     assert layout is not None
     source = Digestible(segments=found, total=len(found) + hidden, levels=levels, estimator=estimator)
     less, greater = (
-        with_digests(layout, source, room=tokens, kept=None, served_as="pair") for tokens in (room, room + more)
+        with_digests(layout, source, room=tokens, room_to_keep=None, served_as="pair") for tokens in (room, room + more)
     )
 
     assert less.digest_tokens <= room

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.model.provenance import origin_of, own_words
-from app.core.text.pasted import regions
+from app.core.text.pasted import pasted_and_own_text
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.talk import message, talk
 from tests.unit.timing import assert_linear
@@ -64,9 +64,9 @@ def test_everything_else_is_from_who_said_it(role: str) -> None:
 
 def test_what_people_type_is_their_own() -> None:
     def has_document(text: str) -> bool:
-        if regions(text)[0] == "":
+        if pasted_and_own_text(text)[0] == "":
             assert origin_of(message(1, text), text) == "user"
-        return regions(text)[0] != ""
+        return pasted_and_own_text(text)[0] != ""
 
     assert_verdicts(corpus("typed"), has_document)
 
@@ -75,9 +75,9 @@ def test_a_long_question_is_the_users_own_and_a_long_text_beside_it_is_not() -> 
     long = "The gate of the upper lock stood open for most of the night, and nobody knows who had the key. " * 15
     asking = f"{long}What would you do?"
 
-    assert regions(long) == ("", long)
-    assert regions(f"Good evening.\n\n{asking}")[0] == ""
-    assert regions(f"Please sum this up.\n\n{long}") == (long, "Please sum this up.")
+    assert pasted_and_own_text(long) == ("", long)
+    assert pasted_and_own_text(f"Good evening.\n\n{asking}")[0] == ""
+    assert pasted_and_own_text(f"Please sum this up.\n\n{long}") == (long, "Please sum this up.")
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_long_question_is_the_users_own_and_a_long_text_beside_it_is_not() -> 
 def test_a_paragraph_between_quotation_marks_is_shown_beside_other_words(letter: str) -> None:
     said = message(1, f"Look what they wrote:\n\n{letter}\n\nI am at home all day.")
 
-    assert regions(said.content) == (letter, "Look what they wrote:\nI am at home all day.")
+    assert pasted_and_own_text(said.content) == (letter, "Look what they wrote:\nI am at home all day.")
     assert origin_of(said, letter[1:-1]) == "document"
-    assert regions(letter) == ("", letter)
+    assert pasted_and_own_text(letter) == ("", letter)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_paragraph_between_quotation_marks_is_shown_beside_other_words(letter:
     ],
 )
 def test_a_paragraph_that_begins_with_a_quotation_is_the_users_own(own: str) -> None:
-    assert regions(f"About the wardrobe.\n\n{own}")[0] == ""
+    assert pasted_and_own_text(f"About the wardrobe.\n\n{own}")[0] == ""
 
 
 def test_a_log_among_tracebacks_and_addresses_is_pasted() -> None:
@@ -115,7 +115,7 @@ def test_a_log_among_tracebacks_and_addresses_is_pasted() -> None:
         '10.0.0.7 - - "GET /"\n10.0.0.8 - - "GET /a"',
         "ERROR one\nERROR two\nWARNING three\nINFO four",
     ):
-        pasted, own = regions(f"Why?\n\n{block}")
+        pasted, own = pasted_and_own_text(f"Why?\n\n{block}")
         assert pasted == block
         assert own == "Why?"
 

@@ -110,7 +110,7 @@ def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them()
 
 @given(WRITTEN)
 def test_a_plain_line_was_not_pasted(content: str) -> None:
-    assert pasted.regions(content) == pasted._regions(content)
+    assert pasted.pasted_and_own_text(content) == pasted._pasted_and_own_blocks(content)
 
 
 @given(WRITTEN)

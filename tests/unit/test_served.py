@@ -107,7 +107,7 @@ def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
     texts = [text for value in STATE.values() for text in ([value] if isinstance(value, str) else value)]
     source = Digestible(segments=segments, total=len(segments), levels=LEVELS, said=texts)
     bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
-    return with_digests(bare, source, room=room, kept=None, served_as="pair")
+    return with_digests(bare, source, room=room, room_to_keep=None, served_as="pair")
 
 
 def _telling(one: ServableSegment, brief: str) -> ServableSegment:

@@ -81,8 +81,8 @@ MEASURED = Measured(
 
 def test_sums_follow_from_the_tallies() -> None:
     assert (MEASURED.total, MEASURED.applied, MEASURED.in_flight) == (8, 3, 1)
-    assert MEASURED.by("trigger") == {"background": 6, "manual": 1, "sync": 1}
-    assert MEASURED.by("reason") == {}
+    assert MEASURED.compactions_by("trigger") == {"background": 6, "manual": 1, "sync": 1}
+    assert MEASURED.compactions_by("reason") == {}
     assert (MEASURED.tokens_saved, MEASURED.messages) == (4_500, 40)
     assert MEASURED.calls_by("reason") == {"cut_off": 2, "timeout": 1}
     assert MEASURED.used_share == round(1 / 3, 4)

@@ -12,7 +12,7 @@ from typing import Final
 from app.core.anchors.recognition import reads_of
 from app.core.anchors.statements import Statement, statements
 from app.core.model.conversation import Message
-from app.core.text.pasted import before_paste, quotations, regions
+from app.core.text.pasted import before_paste, pasted_and_own_text, quotations
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
@@ -55,7 +55,7 @@ def is_pasted(message: Message, offset: int, text: str) -> bool:
         return False
     if offset >= len(before_paste(message.content)) or OwnWords(message, statements(message)).are_pasted(offset):
         return True
-    pasted, own = (" ".join(region.split()) for region in regions(message.content))
+    pasted, own = (" ".join(region.split()) for region in pasted_and_own_text(message.content))
     plain = " ".join(text.split())
     return plain in pasted and plain not in own
 

@@ -13,7 +13,7 @@ from app.core.model.candidate import Candidate, KeptWord
 from app.core.model.claims import ANCHOR_FIELD
 from app.core.model.conversation import Message
 from app.core.model.repairs import Repair, RepairReason
-from app.core.text.pasted import regions
+from app.core.text.pasted import pasted_and_own_text
 from app.core.text.values import Given, values
 
 
@@ -115,7 +115,7 @@ def _holds_given_value(anchor: Anchor, span: Sequence[Message], known: Iterable[
     given = Given()
     for message in span:
         if message.role == "user":
-            given.add(message.seq, regions(message.content)[1], message.created_at)
+            given.add(message.seq, pasted_and_own_text(message.content)[1], message.created_at)
     for one in known:
         if one.speaker == "user" and not one.pasted:
             given.add(one.seq, one.content)

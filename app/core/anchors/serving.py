@@ -1,4 +1,4 @@
-"""Which anchors are served: active ones whose message is not, as many as have room, the same words once."""
+"""Chooses the anchors that the state block shows: active ones whose message is not served, as many as have room."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ class Served:
     """The anchors of a conversation that the state block shows."""
 
     shown: tuple[FoundAnchor, ...] = ()
-    """In order of position."""
+    """In the order of their positions."""
     behind_marker: int = 0
-    """How many more there are with other words, for which there was no room."""
+    """For how many more, all with other words, there was no room: the marker tells their number."""
 
 
 NOTHING_SERVED: Final = Served()
 
 LEAST_ROOM: Final = 1
-"""Tokens: what is asked for where nothing is left of an allotment: anchors that a user set, and the marker."""
+"""The room in tokens where nothing is left of an allotment. Anchors that a user set and the marker are served even
+then; with a room of 0 they would not be."""
 
 
 _POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
-"""In order of position; what follows decides between doubles."""
+"""The order of positions; what stands behind ``offset`` decides between doubles."""
 
 
 def serve(
@@ -47,11 +48,11 @@ def serve(
     """Choose among the active anchors.
 
     Args:
-        active: The conversation's active ones.
-        through_seq: The last message that is not in the served tail.
-        held: Messages up to there that are served verbatim all the same.
+        active: The active anchors of the conversation.
+        through_seq: The last message before the served tail.
+        held: Earlier messages that are served verbatim all the same.
         room: See ``Servable.within``.
-        estimator: How lines are weighed.
+        estimator: How tokens are counted.
     """
     if room == 0:
         return NOTHING_SERVED
@@ -59,7 +60,7 @@ def serve(
 
 
 class Servable:
-    """The active anchors whose messages are not served, ranked once for one room after the other."""
+    """The active anchors whose messages are not served, ranked once, so that many rooms can be tried."""
 
     def __init__(
         self,
@@ -68,39 +69,38 @@ class Servable:
         through_seq: int,
         held: Collection[int],
         estimator: Estimator,
-        unread: int = 0,
+        not_read: int = 0,
     ) -> None:
         """Rank them.
 
         Args:
-            active: The conversation's active ones.
-            through_seq: The last message that is not in the served tail.
-            held: Messages up to there that are served verbatim all the same.
-            estimator: How lines are weighed.
-            unread: How many more there are with other words, for which there is no room, whatever that will be.
+            active: The active anchors of the conversation.
+            through_seq: The last message before the served tail.
+            held: Earlier messages that are served verbatim all the same.
+            estimator: How tokens are counted.
+            not_read: How many more anchors with other words there are, not read because no room is enough.
         """
-        self._unread = unread
+        self._unread = not_read
         eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
         self._anchors = _without_repeats(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
         sizes = [_line_size(anchor, estimator) for anchor in self._anchors]
         newest_first = reversed(range(len(self._anchors)))
         movable = [index for index in newest_first if self._anchors[index].proposed_by != "user"]
-        # Of equals the newest leave: what is shown once is told nowhere else, what finds no room the state tells.
-        self._leaving = sorted(movable, key=lambda index: _worth(self._anchors[index]))
+        # Of equals the newest leave first: what was shown is told nowhere else, what found no room the state tells.
+        self._leaving = sorted(movable, key=lambda index: _order_of_leaving(self._anchors[index]))
         self.movable: Mapping[int, tuple[FoundAnchor, int]] = {
             index: (self._anchors[index], sizes[index]) for index in self._leaving
         }
-        """Those that may stand behind the marker, by place, with what each weighs; what leaves first is first."""
+        """The anchors that may go behind the marker, by place, with their tokens; those that go first stand first."""
         self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
 
     def within(self, room: int | None) -> Served:
-        """What is shown in so many tokens for the whole element.
+        """What is shown if the whole element may take so many tokens.
 
-        Those of rule or model origin that exceed them stand behind the marker: what a model says is over, then what it
-        passed over, then what it did not quote itself, then the least important, then the newest first; those that a
-        user set never do. ``None``: all are shown; ``0``: the policy serves none, so that not even the marker stands
-        there.
+        Anchors without room go behind the marker, in this order: those of which a model said that they are over, those
+        that it passed over, those that no model proposed; among equals the least important, then the newest. Those that
+        a user set always stay. ``None``: all are shown. ``0``: the policy serves none, and no marker either.
         """
         if room == 0:
             return NOTHING_SERVED
@@ -109,7 +109,7 @@ class Servable:
         return self.without(frozenset(self._leaving[: bisect_left(self._freed, self._total - room)]))
 
     def without(self, hidden: Collection[int]) -> Served:
-        """What is shown while those at these places stand behind the marker."""
+        """What is shown if the anchors at these places go behind the marker."""
         shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
         return Served(shown=shown, behind_marker=len(hidden) + self._unread)
 
@@ -127,7 +127,7 @@ def _authority(anchor: FoundAnchor) -> tuple[bool, bool]:
     return anchor.proposed_by == "user", anchor.speaker == "user" and not anchor.pasted
 
 
-def _worth(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
+def _order_of_leaving(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
     return anchor.claimed_status is None, not anchor.passed_over, anchor.proposed_by == "model", anchor.importance
 
 
@@ -142,6 +142,6 @@ def _is_active(anchor: FoundAnchor) -> bool:
     return not isinstance(anchor, Anchor) or anchor.status == "active"
 
 
-def states(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
-    """Whether an active anchor says just what an entry says: whatever came later did not take its place."""
+def anchors_say(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
+    """Whether an active anchor says just what an entry says: then nothing that came later took the entry's place."""
     return any(anchor.seq in entry.from_seqs and is_only(entry.text, anchor.content) for anchor in anchors)

@@ -117,7 +117,7 @@ class Material:
                 through_seq=through,
                 held=held,
                 estimator=self.policy.estimator,
-                unread=self.anchors_unread,
+                not_read=self.anchors_unread,
             )
         return self._ranked[through, held]
 

@@ -11,7 +11,7 @@ from typing import Final
 from app.core.model.conversation import Message
 from app.core.model.state import Origin
 from app.core.text.language import detect, language_of_locale
-from app.core.text.pasted import regions
+from app.core.text.pasted import pasted_and_own_text
 from app.core.text.words import stems
 
 _ENOUGH_WORDS: Final = 0.5  # of a text's content words must be found in a region
@@ -27,7 +27,7 @@ def origin_of(message: Message, text: str) -> Origin:
         return "tool"
     if message.role != "user":
         return message.role
-    pasted, own = regions(message.content)
+    pasted, own = pasted_and_own_text(message.content)
     return "document" if _is_mostly_in(text, pasted, own) else "user"
 
 
@@ -37,7 +37,7 @@ def own_words(messages: Sequence[Message]) -> str:
     Everything, where they did nothing but paste.
     """
     spoken = [message for message in messages if message.role in {"user", "assistant"}]
-    own = (regions(message.content)[1] if message.role == "user" else message.content for message in spoken)
+    own = (pasted_and_own_text(message.content)[1] if message.role == "user" else message.content for message in spoken)
     words = "\n".join(own)
     return words if words.strip() else "\n".join(message.content for message in spoken)
 

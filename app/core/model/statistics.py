@@ -1,4 +1,4 @@
-"""What is measured, as values: sums over stored rows, and the figures that follow from them; never any text."""
+"""The statistics of a conversation or a tenant: counts and sums over stored rows, and figures made of them; no text."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from app.core.model.segments import Level, Way
 
 APPLIED: Final = "applied"
 ASKED_AGAIN: Final = "asked_again"
-"""The reason on record of an accepted answer of which something was asked about once more."""
+"""The recorded reason of an accepted answer, if the model was asked again about a part of it."""
 DOUBTS: Final = frozenset({"set_aside", "kept", "not_stated", "contradicted"})
-"""Reasons of repairs that say that a statement is in doubt, or denied."""
+"""Repairs with these reasons mean that a statement is in doubt or was denied."""
 BROUGHT_BACK: Final = "supported"
-"""The reason of a repair that undoes another."""
+"""A repair with this reason undoes another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionTally:
-    """Compactions that are alike in what these words say, and what they add up to."""
+    """Compactions with the same trigger, status, place and reason: how many there are, and their sums."""
 
     trigger: str
     status: str
@@ -37,7 +37,7 @@ class CompactionTally:
     count: int
     messages: int = 0
     tokens_before: int = 0
-    """Of those that were applied and know both sizes, at the same tail; so is ``tokens_after``."""
+    """Of applied compactions with both sizes known, at the same tail; likewise ``tokens_after``."""
     tokens_after: int = 0
     entries: EntryCounts = field(default_factory=EntryCounts)
 
@@ -48,7 +48,7 @@ Purpose = Literal["compaction", "detail", "verification", "embedding"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """Model calls that ended alike, and what they used."""
+    """Model calls with the same purpose, outcome, reason and prompt, and the tokens that they used."""
 
     purpose: Purpose
     outcome: str
@@ -60,26 +60,26 @@ class CallTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTally:
-    """Calls for summaries that were given the same version of the prompt; ``None``: none, or an unknown one."""
+    """Calls for summaries with the same version of the prompt; ``None``: without a prompt, or with an unknown one."""
 
     prompt_version: str | None
     attempts: int
     accepted: int
     refused: int
-    """By the checks; calls that failed are neither."""
+    """Refused by the checks. Failed calls are neither accepted nor refused."""
     asked_again: int = 0
-    """Answers of which something was asked about once more."""
+    """Answers about which the model was asked again."""
     input_tokens: int = 0
     """Cached ones included."""
     output_tokens: int = 0
     compactions: int = 0
     """Those that took effect, by the prompt of their last call."""
     repairs: int = 0
-    """Changes of what they wrote, doubts apart."""
+    """Changes of what they wrote, without doubts."""
     doubts: int = 0
-    """Entries that the model gave up without a proof, and statements that a verifier found stated nowhere or denied."""
+    """Entries that the model gave up without a proof, and statements that a verifier found nowhere, or denied."""
     fidelity: float | None = None
-    """Of the exact values that they folded, the share that stood verbatim in what was served; the mean."""
+    """The mean share of the folded exact values that stood verbatim in what was served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class RepairTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostOfOne:
-    """What one compaction that took effect cost on average, with the calls that came to nothing; ``None`` of none."""
+    """The average cost of one compaction that took effect, failed calls included; ``None`` if none took effect."""
 
     input_tokens: float | None = None
     """Cached ones included."""
@@ -114,7 +114,7 @@ class CostOfOne:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPerQuery:
-    """What the chat model asks for reading a context once, nothing cached; ``None`` where its price is unknown."""
+    """What it costs that the chat model reads a context once, nothing cached; ``None`` where its price is unknown."""
 
     served_usd: float | None
     history_usd: float | None
@@ -122,7 +122,7 @@ class CostPerQuery:
 
     @property
     def saved_usd(self) -> float | None:
-        """What one query costs less."""
+        """How much less one query costs than without compaction."""
         if self.served_usd is None or self.history_usd is None:
             return None
         return round(self.history_usd - self.served_usd, 8)
@@ -145,21 +145,21 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpansionTally:
-    """Expansions of one way."""
+    """Expansions that were started the same way."""
 
     way: Way
     count: int
     passages: int
     tokens: int
     used: int
-    """Of which a reply drew on something."""
+    """Those of which a reply used something."""
     judged: int
-    """Of which it is known whether a reply did: those of a turn whose reply is stored."""
+    """Those of which it is known whether a reply did: their turn's reply is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelMeasure:
-    """What segments weigh at one level, beside their originals."""
+    """How many tokens segments have at one level, and how many their originals."""
 
     level: Level
     segments: int
@@ -184,15 +184,15 @@ class Fidelity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuityMeasure:
-    """What could still be answered after compactions, over the probes of all that were scored."""
+    """What could still be answered after compactions, by the probes of all scored ones."""
 
     last: float | None = None
-    """Recall of the newest one."""
+    """The recall of the newest scored compaction."""
     answered: Answered = field(default_factory=Answered)
     tone: float | None = None
-    """The mean."""
+    """The mean of all scored ones."""
     scored: int = 0
-    """Compactions."""
+    """How many compactions were scored."""
 
     @property
     def recall(self) -> float | None:
@@ -201,7 +201,7 @@ class ContinuityMeasure:
 
     @property
     def contradiction(self) -> float | None:
-        """Answered otherwise ÷ answered before."""
+        """Answered differently ÷ answered before."""
         return share(self.answered.contradicted, self.answered.before)
 
 
@@ -213,44 +213,44 @@ class Measured:
     calls: Sequence[CallTally] = ()
     expansions: Sequence[ExpansionTally] = ()
     in_turns: Latency = field(default_factory=Latency)
-    """What compactions took that ran inside a turn."""
+    """How long compactions took that ran inside a turn."""
     expanding: Latency = field(default_factory=Latency)
     turns: Latency = field(default_factory=Latency)
-    """Whole turns that are over."""
+    """How long whole turns took that have ended."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     continuity: ContinuityMeasure = field(default_factory=ContinuityMeasure)
     repairs: Sequence[RepairTally] = ()
     prompts: Sequence[PromptEffect] = ()
     caches: CacheMeasure = field(default_factory=CacheMeasure)
     last_applied: UUID | None = None
-    """The newest applied compaction."""
+    """The id of the newest applied compaction."""
 
     @property
     def total(self) -> int:
-        """Compactions of every status."""
+        """How many compactions there are, of every status."""
         return sum(tally.count for tally in self.compactions)
 
     @property
     def applied(self) -> int:
-        """Cycles: compactions that took effect."""
-        return self.by("status").get(APPLIED, 0)
+        """How many compactions took effect."""
+        return self.compactions_by("status").get(APPLIED, 0)
 
     @property
     def in_flight(self) -> int:
-        """Queued and running ones."""
-        return sum(count for status, count in self.by("status").items() if status in IN_FLIGHT)
+        """How many compactions are queued or running."""
+        return sum(count for status, count in self.compactions_by("status").items() if status in IN_FLIGHT)
 
-    def by(self, name: str) -> Mapping[str, int]:
+    def compactions_by(self, name: str) -> Mapping[str, int]:
         """How many compactions by ``trigger``, ``status``, ``ran_in`` or ``reason``, the most frequent first."""
-        return _summed_counts((getattr(tally, name), tally.count) for tally in self.compactions)
+        return _most_frequent_first((getattr(tally, name), tally.count) for tally in self.compactions)
 
     def calls_by(self, name: str) -> Mapping[str, int]:
         """How many model calls by ``purpose``, ``outcome`` or ``reason``, the most frequent first."""
-        return _summed_counts((getattr(tally, name), tally.count) for tally in self.calls)
+        return _most_frequent_first((getattr(tally, name), tally.count) for tally in self.calls)
 
     @property
     def by_prompt_version(self) -> Sequence[PromptTally]:
-        """Calls for summaries by the version of their prompt, and what came of them, the most frequent first."""
+        """Calls for summaries by the version of their prompt, and their outcomes, the most frequent first."""
         calls: dict[str | None, list[CallTally]] = defaultdict(list)
         for tally in self.calls:
             if tally.purpose == "compaction":
@@ -281,7 +281,7 @@ class Measured:
 
     @property
     def messages(self) -> int:
-        """Messages covered by what was applied."""
+        """How many messages applied compactions covered."""
         return sum(tally.messages for tally in self.compactions if tally.status == APPLIED)
 
     @property
@@ -296,22 +296,22 @@ class Measured:
 
     @property
     def tokens_saved(self) -> int:
-        """What applied compactions took off the context of the very next request, in sum."""
+        """The sum of what each applied compaction took off the context of the next request."""
         return self.tokens_before - self.tokens_after
 
     @property
     def entries(self) -> EntryCounts:
-        """What became of entries of the state; ``kept`` adds up over compactions here."""
+        """What became of entries of the state. An entry that three compactions kept counts three times as ``kept``."""
         return reduce(partial(fieldwise, operator.add), (tally.entries for tally in self.compactions), EntryCounts())
 
     @property
     def usage(self) -> Usage:
-        """What providers reported of these calls."""
+        """The usage that providers reported for all calls."""
         return reduce(Usage.plus, (tally.usage for tally in self.calls), Usage())
 
     @property
     def cost_of_one(self) -> CostOfOne:
-        """Of the calls for summaries, those of compactions that failed too: what is paid for one that took effect."""
+        """All calls for summaries, also of failed compactions, shared out among those that took effect."""
         spent = reduce(Usage.plus, (tally.usage for tally in self.calls if tally.purpose == "compaction"), Usage())
         return CostOfOne(
             input_tokens=share(spent.input_tokens, self.applied, digits=1),
@@ -322,16 +322,16 @@ class Measured:
 
     @property
     def used_share(self) -> float | None:
-        """Of the expansions whose use is known, the share that a reply drew on."""
+        """The share of expansions that a reply used, among those of which that is known."""
         return share(sum(one.used for one in self.expansions), sum(one.judged for one in self.expansions))
 
 
 def share(part: float, whole: float, *, digits: int = 4) -> float | None:
-    """Part ÷ whole, rounded; ``None`` of nothing."""
+    """Part ÷ whole, rounded; ``None`` if the whole is 0."""
     return round(part / whole, digits) if whole else None
 
 
-def _summed_counts(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
+def _most_frequent_first(pairs: Iterable[tuple[str | None, int]]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for word, count in pairs:
         if word is not None:

@@ -1,9 +1,9 @@
-"""Where the topic changes, by the words alone: the cutting under which what is said is likeliest. Deterministic.
+"""Finds where the topic changes, by the words alone: it cuts so that the words are likeliest. Deterministic.
 
 Each segment is thought of as drawing its words from a bag of its own (Utiyama and Isahara, 2001; Eisenstein and
-Barzilay, 2008): a word that the segment holds already is cheap, a new one dear, the more so the longer the segment. The
-cheapest cutting of all is found place by place. This beats dips in the likeness of two windows (Hearst, 1997) on the
-bench by far, knows no language, and does not change its mind with the length of messages or of the whole.
+Barzilay, 2008): a word that the segment holds already is cheap; a new one is dear, and dearer in a longer segment. The
+cheapest way to cut everything is found by dynamic programming. On the bench this is far better than comparing two
+neighbouring windows (Hearst, 1997). It knows no language, and finds the same borders in long and short messages.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-_NEW: Final = 0.15  # of an occurrence, for each word that a segment does not hold yet
-_BREADTH: Final = 150.0  # words that a segment could hold besides those it holds,
-_PER_WORD: Final = 5.0  # and more of them where messages are long
+_NEW: Final = 0.15  # a word that a segment does not hold yet counts as so much of an occurrence
+_BREADTH: Final = 150.0  # words that a segment could hold besides its own
+_PER_WORD: Final = 5.0  # so many more of them for each word of a mean message
 BORDER: Final = 4.0
-"""What a segment costs, in nats: so much must be gained by words for a border to pay."""
+"""What each segment costs, in nats: a border pays only if it makes the words cheaper by more."""
 
 
-def cheapest(
+def cheapest_borders(
     bags: Sequence[Collection[str]],
     *,
     places: Sequence[int],
@@ -27,13 +27,13 @@ def cheapest(
     penalty: Callable[[int], float],
     reach: Callable[[int, int], bool],
 ) -> list[int]:
-    """The places where segments begin, the first one left out.
+    """The places where segments begin, but for the first, in the cheapest way to cut the messages.
 
     Args:
         bags: The words of each message.
         places: Where a segment may begin, ascending; 0 and the number of messages are among them.
-        gains: What a border before each message gains by other characters, in nats.
-        penalty: What a segment of so many messages costs besides.
+        gains: For each message, in nats: how much else speaks for a border before it, such as a new turn or a pause.
+        penalty: What a segment of so many messages costs besides its words.
         reach: Whether a segment may run from one place to another; the shortest possible always may.
     """
     breadth = _BREADTH + _PER_WORD * sum(map(len, bags)) / max(len(bags), 1)
@@ -62,7 +62,7 @@ def cheapest(
 
 
 class _Bag:
-    """The words of a segment so far, and what it cost to draw them, in nats."""
+    """The words of a segment so far, and their cost in nats."""
 
     __slots__ = ("_breadth", "_count", "_held", "cost")
 
@@ -73,7 +73,7 @@ class _Bag:
         self._held: dict[str, int] = {}
 
     def add(self, words: Collection[str]) -> None:
-        """Draw the words of one more message."""
+        """Add the words of one more message, and their cost."""
         held, count, cost = self._held, self._count + self._breadth, self.cost
         for word in words:
             times = held.get(word, 0)

@@ -31,25 +31,25 @@ from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
 
 L1_SHARE: Final = 0.28
-"""Of the tokens of the originals."""
+"""The tokens of an L1 as a share of those of its originals."""
 L1_MOST: Final = 600
 L2_SHARE: Final = 0.2
 L2_LEAST: Final = 60
 L2_MOST: Final = 80
 L1_OVER_L2: Final = 1.4
-"""How much longer than its L2 an L1 may be, however short the originals are."""
+"""An L1 may be so many times as long as its L2, however short the originals are."""
 L3_MOST: Final = 36
-"""Tokens of keywords and of the first names; every other exact value stands after them,"""
+"""Tokens of an L3 for keywords and the first names. All other exact values stand after them."""
 L3_VALUES: Final = 2_000
-"""up to so many in all: a stretch of a pasted log holds more than anybody could look for."""
+"""Tokens of an L3 in all: a pasted log holds more values than anybody could look for."""
 
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction"})
-_SETTLED: Final = 3.0  # what a decision is worth more in L2
-_LATE: Final = 1.0  # and what stands at the end
-_CENTRAL: Final = 1.2  # what a sentence is worth more that is about what the whole is about
-_MOST_CENTRAL: Final = 3  # words
-_SOLID: Final = 3  # content words: with fewer a sentence hardly belongs into an L2
-_EMPTY: Final = 2.0
+_SETTLED: Final = 3.0  # more worth in L2 for a decision or a correction
+_LATE: Final = 1.0  # more worth in L2 for the last sentence; for earlier ones a part of it
+_CENTRAL: Final = 1.2  # more worth for a sentence about the topic of the whole segment
+_MOST_CENTRAL: Final = 3  # words of the topic: more add nothing
+_SOLID: Final = 3  # content words: a sentence with fewer hardly belongs in an L2
+_EMPTY: Final = 2.0  # less worth for such a sentence
 _ELLIPTIC: Final = 3  # content words: a shorter answer is told with its question
 _SEPARATOR: Final = ", "
 _SMALL: Final = compiled(r"\d{1,2}")
@@ -57,7 +57,7 @@ _HARD: Final = compiled(r"[\d@/\\_:]")
 
 
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
-    """One level of a segment, by code; the messages are redacted already. Empty only where nothing was said."""
+    """The text of one level of a segment, whose messages are redacted already; empty only where nothing was said."""
     said = [message for message in messages if message.is_told]
     stretch = stretch_of(said, language_or_locale(said, locale))
     if level == "L3":
@@ -85,11 +85,11 @@ def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Coll
     picker.take_best()
     picker.take_questions()
     picker.fill()
-    return _text_of_chosen(picker.passages or _best_sentence(passages, worths), room)
+    return _text_of_chosen(picker.passages or _single_best(passages, worths), room)
 
 
 def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
-    """What was wanted, what was settled, and where things stand, on one line."""
+    """On one line: what was wanted, what was decided, and where things stand."""
     worths = [
         worth.plus(
             _CENTRAL * _centrality(one, about)
@@ -106,10 +106,10 @@ def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Col
     picker.take_best()
     if not picker.passages:
         picker.fill()
-    return _text_of_chosen(picker.passages or _best_sentence(passages, worths), room, " ")
+    return _text_of_chosen(picker.passages or _single_best(passages, worths), room, " ")
 
 
-def _best_sentence(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
+def _single_best(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
     return [max(passages, key=lambda one: (worths[one.index].total, -one.index))] if passages else []
 
 
@@ -123,7 +123,7 @@ def _centrality(passage: Passage, about: Collection[str]) -> float:
 
 def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> int | None:
     asked = [
-        one for one in passages if one.role == "user" and _stands_alone(one) and _count_content_stems(one) >= _ELLIPTIC
+        one for one in passages if one.role == "user" and _has_content(one) and _count_content_stems(one) >= _ELLIPTIC
     ]
     first = [one for one in asked if one.turn == asked[0].turn and _cost(one) <= room]
     best = max(first, key=lambda one: (worths[one.index].total + one.is_question, -one.index), default=None)
@@ -131,14 +131,14 @@ def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], room: int)
 
 
 def _decision_index(passages: Sequence[Passage], worths: Sequence[Worth], goal: int | None) -> int | None:
-    found = [one for one in passages if one.cues & _SETTLES and not one.is_question and _stands_alone(one)]
+    found = [one for one in passages if one.cues & _SETTLES and not one.is_question and _has_content(one)]
     others = (one for one in found if one.index != goal)
     best = max(others, key=lambda one: (worths[one.index].total, one.index), default=None)
     return best.index if best else None
 
 
 class _Picker:
-    """Sentences picked within a room of tokens, none of them told twice."""
+    """Picks sentences that fit into so many tokens, and nothing twice."""
 
     def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
         self._all = passages
@@ -148,16 +148,16 @@ class _Picker:
         self._options = {
             one.index: Option(key=one.index, worth=worth, stems=one.stems, size=len(one.text), cost=partial(_cost, one))
             for one, worth in zip(passages, worths, strict=True)
-            if _stands_alone(one)
+            if _has_content(one)
         }
 
     @property
     def passages(self) -> list[Passage]:
-        """What was picked, in order."""
+        """The picked sentences, in the order of the conversation."""
         return [self._all[index] for index in sorted(self._picked)]
 
     def take(self, index: int | None) -> None:
-        """One sentence, where there is room."""
+        """Pick one sentence if there is room for it."""
         if index is None or index in self._picked or not self._budget.takes(_cost(self._all[index])):
             return
         self._picked.add(index)
@@ -165,24 +165,24 @@ class _Picker:
             self._told.take(self._options[index])
 
     def take_best(self) -> None:
-        """What tells most per token, as long as it is worth a place."""
+        """Pick what tells most per token, as long as it is worth a place."""
         options = [option for index, option in self._options.items() if index not in self._picked]
         chosen = choose(options, room=self._budget.left, told=self._told, at_least_one=True)
         self._picked.update(option.key for option in chosen if self._budget.takes(option.cost()))
 
     def take_questions(self) -> None:
-        """The questions that picked answers need to be understood."""
+        """Pick the questions without which picked answers cannot be understood."""
         for index in sorted(self._picked):
             self.take(_question_of_terse_answer(self._all, index))
 
     def fill(self) -> None:
-        """What says less, best first, while there is room."""
+        """Pick from the rest while there is room, the best first, even what ``take_best`` found not worth a place."""
         for option in sorted(self._options.values(), key=lambda option: (-option.worth.total, option.key)):
             if not self._told.repeats(option.stems):
                 self.take(option.key)
 
 
-def _stands_alone(passage: Passage) -> bool:
+def _has_content(passage: Passage) -> bool:
     return bool(passage.values) or (_count_content_stems(passage) > 1 and not PLEASANTRY.match(passage.text))
 
 
@@ -196,7 +196,7 @@ def _question_of_terse_answer(passages: Sequence[Passage], index: int) -> int | 
 
 
 def _text_of_chosen(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
-    """Sentences of one speaker in a row stand after one name; nothing is beyond the room."""
+    """The sentences of one message stand after one name. The last ones are left out until the text has room."""
     kept = list(chosen)
     while kept:
         lines = [
@@ -219,7 +219,7 @@ def _tags(stretch: Stretch, cut: CutSegment) -> str:
     speakers = {one.speaker.casefold() for one in stretch.passages}
     words = [value for value in cut.identifiers if not any(map(str.isdigit, value))]
     names = [value for value in words if not (_is_hard_to_guess(value) or _is_speaker(value, speakers))]
-    kept = _List()
+    kept = _TermList()
     kept.add([*cut.topic.split(_SEPARATOR), *stretch.terms.keywords], L3_MOST * 2 // 3)
     kept.add(names, L3_MOST)
     kept.add([*hard, *names], L3_VALUES)
@@ -227,8 +227,8 @@ def _tags(stretch: Stretch, cut: CutSegment) -> str:
 
 
 def with_values(tags: str, cut: CutSegment) -> str:
-    """Tags that somebody else wrote, and after them every exact value of the stretch that they lack."""
-    kept = _List()
+    """Tags that a model wrote, and after them the exact values of the segment that they lack."""
+    kept = _TermList()
     kept.text, kept.tokens = tags, estimate_text(tags)
     kept.add(cut.identifiers, L3_VALUES)
     return kept.text
@@ -242,15 +242,15 @@ def _is_hard_to_guess(value: str) -> bool:
     return _HARD.search(value) is not None and not _SMALL.fullmatch(value)
 
 
-class _List:
-    """Terms after one another, none that an earlier one says already."""
+class _TermList:
+    """A list of terms as text, without terms that it contains already."""
 
     def __init__(self) -> None:
         self.text = ""
         self.tokens = 0
 
     def add(self, terms: Sequence[str], most: int) -> None:
-        """The terms with which the whole list weighs at most so much, in their order."""
+        """Add terms in their order, except those that would take the whole list beyond so many tokens."""
         for term in terms:
             plain = " ".join(term.split())
             cost = estimate_text(f"{_SEPARATOR}{plain}")
@@ -261,7 +261,7 @@ class _List:
 
 def _contains_term(term: str, text: str) -> bool:
     if normalized(term) not in normalized(text):
-        return False  # of most, without a pattern
+        return False  # quick: true of most terms
     return any_literal([term], before=r"(?<!\w)", flags=re.IGNORECASE).search(text) is not None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
-from app.core.segments.cohesion import cheapest
+from app.core.segments.cohesion import cheapest_borders
 from app.core.text.words import GENERIC_STEMS, stems
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _starts_by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[
     def may_run(start: int, end: int) -> bool:
         return end - start <= LONGEST and weights[end] - weights[start] <= MOST_TOKENS
 
-    return cheapest(
+    return cheapest_borders(
         [_content_stems(message) for message in messages],
         places=[0, *sorted(free), len(messages)],
         gains=_gains_of_cuts(messages),

@@ -463,12 +463,12 @@ def _pruned_to_cap(
         """The block with its frame, anchors apart: so the planner and the policy's floor weigh it."""
         return _tokens_without_anchors(state, context) <= room
 
-    standing = {entry.id for entry in context.previous} if context.carried else ()
+    carried_over = {entry.id for entry in context.previous} if context.carried else ()
     since = context.version if merged.by_model else None
     clear = {entry.id for entry in context.previous if not entry.in_doubt and entry.role != "narrative"}
     doubted = {one.id for one in merged.entries if one.in_doubt and one.id in clear and not one.replaced_by}
     kept, pushed_out = prune(
-        context.schema, merged.entries, fits=fits, standing=standing, written_since=since, doubted=doubted
+        context.schema, merged.entries, fits=fits, carried_over=carried_over, written_since=since, doubted=doubted
     )
     state = state_of(context.schema, kept)
     layout = layout_of(

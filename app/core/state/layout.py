@@ -1,4 +1,4 @@
-"""How a state is served: the rendered block, and what it weighs.
+"""The layout of a state: the rendered state block, and how many tokens each of its parts takes.
 
 A layout is computed once, in the transaction that writes a state version, and stored with it, so that what is served
 stays the same to the byte until the next version.
@@ -34,14 +34,14 @@ HELD_TAG = "days"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What truncation left out of a context, in a digest."""
+    """A digest of the messages that truncation left out of a context."""
 
     from_seq: int
     to_seq: int
     digest: str
 
     def render(self) -> str:
-        """The element inside the block."""
+        """The digest as an element of the state block."""
         opening = f'<{LEFT_OUT_TAG} from_seq="{self.from_seq}" to_seq="{self.to_seq}">'
         return f"{opening}\n{escape_served(self.digest)}\n</{LEFT_OUT_TAG}>"
 
@@ -49,7 +49,7 @@ class LeftOut:
 def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
     """A state as the JSON that is served: compact, and escaped so that it cannot close its block.
 
-    Members stand in the schema's order: the same state is the same bytes.
+    Members stand in the schema's order, so that equal states give equal bytes.
     """
     return escape_served(json.dumps(in_order(schema, state), ensure_ascii=False, separators=(",", ":")))
 
@@ -72,11 +72,11 @@ def layout_of(
         schema: Of the state.
         state: In the shape of the schema's model.
         served_as: ``pair`` or ``assistant``.
-        estimator: How the block is weighed.
+        estimator: How tokens are counted.
         held: The held messages that follow the block.
-        since: From which day on the messages after those were said.
-        anchors: Those that stand in the block.
-        markers: Whether markers are served; without them, what has no room is only counted.
+        since: The day of the first message after the held ones.
+        anchors: The anchors that stand in the block.
+        markers: Whether a marker tells of anchors without room; otherwise they are only counted.
         locale: The conversation's.
     """
     text = state_json(schema, state)
@@ -99,11 +99,11 @@ def layout_of(
 
 
 def days_element(held: Sequence[Message], since: date | None, locale: str) -> str:
-    """The days of held messages, so that nobody takes them for new ones; system messages stand apart and have none.
+    """The days of held messages, so that nobody takes these for new ones. System messages have none.
 
     Args:
         held: The messages.
-        since: From which day on what follows them was said: else it would seem to be of the last of these days.
+        since: The day of the first message after them; without it, that would seem to be of the last of these days.
         locale: The conversation's.
     """
     days = [message.created_at.date() for message in held if message.role != "system"]
@@ -119,14 +119,16 @@ def days_element(held: Sequence[Message], since: date | None, locale: str) -> st
     return "\n".join([f'<{HELD_TAG} of="{say.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
 
 
-def with_digests(layout: Layout, source: Digestible, *, room: int, kept: int | None, served_as: ServedAs) -> Layout:
+def with_digests(
+    layout: Layout, source: Digestible, *, room: int, room_to_keep: int | None, served_as: ServedAs
+) -> Layout:
     """The layout with as many digests as fit.
 
     Args:
-        layout: Without digests.
-        source: The segments.
+        layout: A layout without digests.
+        source: The segments that digests are made of.
         room: The most tokens that digests may add to the block.
-        kept: The room that later layouts of this version keep to; ``None``: their allotment.
+        room_to_keep: Stored as the room for digests in later layouts of this version; ``None``: their allotment.
         served_as: ``pair`` or ``assistant``.
     """
     bare = layout.tokens - layout.held_day_tokens
@@ -146,7 +148,7 @@ def with_digests(layout: Layout, source: Digestible, *, room: int, kept: int | N
         held_day_tokens=days,
         digests=digests.element,
         digest_tokens=tokens,
-        digest_room=kept,
+        digest_room=room_to_keep,
         segments=digests.segments,
     )
 
@@ -183,6 +185,6 @@ def block_messages(
 def messages_tokens(
     messages: Sequence[ContextMessage], estimator: Estimator, estimate: Callable[[str], int] = estimate_text
 ) -> int:
-    """What these messages weigh, each weighed as it would be when stored."""
+    """How many tokens these messages take, counted as for stored ones; ``estimate`` counts those of one text."""
     weights = [weigh(message.role, message.content, message.parts, estimate=estimate) for message in messages]
     return sum(tokens_of(weight.tokens, weight.bytes, estimator) for weight in weights)

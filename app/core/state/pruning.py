@@ -1,4 +1,4 @@
-"""Making a state fit its cap, by roles. What goes stays on record: removed entries come back marked ``pruned``."""
+"""Makes a state fit its cap, by the roles of its entries. Removed ones come back marked ``pruned``, for the record."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from app.core.text.values import values
 from app.core.text.words import stems
 
 _SPARED: Final = 2
-"""The newest entries of each field that go only in the last round: in a state that is always full of facts, tone and
-shared knowledge would otherwise never be served at all."""
+"""So many of the newest entries of each field go only in the last round. Otherwise a state that is always full of facts
+would never serve tone and shared knowledge."""
 _FIRST: Final = 6
-"""The oldest facts with exact values, likewise spared: what a conversation set out with is what it is about."""
+"""So many of the oldest facts with exact values go only in the last round, too: a conversation is about what it set
+out with."""
 _EARLIER: Final = 1 / 8
-"""Of a text that a model has just written for the whole state, and what the one before it told: so much of that stays
-while the other can be shortened, since its values stand nowhere else."""
+"""A model has just written the narrative anew, and the earlier one stands behind it, in doubt. This share of both is
+kept for the earlier one as long as the new one can be shortened: its values stand nowhere else."""
 _STEPS: Final = 64
-"""In which a narrative is shortened: it may have thousands of sentences."""
-_DOUBLE: Final = 0.5  # of two entries' content words shared: the older one says little of its own
+"""In so many steps at most a narrative is shortened: it may have thousands of sentences."""
+_DOUBLE: Final = 0.5  # two entries that share more of their words are doubles: the older says little of its own
 
 Fits = Callable[[dict[str, Any]], bool]
-"""Whether a state, in the shape of the schema's model, is small enough; smaller states must fit when larger ones do."""
+"""Whether a state, in the shape of the schema's model, is small enough. If one fits, every smaller one has to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """One thing to give up: an entry, or (``shorter``) all but its beginning."""
+    """One thing to give up: an entry, or a part of it, so that ``shorter`` stands in its place."""
 
     entry: StateEntry
     shorter: StateEntry | None = None
 
 
 def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, Any]:
-    """The state that these entries make, in exactly the shape of the schema's model; pruned ones left out.
+    """The state that these entries make, in exactly the shape of the schema's model, without the pruned ones.
 
     Raises:
         KeyError: An entry names a field that the schema lacks.
@@ -65,7 +66,7 @@ def age(entry: StateEntry) -> int:
 
 
 def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
-    """What a state may weigh: one text, which is told anew each time, its planned size; entries stay, up to the cap."""
+    """How many tokens a state may have: its cap, or if it is one text, written anew each time, its planned size."""
     return budgets.state_tokens if is_told(schema) else budgets.state_cap
 
 
@@ -74,40 +75,47 @@ def prune(
     entries: Sequence[StateEntry],
     *,
     fits: Fits,
-    standing: Collection[str] = (),
+    carried_over: Collection[str] = (),
     written_since: int | None = None,
     doubted: Collection[str] = (),
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
     """Give up as little as makes the state fit.
 
-    In this order: what is in doubt; the narrative but its first sentence, the last ones after the others (where it is
-    the whole state, statement by statement, those that add least first, its ends last, and after what was just carried
-    over also what was told earlier); style and known, doubles first, then the oldest; open ones, the oldest first;
-    facts, the oldest first, rules and those with exact values after all others, and those that took the place of
-    earlier ones after these: what changed once goes on. The newest few of each field, the first facts with exact
-    values and what the conversation is for are spared until nothing else is left; then they go by the same order, the
-    narrative before the open ones, but of facts the later before the earlier, the first one and the newest last of all.
+    In the first round they go in this order:
 
-    What a language model has just written is spared too, and its facts go after all older ones: it saw what stays, its
-    entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells where things
-    stand, is shortened only when nothing but these facts is left.
+    1. What is in doubt. Of the narrative that is: what an earlier text told.
+    2. The narrative, sentence by sentence: the first one stays, and the last ones go after those between. If it is the
+       whole state, it goes statement by statement: those that add least first, its ends last. After a change of the
+       schema, what an earlier text told goes behind it instead of before.
+    3. Style and known: doubles first, then the oldest.
+    4. Open ones, the oldest first.
+    5. Facts, the oldest first; rules and those with exact values after these; last those that took the place of earlier
+       ones, for what changed once goes on to change.
+
+    The newest few of each field, the first facts with exact values and what the conversation is for go in a second
+    round. Its order is the same, but the rest of the narrative goes before the open ones, and of facts the later go
+    before the earlier, the first one and the newest last of all.
+
+    What a language model has just written also goes in the second round, and its facts after all older ones: it saw
+    what stays, its entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells
+    where things stand, is shortened only when nothing but these facts is left.
 
     Args:
         schema: Of the state.
         entries: In served order.
-        fits: Asked about a logarithmic number of states.
-        standing: Ids of entries that go only after all others.
+        fits: Called only a logarithmic number of times.
+        carried_over: Ids of entries that just came from another schema. They go only after all others, in both rounds.
         written_since: The version since which a language model has written; ``None`` where none did.
-        doubted: Ids of entries that were just dropped: nobody has judged that yet, so they go like the others.
+        doubted: Ids of entries that came in doubt just now. Nobody has judged that yet, so they go like the others.
 
     Returns:
-        What stays, in the same order, and what went, marked ``pruned``. What stays fits, unless nothing is left.
+        The entries that stay, in the same order, and those that went, marked ``pruned``. What stays fits, or is empty.
     """
     served = tuple(entry for entry in entries if not entry.pruned)
     if fits(state_of(schema, served)):
         return served, ()
     written = {entry.id for entry in served if written_since is not None and entry.since_version >= written_since}
-    steps = tuple(_steps(schema, served, standing, written, doubted))
+    steps = tuple(_steps(schema, served, carried_over, written, doubted))
 
     def fits_after(count: int) -> bool:
         return fits(state_of(schema, _entries_after(served, steps[:count])))
@@ -135,32 +143,41 @@ def _entries_after(served: Sequence[StateEntry], steps: Sequence[_Step]) -> tupl
 def _steps(
     schema: StateSchema,
     served: Sequence[StateEntry],
-    standing: Collection[str],
+    carried_over: Collection[str],
     written: Collection[str],
     doubted: Collection[str] = (),
 ) -> Iterator[_Step]:
     listed = _entries_of_roles(served, "fact", "open", "style", "known")
     yield from _removing_steps(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
     told = _entries_of_roles(served, "narrative")
-    earlier = [step for entry in told if entry.in_doubt for step in _steps_of_earlier(entry)]
+    earlier = [step for entry in told if entry.in_doubt for step in _steps_of_earlier_text(entry)]
     most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
-    first = 0 if standing else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
+    first = 0 if carried_over else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
     served = [entry for entry in served if not entry.in_doubt or entry.id in doubted]
     shorter = [
         step
         for entry in _entries_of_roles(served, "narrative")
-        for step in _shortening_steps(schema, entry, bool(standing))
+        for step in _shortening_steps(schema, entry, bool(carried_over))
     ]
     shorter += earlier[first:]
     gone = list(_removing_steps(_entries_of_roles(served, "narrative")))
     if not written:
         yield from shorter
-    spared = _newest_of_each_field(served) | _first_with_values(served) | _first_aims(schema, served) | {*written}
+    spared = (
+        _newest_of_each_field(served)
+        | _first_with_values(served)
+        | _first_goal_of_each_field(schema, served)
+        | {*written}
+    )
     doubles = _older_doubles(_entries_of_roles(served, "style", "known"))
-    for stands, last_round in product((False, True), repeat=2):
-        pool = [entry for entry in served if ((entry.id in standing), (entry.id in spared)) == (stands, last_round)]
-        is_turn_of_narrative = last_round and stands == bool(standing)
+    for is_carried_over, last_round in product((False, True), repeat=2):
+        pool = [
+            entry
+            for entry in served
+            if ((entry.id in carried_over), (entry.id in spared)) == (is_carried_over, last_round)
+        ]
+        is_turn_of_narrative = last_round and is_carried_over == bool(carried_over)
         manner = _entries_of_roles(pool, "style", "known")
         yield from _removing_steps(entry for entry in manner if entry.id in doubles)
         yield from _removing_steps(entry for entry in manner if entry.id not in doubles)
@@ -186,7 +203,7 @@ def _lasting_facts_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
 
 
 def _first_and_newest_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
-    # Between the ends the later go before the earlier; the first and the last fact go at the end.
+    # The first and the newest fact go last of all.
     early, newest = facts[:-_SPARED], facts[-_SPARED:]
     return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]
 
@@ -200,10 +217,10 @@ def _entries_of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[
 
 
 def _shortening_steps(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
-    return _steps_of_one_text(entry, older_first=older_first) if is_told(schema) else _steps_of_narrative(entry)
+    return _steps_of_whole_state(entry, older_first=older_first) if is_told(schema) else _steps_of_narrative(entry)
 
 
-def _steps_of_earlier(entry: StateEntry) -> Iterator[_Step]:
+def _steps_of_earlier_text(entry: StateEntry) -> Iterator[_Step]:
     yield from (_Step(entry=entry, shorter=replace(entry, text=text)) for text in fewer_statements(entry))
     yield _Step(entry=entry)
 
@@ -221,7 +238,7 @@ def _steps_of_narrative(entry: StateEntry) -> Iterator[_Step]:
     yield _Step(entry=entry, shorter=_with_text(entry, beginning.strip()))
 
 
-def _steps_of_one_text(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
+def _steps_of_whole_state(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
     return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry, older_first=older_first))
 
 
@@ -242,7 +259,7 @@ def _first_with_values(served: Sequence[StateEntry]) -> set[str]:
     return set(islice(exact, _FIRST))
 
 
-def _first_aims(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
+def _first_goal_of_each_field(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:
     names = [field.name for field in schema.fields if OBJECTIVE in field.takes]
     found = (
         next((entry for entry in _entries_of_roles(served, "fact") if entry.field == name), None) for name in names

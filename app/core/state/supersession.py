@@ -13,7 +13,7 @@ from typing import Final
 
 from app.core.anchors.purposes import is_addition
 from app.core.anchors.replacement import answers_otherwise, completes, replaces
-from app.core.anchors.serving import states
+from app.core.anchors.serving import anchors_say
 from app.core.anchors.topics import given_up, kinds_in, stems_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem
@@ -66,7 +66,7 @@ def supersede(
     messages = {message.seq: message for message in span}
     stated = {canonical(item.text) for item in items}
     told = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
-    held = [entry for entry in told if not states(anchors, entry)]
+    held = [entry for entry in told if not anchors_say(anchors, entry)]
     open_entries = [entry for entry in held if canonical(entry.text) not in stated]
     speakers = _speakers(span)
     index = _Texts([entry.text for entry in open_entries], speakers)

@@ -1,7 +1,7 @@
-"""Messages and entries as data in a prompt: fenced, numbered, and impossible to break out of.
+"""Writes messages and entries into a prompt as data: numbered elements that no text can break out of.
 
-Whatever stands in a message, the prompt parses back to exactly as many messages with the same texts. Anchors stand in
-place, inside ``<kept_verbatim id="P12-1">``.
+Whatever a message contains, parsing the prompt gives exactly as many messages with the same texts. Anchors stand in
+their places, inside ``<kept_verbatim id="P12-1">``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import clean, escape, place_in_escaped
 from app.core.text.parts import Part, as_short_text, own_content, own_parts
-from app.core.text.pasted import regions
+from app.core.text.pasted import pasted_and_own_text
 from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
 
@@ -31,7 +31,7 @@ _LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Element:
-    """A part before it is written out."""
+    """A part of a message, before it is written as an element."""
 
     kind: str
     attributes: Mapping[str, str]
@@ -41,12 +41,12 @@ class _Element:
 def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
     """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
 
-    Who is named in a message's ``metadata.name`` stands beside the role.
+    The name in a message's ``metadata.name`` stands beside the role.
 
     Args:
         messages: In order.
         anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
-        max_tokens: What all texts together may weigh; the largest are elided until they do. ``None``: all in full.
+        max_tokens: For all texts together; the largest lose their middle until they fit. ``None``: all in full.
     """
     kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
     for name, anchor in names_of(anchors):
@@ -58,9 +58,9 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
 
 
 def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
-    """The messages in fewer tokens, for reading alone: each begins with its tag and ends where the next one begins.
+    """The messages in fewer tokens, only to be read: each begins with its tag and ends where the next one begins.
 
-    The tag holds number, role and time, and the day only where it is another than that of the message before.
+    The tag holds number, role and time, and the day only if it differs from that of the message before.
     """
     lines: list[str] = []
     before: str | None = None
@@ -80,7 +80,7 @@ def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) 
 
 
 def frame_entries(entries: Sequence[StateEntry]) -> str:
-    """One element per entry of a state, with the id that a candidate may name; one in doubt says so."""
+    """One element per entry of a state, with the id that a candidate may name. An entry in doubt is marked so."""
     return "\n".join(
         f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, entry.from_seqs))}">'
         f"{escape(text)}</entry>"
@@ -89,7 +89,7 @@ def frame_entries(entries: Sequence[StateEntry]) -> str:
 
 
 def fence(tag: str, text: str) -> str:
-    """A single text as data: ``tag`` must be one of ``escaping.TAGS``."""
+    """A single text as an element of data; ``tag`` must be one of ``escaping.TAGS``."""
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
 
 
@@ -108,7 +108,7 @@ def _message_element(
 
 
 def _further_attributes(message: Message, content: str) -> dict[str, str]:
-    """What is said of a message beside its number, role and time."""
+    """A message's name, kind, status and pasted text, where its tag has to tell of them."""
     attributes: dict[str, str] = {}
     if name := name_in(message.metadata):
         attributes["name"] = name
@@ -116,7 +116,7 @@ def _further_attributes(message: Message, content: str) -> dict[str, str]:
         attributes["kind"] = message.event_type
     if message.status != "complete":
         attributes["status"] = message.status
-    if message.role == "user" and regions(content)[0]:
+    if message.role == "user" and pasted_and_own_text(content)[0]:
         attributes["holds"] = "pasted document"
     return attributes
 

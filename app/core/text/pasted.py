@@ -1,4 +1,4 @@
-"""Which places of a message its sender only shows: code, mail, logs, documents, pasted texts, quotations."""
+"""Which parts of a message are not its sender's own words: code, mail, logs, documents, pasted texts, quotations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 from app.core.text.sentences import sentence_spans
 
-_BLOCK: Final = 1_200  # letters without a blank line: nobody types that much in one go
-_LETTERS_PER_SIGN: Final = 3  # what a Chinese or Japanese sign, or a Korean syllable, takes in an alphabet
-_LOG_LINES: Final = 4  # lines that begin like a log's make it a log; fewer do where they are half of a paragraph
-_BELOW: Final = 600  # characters below the first paragraph: more than people write in one go
+_BLOCK: Final = 1_200  # letters of a pasted block: nobody types that much without a blank line
+_LETTERS_PER_SIGN: Final = 3  # letters for which a Chinese or Japanese sign, or a Korean syllable, counts
+_LOG_LINES: Final = 4  # so many lines that begin like those of a log make one; fewer do if they are half of a block
+_BELOW: Final = 600  # characters below the first paragraph that count as pasted there
 _SIGNS: Final = compiled(f"[{EAST_ASIAN}]+")
 _FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
 _QUESTION: Final = compiled(r"[?？]")  # not the Arabic one: with it, other blocks would count as pasted
@@ -38,25 +38,25 @@ _CLOSING: Final[Mapping[str, str]] = {
     "「": "」",
     "『": "』",
 }
-"""The marks that close what each of them opens, as languages have them."""
+"""Each mark that opens a quotation, and the marks that may close it: languages differ."""
 _BEFORE_QUOTE: Final = compiled(r"[^\w.,;!?…]")
 
 
-def regions(content: str) -> tuple[str, str]:
-    """(what was pasted, the writer's own words) of a message.
+def pasted_and_own_text(content: str) -> tuple[str, str]:
+    """What was pasted into a message, and the writer's own words.
 
-    A long block is pasted where other words stand beside it and it asks nothing, and so is a paragraph between
-    quotation marks that has several sentences: alone, it is what the user wrote.
+    A long block without a question counts as pasted, and so do several sentences between one pair of quotation marks;
+    but not if they are the whole message.
     """
-    is_plain = content.isprintable() and content[:1].isalnum()  # one line that nothing marks
-    return ("", content) if is_plain else _regions(content)
+    is_plain = content.isprintable() and content[:1].isalnum()  # one line without marks: nothing in it is pasted
+    return ("", content) if is_plain else _pasted_and_own_blocks(content)
 
 
-def _regions(content: str) -> tuple[str, str]:
+def _pasted_and_own_blocks(content: str) -> tuple[str, str]:
     pasted: list[str] = []
     own: list[str] = []
     forwarded = False
-    blocks = list(_paragraphs(content))
+    blocks = list(_blocks_and_whether_fenced(content))
     for block, is_fenced in blocks:
         forwarded = forwarded or len(_MAIL_HEADER.findall(block)) > 1
         is_long = len(blocks) > 1 and _length_in_letters(block) >= _BLOCK and _QUESTION.search(block) is None
@@ -71,18 +71,18 @@ def _regions(content: str) -> tuple[str, str]:
 
 
 def before_paste(content: str) -> str:
-    """A message, or only its first paragraph where a much longer text was pasted below it."""
+    """A message; only its first paragraph if a much longer text was pasted below it."""
     first, blank, rest = content.lstrip().partition("\n\n")
     pasted = blank and len(rest) >= _BELOW and len(first) <= len(rest) // 4
     return content[: len(content) - len(rest)] if pasted else content
 
 
 def is_of_log_or_letter(line: str) -> bool:
-    """Whether a line begins like one of a log, or of the head of a letter."""
+    """Whether a line begins like a line of a log or a header of a mail."""
     return _LOG_LINE.match(line) is not None or _MAIL_HEADER.match(line) is not None
 
 
-def _paragraphs(content: str) -> Iterator[tuple[str, bool]]:
+def _blocks_and_whether_fenced(content: str) -> Iterator[tuple[str, bool]]:
     pieces = _FENCE.split(content)
     for number, piece in enumerate(pieces):
         is_fenced = number % 2 == 1
@@ -120,16 +120,16 @@ def _is_one_quotation(text: str) -> bool:
 
 
 def quotations(content: str) -> Iterator[tuple[int, int]]:
-    """Where something stands between quotation marks; one that nothing closes opens nothing."""
+    """Start and end of each quotation, its marks included. A mark that is never closed begins none."""
     marks = [(found.start(), found.group()) for found in _MARK.finditer(content)]
     unclosed = set[str]()
     number = 0
     while number < len(marks):
         start, mark = marks[number]
         number += 1
-        if mark in unclosed or not _opens(content, start):
+        if mark in unclosed or not _may_open_quotation(content, start):
             continue
-        last = _closing(content, marks, number)
+        last = _index_of_closing_mark(content, marks, number)
         if last is None:
             unclosed.add(mark)
         else:
@@ -137,8 +137,8 @@ def quotations(content: str) -> Iterator[tuple[int, int]]:
             number = last + 1
 
 
-def _closing(content: str, marks: Sequence[tuple[int, str]], number: int) -> int | None:
-    """Which mark closes the one before this number: what is opened in between by the same mark is closed first."""
+def _index_of_closing_mark(content: str, marks: Sequence[tuple[int, str]], number: int) -> int | None:
+    """The index of the mark that closes ``marks[number - 1]``. If it opens again inside, the inner one closes first."""
     opening = marks[number - 1][1]
     inside = 0
     for at in range(number, len(marks)):
@@ -147,10 +147,10 @@ def _closing(content: str, marks: Sequence[tuple[int, str]], number: int) -> int
             if not inside:
                 return at
             inside -= 1
-        elif mark == opening and _opens(content, place):
+        elif mark == opening and _may_open_quotation(content, place):
             inside += 1
     return None
 
 
-def _opens(content: str, place: int) -> bool:
+def _may_open_quotation(content: str, place: int) -> bool:
     return place == 0 or _BEFORE_QUOTE.match(content, place - 1) is not None

@@ -1,7 +1,7 @@
-"""Times that are told by the day on which they are said: where they stand, and how that day is written beside them.
+"""Relative times ("yesterday", "last week"): finds them, and writes the day on which they were said beside them.
 
-The words stand in the files of ``languages``, under ``relative``: a closed list whose day follows ("yesterday"), and
-patterns of other times that depend on the day ("last Friday").
+The words stand in the files of ``languages``, under ``relative``: a list of those that mean one certain day
+("yesterday"), and patterns of other times that depend on the day ("last Friday").
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ _TABLES: Final[Mapping[str, Relative]] = {
     language.code: language.relative for language in languages() if language.relative is not None
 }
 _STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
-"""After one of them a sentence, or what somebody says, may begin."""
+"""Signs after which a sentence or a quotation may begin."""
 QUOTED: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
 """A quotation, or code in a line."""
-_HAN: Final = "\u3400"
+_HAN: Final = "\u3400"  # the first Chinese character: such words have no blanks around them
 
 
 Needed = Literal["weekday", "day", "month"]
-"""What of a day is needed to understand a time that is told by it."""
+"""How much of the day's date is needed to understand a relative time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """A word whose day follows from the day on which it is said."""
+class NearDay:
+    """A word that means one certain day, counted from the day on which it is said."""
 
     language: str
     start: int
     end: int
-    """With the part of the day after it."""
+    """Behind a part of the day, as in "yesterday morning"."""
     distance: int
-    """Days from that day on."""
+    """In days: -1 for "yesterday"."""
     is_quoted: bool
 
 
-def near_days(text: str) -> list[Near]:
-    """The words of the closed lists, in order; a title such as "USA Today" is none."""
-    return _relative_times(text, _possible_patterns(text))
+def near_days(text: str) -> list[NearDay]:
+    """The words of a text that mean one certain day, in order; one in a title such as "USA Today" is none."""
+    return _near_days_of(text, _bits_of_possible_patterns(text))
 
 
-def _relative_times(text: str, possible: int) -> list[Near]:
+def _near_days_of(text: str, possible: int) -> list[NearDay]:
     matches = [
         (language, match)
         for language, (bit, pattern, _) in _NEAR.items()
@@ -63,7 +63,7 @@ def _relative_times(text: str, possible: int) -> list[Near]:
     quoted = [found.span() for found in QUOTED.finditer(text)] if matches else []
     starts = [start for start, _ in quoted]
     found = [
-        Near(
+        NearDay(
             language,
             match.start(),
             match.end(),
@@ -77,19 +77,19 @@ def _relative_times(text: str, possible: int) -> list[Near]:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """A time that depends on the day on which it is said and names no single one: "last week", "on Friday"."""
+class OtherTime:
+    """A time that depends on the day on which it is said but is not one certain day: "last week", "on Friday"."""
 
     language: str
     text: str
     needed: Needed
 
 
-def other_times(text: str) -> list[Other]:
-    """The other times of a text; first those of which most of the day is needed."""
-    possible = _possible_patterns(text)
+def other_times(text: str) -> list[OtherTime]:
+    """The other times of a text; first those that need the weekday, then the day, then the month."""
+    possible = _bits_of_possible_patterns(text)
     return [
-        Other(language, match[0], needed)
+        OtherTime(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
         if bit & possible
         for match in pattern.finditer(text)
@@ -97,39 +97,39 @@ def other_times(text: str) -> list[Other]:
 
 
 def is_relative(text: str) -> bool:
-    """Whether a text tells any time by the day on which it is said."""
-    possible = _possible_patterns(text) & _ANY
+    """Whether a text holds any relative time."""
+    possible = _bits_of_possible_patterns(text) & _ANY
     if not possible:
         return False
-    return bool(_relative_times(text, possible)) or any(
+    return bool(_near_days_of(text, possible)) or any(
         bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER
     )
 
 
-def _possible_patterns(text: str) -> int:
+def _bits_of_possible_patterns(text: str) -> int:
     # Japanese shares signs with Chinese, whose words for times mean something else there.
     found = SAID.may_match_text(text)
     return found & ~_CHINESE if found & _CHINESE and detect(text) == "ja" else found
 
 
 def in_brackets(day: date, language: str) -> str:
-    """A day as it stands after its word: `` (12 May 2025)``."""
-    return _bracketed(language, _written(_TABLES[language].day, day, language))
+    """A day as it is written behind the word that means it: `` (12 May 2025)``."""
+    return _bracketed(language, _day_in_form(_TABLES[language].day, day, language))
 
 
 def said_on(day: date, text: str) -> str:
-    """The day of a message, as far as its text needs it: `` (said Mon 12 May 2025)``; empty if it needs none."""
+    """The day of a message, as much of it as its text needs: `` (said Mon 12 May 2025)``; empty if it needs none."""
     near, others = near_days(text), other_times(text)
     if not (near or others):
         return ""
     language = others[0].language if others else near[0].language
     needed = others[0].needed if others else "day"
     form: str = getattr(_TABLES[language].said, "day" if near and needed == "month" else needed)
-    return _bracketed(language, _written(form, day, language))
+    return _bracketed(language, _day_in_form(form, day, language))
 
 
 def undated(text: str) -> str:
-    """The text without the days that were written beside its words; for comparing it with others."""
+    """The text without the days that this module wrote into it, for comparing it with others."""
     if not any(sign in text for sign in ")）"):
         return text
     for pattern in _ADDED:
@@ -137,11 +137,11 @@ def undated(text: str) -> str:
     return text
 
 
-def _bracketed(language: str, said: str) -> str:
-    return _TABLES[language].brackets.replace("{}", said)
+def _bracketed(language: str, inside: str) -> str:
+    return _TABLES[language].brackets.replace("{}", inside)
 
 
-def _written(form: str, day: date, language: str) -> str:
+def _day_in_form(form: str, day: date, language: str) -> str:
     table = _TABLES[language]
     return form.format(
         day=day.day, month=table.months[day.month - 1], year=day.year, weekday=table.weekdays[day.weekday()]
@@ -171,7 +171,7 @@ def _other_pattern(table: Relative, needed: Needed) -> str:
 
 
 def _added_patterns(table: Relative) -> Iterator[str]:
-    """What ``in_brackets`` and ``said_on`` write, the former after its word only."""
+    """Patterns of what ``in_brackets`` and ``said_on`` write; the former only behind its word."""
     months, weekdays = _any_of(table.months), _any_of(table.weekdays)
     day, *said = (
         re.escape(table.brackets.replace("{}", form))

@@ -1,6 +1,6 @@
 """What each kind of character and run costs in tokens, as printed by ``python -m bench.tokens fit``.
 
-Fitted, not chosen: change how they are fitted, and print them anew.
+The prices are fitted, not chosen: to change them, change the fit and print them again.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
 from app.core.text.budget import Budget
 from app.core.text.memo import FIGURE, memoized
-from app.core.text.relative import Near, in_brackets, is_relative, near_days, other_times, said_on
+from app.core.text.relative import NearDay, in_brackets, is_relative, near_days, other_times, said_on
 from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
@@ -118,7 +118,7 @@ def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
     ]
 
 
-def _day_meant(one: Near, sources: Sequence[Message]) -> date | None:
+def _day_meant(one: NearDay, sources: Sequence[Message]) -> date | None:
     said = {
         _day_of_message(message)
         for message in sources
@@ -148,8 +148,8 @@ def _day_of_message(message: Message) -> date:
 
 
 def _without_date_beside(
-    known: Iterable[tuple[Near, date]], absolute: Sequence[tuple[int, int]]
-) -> Iterator[tuple[Near, date]]:
+    known: Iterable[tuple[NearDay, date]], absolute: Sequence[tuple[int, int]]
+) -> Iterator[tuple[NearDay, date]]:
     starts, ends = [start for start, _ in absolute], [end for _, end in absolute]
     for one, day in known:
         after = bisect_left(starts, one.end)

@@ -16,7 +16,7 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
 from app.core.text.operands import Operands, operands
-from app.core.text.pasted import regions
+from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value
 from app.core.text.words import stems
@@ -280,7 +280,7 @@ class Shown:
             if message.role == "user":
                 beside = (*messages[max(place - 1, 0) : place], *messages[place + 1 : place + 2])
                 around = tuple(one.content for one in beside if one.role == "assistant")
-                yield Said(regions(message.content)[1], around)
+                yield Said(pasted_and_own_text(message.content)[1], around)
             elif message.role == "system":
                 yield Said(message.content)
 

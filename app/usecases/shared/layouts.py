@@ -193,7 +193,7 @@ def laid_out(
     source = _digestible_within(policy, sources.locale, sources.newest, through_seq=sources.boundary_seq, room=room)
     told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
-    return with_digests(layout, source, room=room, kept=kept, served_as=policy.served_as)
+    return with_digests(layout, source, room=room, room_to_keep=kept, served_as=policy.served_as)
 
 
 def _tokens_for_digests(budgets: Budgets, *, beside: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from app.core.anchors.serving import serve, states
+from app.core.anchors.serving import anchors_say, serve
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
@@ -70,7 +70,7 @@ def compress(request: SummaryRequest) -> str:
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
         passages = with_terse_data(passages, meant_of(passages))
-    replaceable = [entry for entry in request.previous if not states(request.anchors, entry)]
+    replaceable = [entry for entry in request.previous if not anchors_say(request.anchors, entry)]
     collected = _Collected(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
@@ -207,11 +207,11 @@ class _Collected:
             return []
         elsewhere = {passage.index for item in self.open for passage in item.passages}
         # What corrects something is told by the facts.
-        spared = elsewhere | corrections.outdated | corrections.replaced.keys()
+        left_out = elsewhere | corrections.outdated | corrections.replaced.keys()
         known = [entry.text for entry in self._previous if entry.field == field.name]
         if self._aim is not None:
-            spared.add(self._aim.index)
-        return file_items(passages, known, phrasing, room=room, spared=spared)
+            left_out.add(self._aim.index)
+        return file_items(passages, known, phrasing, room=room, left_out=left_out)
 
     def _narrative_text(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
         target = request.target_tokens
@@ -248,7 +248,7 @@ class _Collected:
             focus=request.focus,
             phrasing=phrasing,
             corrections=corrections,
-            spared=frozenset(
+            left_out=frozenset(
                 p.index for item in [*self.open, *self.style, *self.known, *self.files] for p in item.passages
             ),
         )

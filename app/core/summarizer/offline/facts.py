@@ -1,4 +1,4 @@
-"""Facts of a span, as items that stand alone and know where they came from."""
+"""Chooses the facts of a span, as items that can be read alone and name the messages that they came from."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from app.core.summarizer.offline.keeping import Keeping
 from app.core.summarizer.offline.phrasing import SHORT, Phrasing
 from app.core.text.relative import is_relative
 
-_CORRECTS: Final = 2.5  # what replaces something else must not be missing
-_RESTATES: Final = 1.0  # what is said again with another value has moved, and will be asked for
+_CORRECTS: Final = 2.5  # more worth for what replaces something: it must not be missing
+_RESTATES: Final = 1.0  # more worth for what is said again with another value: it will be asked for
 _RELATIVE: Final = TRAITS.index("relative time")
-_DAY: Final = 9  # tokens of the day that is written beside a time which is told by it
-_SHARED: Final = 100  # characters of records after one speaker and one name, about
+_DAY: Final = 9  # tokens of the day that is written beside a relative time
+_SHARED: Final = 100  # about how many characters of records stand after one speaker and one name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Tokens for facts."""
+    """How many tokens facts may take."""
 
     total: int
-    """For those of the state so far and the new ones together."""
+    """At most for the facts of the state so far and the new ones together."""
     new: int
-    """For the new ones at most."""
+    """At most for the new ones."""
     least: int
-    """For the new ones at least, at the cost of weaker earlier ones."""
+    """At least for the new ones, even if weaker earlier ones have to go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts of a span, and the earlier entries that make room for them."""
+    """The facts of a span, and the ids of the earlier entries that were given up for them."""
 
     items: tuple[Item, ...]
     given_up: tuple[str, ...]
@@ -58,20 +58,20 @@ def facts_of(
     focus: str | None,
     phrasing: Phrasing,
     corrections: Corrections,
-    spared: frozenset[int] = frozenset(),
+    left_out: frozenset[int] = frozenset(),
 ) -> Facts:
-    """The facts of the span, in order; where they do not fit beside the earlier ones, the weakest of all go.
+    """The facts of the span, in order. Where old and new ones do not fit together, the weakest go, old or new.
 
     Args:
-        passages: Of the span.
+        passages: The passages of the span.
         earlier: Facts and open entries of the state so far that nothing in the span replaces.
-        room: How much may be told.
-        told: What stands beside the state.
-        ratings: Of the passages.
-        focus: What was asked to be kept.
-        phrasing: How passages are written.
+        room: How many tokens they may take.
+        told: What stands elsewhere already and is not told again.
+        ratings: How likely each passage is worth remembering.
+        focus: What the summary was asked to keep.
+        phrasing: Writes a passage so that it can be read alone.
         corrections: Which passages correct what.
-        spared: Passages that are told elsewhere.
+        left_out: Indexes of passages that are told elsewhere.
     """
     worths = [
         worth.plus(_worth_of_correction(passage, corrections))
@@ -82,8 +82,8 @@ def facts_of(
         for passage, worth in zip(passages, worths, strict=True)
         if may_be_chosen(worth)
         and passage.index not in corrections.outdated
-        and passage.index not in spared
-        and phrasing.stands_alone(passage)
+        and passage.index not in left_out
+        and phrasing.is_understandable(passage)
     ]
     keeping = Keeping(earlier)
     chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)
@@ -110,7 +110,7 @@ def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
     if passage.line is None or is_call(passage.text):
         return whole
-    # Records of one list stand after one speaker and one name.
+    # The records of one list share one speaker and one name, and so their cost.
     record = passage.core[len(name_of(passage.core)) :]
     own = cost(record)
     return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
@@ -134,7 +134,7 @@ def _without_quoted_elsewhere(chosen: Sequence[Passage], phrasing: Phrasing) -> 
 def _passages_told_together(
     chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections
 ) -> list[list[Passage]]:
-    """Sentences that need no others are told together, one label for all: those of one message, or of one speaker."""
+    """Passages that share one item and its label: neighbours of one message, or of one speaker where room is scarce."""
     runs: list[list[Passage]] = []
     for passage in chosen:
         last = runs[-1] if runs else []
@@ -154,12 +154,12 @@ def _passages_told_together(
 
 
 def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Iterator[Item]:
-    """A run as an item; what still holds of the entries that it replaces is told on."""
+    """The item of a run, after items with what still holds of each entry that it replaces."""
     seqs = tuple(sorted({seq for passage in run for seq in phrasing.seqs(passage)}))
     replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))
     text = phrasing.text(run[0])
     if len(run) > 1:
-        text = together(f"{run[0].speaker}: ", _cores_as_records(run))
+        text = together(f"{run[0].speaker}: ", _cores_with_records_joined(run))
     for entry in replaces:
         label, clauses = corrections.rest(entry)
         if clauses:
@@ -167,7 +167,7 @@ def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corre
     yield Item(text=text, seqs=seqs, replaces=replaces, passages=tuple(run))
 
 
-def _cores_as_records(run: Sequence[Passage]) -> Iterator[str]:
+def _cores_with_records_joined(run: Sequence[Passage]) -> Iterator[str]:
     for is_data, group in groupby(run, lambda passage: passage.line is not None):
         cores = (passage.core for passage in group)
         yield from as_records(cores) if is_data else cores

@@ -35,7 +35,7 @@ def files_in(passage: Passage) -> frozenset[str]:
 
 
 def file_items(
-    passages: Sequence[Passage], known: Collection[str], phrasing: Phrasing, *, room: int, spared: Collection[int]
+    passages: Sequence[Passage], known: Collection[str], phrasing: Phrasing, *, room: int, left_out: Collection[int]
 ) -> list[Item]:
     """What was done in each file, by the newest statement that says so, within ``room`` tokens.
 
@@ -44,14 +44,14 @@ def file_items(
         known: Texts that are told already, the state so far among them.
         phrasing: How passages are written.
         room: For all of it; files whose statements it does not hold are named without them.
-        spared: Passages that are told elsewhere, or hold no longer.
+        left_out: Indexes of passages that are told elsewhere, or do not hold any more.
     """
     told = " ".join(known)
     seen: set[str] = set()
     newest: list[tuple[Passage, list[str]]] = []
     for passage in reversed(passages):
         files = sorted(file for file in files_in(passage) if file not in seen and file not in told)
-        if files and passage.index not in spared and _tells_of_work(passage) and phrasing.stands_alone(passage):
+        if files and passage.index not in left_out and _tells_of_work(passage) and phrasing.is_understandable(passage):
             seen.update(files)
             newest.append((passage, files))
     chosen, left = _fitting_and_left(newest, phrasing, room)

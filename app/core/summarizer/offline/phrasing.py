@@ -1,4 +1,4 @@
-"""How a chosen passage is written so that it can be read alone."""
+"""Writes a chosen passage so that it can be read alone: with its speaker, and with the words it depends on."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from app.core.text.sentences import closed
 from app.core.text.shortening import clip
 
 SHORT: Final = 90
-"""Characters quoted of the utterance before or after."""
+"""How many characters of the utterance before or after are quoted."""
 
 _TELLING: Final = 40
-"""Characters: of what is shorter readers would keep a third, of what is twice as long two thirds and more."""
+"""Characters. Readers would keep a third of shorter sentences, and two thirds of those twice as long."""
 _STANDS: Final = 0.25
-"""Likelihood below which a sentence is told with what stands before it."""
-_THANKS: Final = 3  # words of a sentence of thanks
+"""A sentence that is less likely than this to be understood alone is told with the one before it."""
+_THANKS: Final = 3  # words at most
 _ANAPHORA: Final = compiled(
     rf"^(?:{alternatives('clauses', 'open_beginnings')})\b|\b(?:{alternatives('clauses', 'open_ends')})", re.IGNORECASE
 )
@@ -37,7 +37,10 @@ def is_thanks(passage: Passage) -> bool:
 
 
 class Phrasing:
-    """How a chosen passage is written so that it can be read alone."""
+    """Writes passages of one span so that each can be read alone.
+
+    With ``is_brief``, room is scarce: sentences of one speaker share one label, also those of several messages.
+    """
 
     def __init__(
         self,
@@ -54,13 +57,13 @@ class Phrasing:
         self._written: dict[int, str] = {}
 
     def text(self, passage: Passage) -> str:
-        """Speaker and words, with what is needed to understand them, as the question answered."""
+        """The passage with its speaker, and with what makes it clear, such as the question that it answers."""
         if passage.index not in self._written:
             self._written[passage.index] = self._text_in_context(passage)
         return self._written[passage.index]
 
     def _text_in_context(self, passage: Passage) -> str:
-        before = self.question_before(passage) or self._lead_to_pronoun(passage)
+        before = self.question_before(passage) or self._utterance_meant_by_pronoun(passage)
         if before is not None:
             return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
         reply = self.accepted_by(passage)
@@ -70,19 +73,25 @@ class Phrasing:
         return f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.told
 
     def seqs(self, passage: Passage) -> set[int]:
-        """Every message the text draws on."""
-        leads = (self.question_before(passage), self._lead_to_pronoun(passage), self.sentence_before(passage))
+        """The positions of all messages from which the text takes words."""
+        leads = (
+            self.question_before(passage),
+            self._utterance_meant_by_pronoun(passage),
+            self.sentence_before(passage),
+        )
         others = (*leads, self.accepted_by(passage))
         seqs = (passage.result_seq, *(other.seq for other in others if other is not None))
         return {passage.seq, *(seq for seq in seqs if seq is not None)}
 
-    def stands_alone(self, passage: Passage) -> bool:
-        """Whether the written text can be understood without its surroundings."""
+    def is_understandable(self, passage: Passage) -> bool:
+        """Whether ``text`` can be understood without the messages around it."""
         if passage.line or passage.is_action or not self._needs_context(passage) or self.accepted_by(passage):
             return True
         if passage.values and not begins_unresolved(passage.text):
             return True
-        return any(lead(passage) for lead in (self.question_before, self._lead_to_pronoun, self.sentence_before))
+        return any(
+            lead(passage) for lead in (self.question_before, self._utterance_meant_by_pronoun, self.sentence_before)
+        )
 
     def _needs_context(self, passage: Passage) -> bool:
         if self._standing[passage.index] < _STANDS:
@@ -90,11 +99,11 @@ class Phrasing:
         return bool(passage.verdict and not passage.values and not content_of(passage.stems))
 
     def is_simple(self, passage: Passage) -> bool:
-        """Whether nothing but the passage's own words is written."""
+        """Whether ``text`` adds no words of other passages."""
         return self.text(passage) == passage.told
 
     def sentence_before(self, passage: Passage) -> Passage | None:
-        """The sentence that the speaker said before, where this one points back to it or says too little alone."""
+        """The same speaker's sentence right before, if this one refers to it or says too little alone."""
         if passage.index == 0 or passage.line:
             return None
         is_short = len(passage.text) < _TELLING and kind_of(passage.cues) not in FOLLOWED
@@ -107,7 +116,7 @@ class Phrasing:
         return before if len(before.stems) > 1 and not PLEASANTRY.match(before.text) else None
 
     def question_before(self, passage: Passage) -> Passage | None:
-        """The question that a short answer, or one that begins with yes or no, answers."""
+        """The question right before, if this is a short answer to it or one that begins with yes or no."""
         if (
             passage.is_question
             or passage.index == 0
@@ -115,7 +124,7 @@ class Phrasing:
             or (passage.role != "user" and not passage.is_named)
         ):
             return None
-        before = self._passage_before_thanks(passage)
+        before = self._last_passage_but_thanks(passage)
         if before is None or not before.is_question or not _is_reply_to(passage, before):
             return None
         if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
@@ -124,14 +133,14 @@ class Phrasing:
         needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * SHORT
         return before if short or needed else None
 
-    def _passage_before_thanks(self, passage: Passage) -> Passage | None:
+    def _last_passage_but_thanks(self, passage: Passage) -> Passage | None:
         index = passage.index - 1
         while index >= 0 and self._passages[index].seq == passage.seq and is_thanks(self._passages[index]):
             index -= 1
         return self._passages[index] if index >= 0 else None
 
     def accepted_by(self, passage: Passage) -> Passage | None:
-        """The user's yes to an assistant's proposal."""
+        """The user's reply that says yes to this passage, if it is a proposal of the assistant."""
         if passage.role != "assistant" or passage.is_named:
             return None
         index = passage.index
@@ -143,7 +152,7 @@ class Phrasing:
         agreed = reply.role == "user" and reply.verdict > 0 and reply.turn - passage.turn == 1
         return reply if agreed and proposal_before(self._passages, reply) is passage else None
 
-    def _lead_to_pronoun(self, passage: Passage) -> Passage | None:
+    def _utterance_meant_by_pronoun(self, passage: Passage) -> Passage | None:
         if passage.index == 0 or passage.line or not passage.values or not begins_unresolved(passage.text):
             return None
         before = self._passages[passage.index - 1]

@@ -1,7 +1,7 @@
-"""Reads the files of languages, once, and says in plain words what is wrong with one.
+"""Reads the files of languages once, and says in plain words what is wrong with one.
 
-No I/O in the core's sense: the files are part of the program, as the patterns of its modules are; nothing that happens
-later depends on a disk.
+The core does no other I/O. These files are a part of the program, like its modules: once they are read, nothing depends
+on a disk.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SHIPPED: Final = files(__package__)
 
 
 class LanguageError(ValueError):
-    """A file of a language is wrong; the message says where, and what may stand there."""
+    """A file of a language is wrong. The message says where, and what may stand there."""
 
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """All languages, by code.
+    """All languages, sorted by code.
 
     Raises:
         LanguageError: A file is wrong.
@@ -37,9 +37,9 @@ def languages() -> tuple[Language, ...]:
 
 
 def read_languages(folder: Traversable, *, check: bool = True) -> tuple[Language, ...]:
-    """Every ``.toml`` file of a folder, by name.
+    """Read every ``.toml`` file of a folder, in the order of their names.
 
-    With ``check``, each pattern is tried too.
+    With ``check``, each of their patterns is tried, too.
 
     Raises:
         LanguageError: A file is wrong.
@@ -49,12 +49,12 @@ def read_languages(folder: Traversable, *, check: bool = True) -> tuple[Language
 
 
 def read_language(name: str, text: str, *, check: bool = True) -> Language:
-    """One file.
+    """Read the text of one file; ``name`` is the file's, ``en.toml`` for English.
 
-    With ``check``, each pattern is tried too.
+    With ``check``, each of its patterns is tried, too.
 
     Raises:
-        LanguageError: It is no TOML, or says something wrong; each mistake is a line.
+        LanguageError: It is no TOML, or something in it is wrong: one line for each mistake.
     """
     try:
         language = Language.model_validate(tomllib.loads(text), context=CHECKED if check else None)
@@ -72,7 +72,7 @@ def _mistakes(error: ValidationError) -> Iterator[str]:
         *_, key = path = [str(part) for part in one["loc"] if not str(part).startswith("function-")]
         where = ".".join(path)
         if one["type"] == "extra_forbidden":
-            yield f"{where}: there is no such key; {_suggestion(key, _keys(path[:-1]))}"
+            yield f"{where}: there is no such key; {_suggestion(key, _keys_of_section(path[:-1]))}"
         elif one["type"] == "missing":
             yield f"{where}: this key is needed"
         elif one["type"] == "tuple_type":
@@ -86,14 +86,14 @@ def _suggestion(key: str, known: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
 
 
-def _keys(path: Iterable[str]) -> list[str]:
+def _keys_of_section(path: Iterable[str]) -> list[str]:
     section: type[BaseModel] = Language
     for key in path:
-        section = next(_sections(section.model_fields[key].annotation), section)
+        section = next(_models_in_annotation(section.model_fields[key].annotation), section)
     return list(section.model_fields)
 
 
-def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in_annotation(annotation: Any) -> Iterator[type[BaseModel]]:
     for one in (annotation, *get_args(annotation)):
         if isinstance(one, type) and issubclass(one, BaseModel):
             yield one
