@@ -1,4 +1,4 @@
-"""Minimum sizes and storage prices of Gemini's explicit caches: the price table that pydantic-ai brings has neither.
+"""Minimum sizes and storage prices of Gemini's explicit caches, which pydantic-ai's price table lacks.
 
 The sizes are those of Google's page on caching; a server that wants more says so, and is believed. The prices are those
 of Google's price page on ``READ_ON``, for a million tokens an hour. A model that stands in no table has no known price.

@@ -1,4 +1,4 @@
-"""A provider's errors as ours: a stable word, a status, whether another try can help, and never any text."""
+"""A provider's errors in our words: reason, status, and whether another try can help; never the provider's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model behind a circuit breaker: while its provider is away, callers hear so at once and may ask another model."""
+"""A model behind a circuit breaker: while its provider fails, calls fail at once, and callers may ask another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where providers are and how to sign in."""
+"""Addresses and API keys of providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every other model that pydantic-ai knows, and every server that speaks OpenAI's chat completions."""
+"""Models of all other providers that pydantic-ai knows, and of servers that speak OpenAI's chat completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models can take, where their makers' bundled data does not say."""
+"""What single models accept, where pydantic-ai's own data does not say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names to models: ``offline``, or ``provider:model`` as pydantic-ai writes them."""
+"""Finds models by name: ``offline``, or ``provider:model`` as pydantic-ai writes them."""
 
 from __future__ import annotations
 

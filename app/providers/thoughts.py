@@ -1,4 +1,4 @@
-"""What a model shows of its thoughts: told from its stream, and asked for where that costs nothing."""
+"""What a model shows of its reasoning: read from its stream, and requested where that costs nothing."""
 
 from __future__ import annotations
 

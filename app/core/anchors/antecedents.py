@@ -1,4 +1,4 @@
-"""What a later statement is about when it shares no word with the earlier one.
+"""Finds the earlier statement that a later one is about where the two share no word.
 
 It rather misses a replacement than assumes a wrong one: a thing for another purpose, or one more thing, replaces
 nothing. A statement that says more than another value replaces only a thing of the same known kind, since its other

@@ -1,6 +1,6 @@
-"""Which places of a message are not its sender's own words: a page, a letter or a log that a user pasted.
+"""Tells whether a passage of a message is pasted or quoted there, or is its sender's own words.
 
-So is what stands between quotation marks, where it is more than one sentence: nobody's own remark is that long.
+What stands between quotation marks counts as quoted if it is more than one sentence: nobody's own remark is that long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The purpose of a choice. Two things chosen for one purpose exclude each other; for two purposes they do not.
+"""What a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
 
 Meant to miss rather than to mistake: where it cannot be told, both stay, each with its place in the conversation.
 """

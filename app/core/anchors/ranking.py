@@ -1,4 +1,4 @@
-"""What a summarizer's answer says of the anchors that it was shown: it ranks them, and alone changes no status."""
+"""Reads what a summarizer's answer says of anchors. That changes how they rank, but by itself no status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling by a language's table what type of anchor a statement is, if any."""
+"""Recognises which type of anchor a statement is, if any, by its language's table."""
 
 from __future__ import annotations
 

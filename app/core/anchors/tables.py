@@ -1,4 +1,4 @@
-"""How languages say what an anchor is: ``anchors`` in the files of ``languages``, made ready once.
+"""The words by which each language marks anchors: ``anchors`` in the files of ``languages``, compiled once.
 
 The patterns see the first ``LONGEST`` characters of a text, which is as long as a statement may be. That alone
 bounds no pattern's time: each is measured as those of the code are (see ``app.core.text.patterns``).

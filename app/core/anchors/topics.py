@@ -1,4 +1,4 @@
-"""What an anchor, or a sentence, is about: its content words and its exact values, for telling whether two meet."""
+"""What a sentence is about: its content words and its exact values. By them two sentences are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What later messages do to anchors by rule: a correction supersedes, a direct answer resolves.
+"""Changes the status of anchors by rule: a later correction supersedes one, a direct answer resolves one.
 
 Whether a question was answered in other words, or a promise kept, has to be read: a model says that, and another one
 verifies it.

@@ -1,4 +1,4 @@
-"""What a model is sent: budgeter and assembler. Pure; never compacts; never exceeds its budget.
+"""Assembles what a model is sent, within its budget. Pure: it never compacts.
 
 Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, attached
 files, system messages that the block covers, state block, other held messages, tail; what is recalled for a question

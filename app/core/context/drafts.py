@@ -1,4 +1,4 @@
-"""A context while it is put together: its parts, which of them may still be made smaller, and what it weighs."""
+"""A draft of a context: its parts, which of them may still be made smaller, and how many tokens it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serving a message that can never fit without its middle; the original stays as it was said."""
+"""Cuts the middle out of messages that are too large for a context; the stored originals stay whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a context fit its room: what goes first, what goes last, and what is said about it.
+"""Makes a context fit its budget: what is left out first, what last, and what the context says about it.
 
 The order is fixed: digests of segments, by halves; the tail before the last turn, with a digest
 in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind

@@ -1,4 +1,4 @@
-"""Recall inside a draft: how much room it gets, what is chosen for it, and where it stands.
+"""Puts recalled messages into a draft: how much room they get, which are chosen, and where they stand.
 
 Recalled passages stand last, inside the last user message and before its text, so that everything before it stays the
 same to the byte; where no user message is served, in one of their own at the end. What tools answered is nobody's word:

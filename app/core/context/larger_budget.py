@@ -1,4 +1,4 @@
-"""What a larger budget serves more of: covered segments in more detail than the state block was laid out with.
+"""Uses a larger budget: covered segments in more detail than the state block was laid out with.
 
 The newest, the most important and, with a question, the most related segments come back as their originals (L0), which
 stand as messages before the tail; others are told in the block at L1, L2 or L3. Which, says ``segments.budgeting``.

@@ -1,4 +1,4 @@
-"""The newest messages of an array that fit into a number of tokens; system messages stay, calls keep their results."""
+"""Takes the newest messages that fit into so many tokens; system messages stay, calls keep their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a history that a client sends again is stored already: its longest stored prefix.
+"""Finds how much of a history that a client sends again is stored already: its longest stored prefix.
 
 Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
 regard to spaces and to the form of their letters. A name tells people of one role apart where both messages have one:

@@ -1,4 +1,4 @@
-"""What others said, as it is sent: the service's own elements and markers are the only ones in a context.
+"""Escapes messages for a context, so that nothing in them reads like an element or marker of the service.
 
 The one place where messages become part of a context. What the chat model's own tools answered holds elements that the
 service wrote, with everything inside escaped when it was stored: they stay. A call of ``expand_context`` names a

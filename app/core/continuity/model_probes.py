@@ -1,4 +1,4 @@
-"""Probes that a model chooses: it names sentences of a stretch, and code makes the probes from those that stand there.
+"""Probes chosen by a model: it names sentences of a stretch, and code makes probes of those that stand there.
 
 So nothing that a model makes up is asked for, and whether a context answers is decided by code alone.
 """

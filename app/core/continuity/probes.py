@@ -1,4 +1,4 @@
-"""Probes: questions that a stretch answers, made before it is folded, with the words that lead to the answer."""
+"""Probes: questions that a stretch answers, made before it is folded, with the words that find the answer."""
 
 from __future__ import annotations
 

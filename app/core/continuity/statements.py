@@ -1,4 +1,4 @@
-"""Contexts as statements: each sentence with its words and values, findable by both."""
+"""A context taken apart into statements: each sentence can be found by its words and by its values."""
 
 from __future__ import annotations
 

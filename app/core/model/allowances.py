@@ -1,4 +1,4 @@
-"""What a tenant and a key may ask for, and how much of it is left. Pure: who counts is told elsewhere."""
+"""Limits of tenants and keys, and how much of each is left. Pure: the counting is done elsewhere."""
 
 from __future__ import annotations
 

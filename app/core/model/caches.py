@@ -1,4 +1,4 @@
-"""A provider's cache of what every request of a conversation begins with: what it holds, when it pays, what it cost.
+"""A provider's cache of what all requests of a conversation begin with: its content, its cost, when it pays.
 
 The cache is the provider's own object under a name of its own. It is processed once at the full price, stored by the
 hour, and read at a tenth of the price by each request that names it.

@@ -1,4 +1,4 @@
-"""What a verifier judges, one by one."""
+"""A claim: one thing that a verifier has to judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are nothing but counts, taken together field by field."""
+"""Combines two values made of counts field by field, as in a sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an entry in doubt is told from the others, in what is served and in what a summarizer is shown.
+"""How an entry in doubt is marked in what is served and in what a summarizer is shown.
 
 Of a state that is one text this is what stood in the text before, and the new one does not tell: a paragraph of its own
 behind the text, which says at its beginning what it is.

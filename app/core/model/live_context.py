@@ -1,4 +1,4 @@
-"""When a response of a stateful model becomes the conversation's live context: only where the two hold the same."""
+"""Decides when a response of a stateful model becomes the live context: only if the two hold the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which message a text was drawn from, by the content words they share."""
+"""Finds the message that a text was drawn from, by the content words they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done to a summary, so that it can be seen."""
+"""Records of what was changed in a summary."""
 
 from __future__ import annotations
 

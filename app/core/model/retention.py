@@ -1,4 +1,4 @@
-"""What is kept for a time only."""
+"""For how long each kind of record is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What figures and words of ours are called in a language."""
+"""Labels for figures and reasons, in the user's language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing within a budget: the most worth per token, never the same thing twice, each exact value once."""
+"""Chooses texts within a budget: the most worth per token, nothing twice, each exact value once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells an important sentence: ``cues`` in the files of ``languages``; below, what else is told by its words."""
+"""Words that mark a sentence as important: ``cues`` in the files of ``languages``, and what else words tell."""
 
 from __future__ import annotations
 

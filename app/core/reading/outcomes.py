@@ -1,4 +1,4 @@
-"""What came of the calls of tools that change something, where a tool says it in words.
+"""What came of calls to tools that change something, where the tool says it in words.
 
 A call alone reads as if it was done: of one that was refused, the refusal is part of what there is to tell.
 """

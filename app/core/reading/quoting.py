@@ -1,4 +1,4 @@
-"""Somebody's words as a quotation that says whose they are."""
+"""Writes a text as a quotation that names who said it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sentence says by itself, without its speaker and its place. It is computed once and kept."""
+"""What a sentence tells without its speaker and its place. It is computed once and kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool's data holds, in few words: its exact values after their names, record by record, each told once.
+"""A tool's data in few words: exact values after their names, record by record, each told once.
 
 A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
 dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for

@@ -1,4 +1,4 @@
-"""The offline responder: finds in the context what was asked, quotes it, and says that no model stands behind it."""
+"""The offline responder: quotes what answers the question, and says that no model wrote the reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is who where messages do not begin with names: by how the two sides call each other and themselves."""
+"""Who is who in messages that do not begin with names: by how the two sides address and name themselves."""
 
 from __future__ import annotations
 

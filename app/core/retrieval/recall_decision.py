@@ -1,4 +1,4 @@
-"""Whether what would be served suffices for a message, or earlier messages are needed: by words alone, no model.
+"""Decides whether a message needs earlier ones that are not served: by words alone, without a model.
 
 Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is recalled for
 

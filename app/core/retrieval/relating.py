@@ -1,4 +1,4 @@
-"""What in a piece is related to the question's words: other forms, other spellings, words of the kind asked for."""
+"""Which words of a piece are related to the question's: other forms, other spellings, words of the kind asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How recalled messages and a caller's passages stand in a context: fenced, by day, at the least cost in tokens."""
+"""Writes recalled messages and a caller's passages into a context: fenced, by day, in few tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a reply drew on what was brought back for it: by what it says that the question did not say."""
+"""Whether a reply used what was recalled for it: whether it says more of that than the question did."""
 
 from __future__ import annotations
 

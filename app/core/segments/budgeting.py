@@ -1,4 +1,4 @@
-"""Which detail each segment gets of a budget: the upgrades that tell most for their tokens, in one fixed order.
+"""Chooses the detail of each segment within a budget: the upgrades that tell most per token, in a fixed order.
 
 A multiple-choice knapsack: of each segment exactly one form is served. Forms beneath the upper convex hull of value
 over tokens are passed over, and the steps along the hulls are taken greedily by value per token; what is taken is the

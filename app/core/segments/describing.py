@@ -1,4 +1,4 @@
-"""What a stretch of messages is: its topic in its own words, its range, its times, its weight, its exact values."""
+"""Describes a stretch of messages: topic, range, times, tokens, exact values."""
 
 from __future__ import annotations
 

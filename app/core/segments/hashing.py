@@ -1,4 +1,4 @@
-"""The key of a stored level: what it was made of, which level it is, and who made it from which words."""
+"""The key under which a level is stored: from its originals, which level it is, and who wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a text, or of a list, stands on one page: whole sentences or words, whole messages, at least one."""
+"""Divides texts and lists into pages: whole sentences or words, whole messages, at least one a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an accepted candidate to a state version: merge, prune to the cap, lay out, and prove that it is smaller."""
+"""Makes a state version of an accepted candidate: merge, prune to the cap, lay out, prove that it is smaller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests in a block: as many as a room holds, weighed where they stand, each traced to its segment."""
+"""Chooses the digests that fit into the state block, each with the segment that it tells of."""
 
 from __future__ import annotations
 

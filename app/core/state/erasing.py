@@ -1,4 +1,4 @@
-"""What erasing a message does to the values around it: its tombstone, and state versions without what drew on it.
+"""Erases a message from the values around it: leaves a tombstone, and state versions without what it said.
 
 Laws: a tombstone keeps place, role and the ids of tool calls, and no text. An entry goes when a source of it was
 erased, or when it holds what only the erased text said, whatever its provenance claims: doubt loses an entry, never a

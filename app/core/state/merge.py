@@ -1,4 +1,4 @@
-"""The merge, finished by code: what becomes of the entries of a state when a candidate is accepted.
+"""Merges an accepted candidate into a state: what becomes of each entry is decided by code.
 
 Laws: an earlier entry that no item replaces and no valid drop names stays, byte for byte. What is replaced stands in
 ``superseded`` of what replaced it. A candidate that states an entry again keeps it, whatever else it says of it. The

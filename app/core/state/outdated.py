@@ -1,4 +1,4 @@
-"""What anchors say that does not hold any more: their words, and which of their values a later statement changed."""
+"""What anchors say that no longer holds: their words, and which of their values a later statement changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a digest tells and something later took back is not served: a correction holds for every part of the block."""
+"""Leaves out of digests what something later took back: a correction holds for every part of the block."""
 
 from __future__ import annotations
 

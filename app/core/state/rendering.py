@@ -1,4 +1,4 @@
-"""A state as text, for people."""
+"""Writes a state as text for people."""
 
 from __future__ import annotations
 

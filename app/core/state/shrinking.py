@@ -1,4 +1,4 @@
-"""A state rendered within less room than it takes: what tells most per token stays, clause by clause.
+"""Renders a state in less room than it takes: clause by clause, what tells most per token stays.
 
 An entry is a speaker and clauses; of one that does not fit as a whole the clauses that hold exact values may stay. Of
 equals the older goes first, and what is in doubt before all others.

@@ -1,4 +1,4 @@
-"""Survival: sentences whose exact values a summary lost come back (``app.core.validation.survival`` finds them).
+"""Brings back sentences whose exact values a summary lost (``app.core.validation.survival`` finds them).
 
 They become entries of their own. Where the state is one text, which a model tells anew each time, they stand in the
 text, and statements of the text before with such values, which the new one does not tell in any way, come back too:

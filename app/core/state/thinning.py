@@ -1,4 +1,4 @@
-"""A state that is one text, made shorter statement by statement: first what tells least per token beside the others."""
+"""Shortens a state that is one text, statement by statement: what tells least per token goes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of media apart from the message that carries it: stored once, named by its SHA-256, loaded when it is shown.
+"""Media data stored apart from messages: once for each content, named by its SHA-256, loaded when shown.
 
 A part has its data in one of two forms under ``data``: the text as it was given (Base64, or a data URL), or a reference
 to the content that the text stands for. Both stand at the same place among the part's keys, and the second leads back

@@ -1,4 +1,4 @@
-"""Patterns that say what a text is, each tried only on texts that contain what it needs: most contain none of it."""
+"""Patterns by which texts are classified, each tried only on texts that contain what it cannot match without."""
 
 from __future__ import annotations
 

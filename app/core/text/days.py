@@ -1,4 +1,4 @@
-"""Dates of several words, and days that are told by their distance from the message."""
+"""Dates of several words, and days counted from the message: "tomorrow", "in two weeks"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements in a text, found in linear time even if many are left open, which a pattern that looks for an end cannot."""
+"""Finds elements in a text in linear time, even if many are left open. A pattern for their end could not."""
 
 from __future__ import annotations
 

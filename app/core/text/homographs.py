@@ -1,4 +1,4 @@
-"""Words of values that are other words elsewhere: "once" is eleven in Spanish, "sept" seven in French."""
+"""Words of values that mean something else in another language: "once" is eleven in Spanish."""
 
 from __future__ import annotations
 

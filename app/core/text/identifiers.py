@@ -1,4 +1,4 @@
-"""Values as they are written (names, quoted titles, amounts, dates, codes), for anchors, recall and the offline model.
+"""Finds names, quoted titles, amounts, dates and codes as written, for anchors, recall and the offline model.
 
 They are copied, so each is found as it stands. What a value *means*, and whether a summary may state it, is the
 business of ``values.py``. Every pattern runs in linear time.

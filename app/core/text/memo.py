@@ -1,4 +1,4 @@
-"""What was read of texts, kept in one place, so that those who ask for it do not read the text again.
+"""Keeps what was computed from a text, so that the next caller does not compute it again.
 
 A message is read by many: for its anchors, its state, its segments, for recall, by the checks. They call the same pure
 functions with the same text, and ``memoized`` keeps what these answered, by function and arguments. Nothing has to be

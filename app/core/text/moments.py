@@ -1,4 +1,4 @@
-"""Days and times of day in canonical forms.
+"""The canonical forms of days and times of day.
 
 ``d:2026-09-12`` is a day, ``d:--09-12`` the same without its year, ``d:*-09-12`` one whose year nothing tells,
 ``d:2026-09`` and ``d:--09`` a month, ``o:12`` a day of an untold month, ``t:17:00`` a time.

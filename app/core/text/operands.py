@@ -1,4 +1,4 @@
-"""What a text holds that others can calculate with: amounts, days and times of day."""
+"""The amounts, days and times of day of a text, as operands for calculations."""
 
 from __future__ import annotations
 

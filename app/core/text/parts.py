@@ -1,4 +1,4 @@
-"""What a message holds twice is counted and shown once: as its content, or as one of its parts.
+"""Text that stands both in a message's content and in its parts: it is counted and shown only once.
 
 Clients often give the result of a tool both as the content of its message and as a part, and a text as a part too.
 What is stored, and shown as the original, keeps both.

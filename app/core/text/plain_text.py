@@ -1,4 +1,4 @@
-"""A text in the plain letters that values are looked for in, with the way back to its own places."""
+"""A text in plain letters, in which values are looked for, with the way back to places in the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as a reader sees it, in plain characters: what is hidden, wide or look-alike in it, undone, and the way back.
+"""A text as a reader sees it: hidden, wide and look-alike characters undone, with the way back to the original.
 
 For what is looked for in texts by shape: a word with a space of no width in it, with a Cyrillic letter among Latin
 ones, in wide letters or behind an entity of HTML reads the same, and is found the same.

@@ -1,4 +1,4 @@
-"""From tokens to values: what each number, word and sign of a text means beside its neighbours."""
+"""Turns tokens into values: what each number, word and sign of a text means beside its neighbours."""
 
 from __future__ import annotations
 

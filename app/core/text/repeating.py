@@ -1,4 +1,4 @@
-"""Whether a text only repeats what another says, word for word."""
+"""Whether a text only repeats another, word for word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text must contain for a pattern to match: literal pieces that rule most texts out before it is tried.
+"""The letters that a text must contain for a pattern to match: they rule out most texts before it is tried.
 
 The law: whatever a pattern matches contains one of its pieces, both normalized. A pattern of which nothing can be said
 has no pieces, and is always to be tried. What ``re`` understands and this does not is read as "anything".

@@ -1,4 +1,4 @@
-"""When two texts say the same. Meant to miss rather than to mistake: a double costs tokens, a mistake loses a fact."""
+"""Whether two texts say the same. In doubt they do not: a double costs tokens, a mistake loses a fact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scan finds: pieces of a text, and what stands around each."""
+"""What a scan of a text yields: tokens, values, and a cursor over both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message as a chat model is sent it: nothing in it reads like an element of ours, or like a marker.
+"""Escapes a message for a chat model, so that nothing in it reads like an element or marker of the service.
 
 The first sign of what does is exchanged: ``<`` for ``(``, a look-alike of it for ``ʼ``, the arrow of a marker for
 ``->``. So a text never weighs more than before, in tokens or bytes, and stays as it is when it is exchanged again or

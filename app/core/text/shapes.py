@@ -1,4 +1,4 @@
-"""The tokens of each shape that the scan knows."""
+"""Makes tokens of what has a known shape: addresses, paths, numbers, Chinese dates."""
 
 from __future__ import annotations
 

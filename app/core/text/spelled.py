@@ -1,4 +1,4 @@
-"""Numbers that several words make together."""
+"""Reads numbers that are spelled in several words."""
 
 from __future__ import annotations
 

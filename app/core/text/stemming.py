@@ -1,4 +1,4 @@
-"""Stems of the languages that ``words`` has none of, by Snowball, and which of them a text is in.
+"""Word stems by Snowball, for languages that ``words`` has none for, and which of those a text is in.
 
 A word does not tell its language: "die" is German or English. Whoever compares texts decides once which language they
 are in, and asks for the stems of all of them in that; ``None`` are the stems of ``words``, for English, Russian and

@@ -1,4 +1,4 @@
-"""What is only supposed: it states no fact, takes the place of none, and settles nothing."""
+"""Whether a text only supposes something: then it states no fact, replaces none and settles nothing."""
 
 from __future__ import annotations
 

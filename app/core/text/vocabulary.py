@@ -1,4 +1,4 @@
-"""All the words that a scan keeps."""
+"""The vocabulary of the scan: every word that it keeps as a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a model about its own answer again: what fails in it, and what nothing would tell any more."""
+"""Asks a model about its own answer again: what fails in it, and what would be told nowhere any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a statement without what fails in it: its own words, in their order, or nothing.
+"""Cuts what fails out of a statement: its other words stay, in their order, or nothing does.
 
 A parenthesis that holds a failing value goes, or the end of a sentence from the comma before the value, or the part
 between semicolons, or the sentence. Nothing under a negation or a condition goes alone: the rest would say the

@@ -1,4 +1,4 @@
-"""What earlier checks did to a state that still stands: found by what is on record, to the letter.
+"""Finds texts that earlier checks damaged in a state that is still served, and mends what can be mended.
 
 The checks of earlier commits put a sentence of a message in the place of an item that they did not believe, and cut
 sentences out of narratives. Each compaction counts how many texts it changed; an entry that such a compaction wrote and

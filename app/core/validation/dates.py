@@ -1,4 +1,4 @@
-"""Times in entries are absolute: code adds the day that "yesterday" means, and replaces nothing.
+"""Adds days to relative times in entries: the day that "yesterday" means. It replaces no word.
 
 The day is that of the message which says the same word: where none of an entry's sources does, or sources of several
 days do, nothing is added. Times that name no single day ("last Friday") keep the day of their message beside the entry.

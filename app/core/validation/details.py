@@ -1,4 +1,4 @@
-"""The gate of a segment's L1: what does not rest on the segment goes, and what is left must still be worth having."""
+"""Checks a model's L1 of a segment: what does not rest on it goes, and what is left must be worth having."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a summarizer wrote about single stretches: what cannot stand as a description is left out, and made by code.
+"""Checks what a summarizer wrote about single segments: what is no good description, code writes instead.
 
 Nothing here refuses a candidate.
 """

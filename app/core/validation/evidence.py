@@ -1,4 +1,4 @@
-"""What of messages and entries a verifier is shown: what claims name as their sources, and what shares their words."""
+"""Chooses the messages and entries that a verifier is shown: sources that claims name, and what shares words."""
 
 from __future__ import annotations
 

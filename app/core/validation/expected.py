@@ -1,4 +1,4 @@
-"""What is looked for among the results of calculations, and what they may start from."""
+"""Operands a statement may have been calculated from, and the results to look for among the calculations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts among the results of calculations."""
+"""Expected results that are amounts: see ``expected``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Years, days and times of day among the results of calculations."""
+"""Expected results that are years, days or times of day: see ``expected``."""
 
 from __future__ import annotations
 

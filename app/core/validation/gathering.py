@@ -1,4 +1,4 @@
-"""Several versions that are verified together: the entries that went between them, and which stay on record."""
+"""Several state versions verified together: which entries went between them, and which stay on record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code cut comes back where a verifier supports it: a value that no search finds may follow from what was said."""
+"""Puts back what code cut, where a verifier supports it: a value that no search finds may follow from others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a summarizer was shown, by source: what a value must stand in."""
+"""The texts that a summarizer was shown, by their source: every value that it states must be found in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that users gave, and that nothing would serve any more once a summary takes the place of its messages."""
+"""Finds values that users gave and that would be told nowhere once a summary replaces its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verifier answers, and what that does to a state.
+"""Reads a verifier's answer, and applies it to a state.
 
 The verifier is a model, and may be wrong, careless or hostile. So nothing that the summarizer wrote goes on its word
 alone: a contradiction counts only with a quote that stands in what was shown, and whatever cannot be read changes

@@ -1,4 +1,4 @@
-"""Which result answers which call, wherever in a context either stands."""
+"""Pairs tool calls with their results, wherever in a context either stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A context as entries of two sides: the laws that every provider's format keeps.
+"""Turns a context into entries that alternate between two sides, as every provider demands.
 
 A call is followed by its result at once, wherever the result was appended, or by a stub; a result whose call is not
 here is told as text; nothing is blank; neighbours of one side are one entry, so that the sides alternate.

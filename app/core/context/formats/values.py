@@ -1,4 +1,4 @@
-"""What every provider's messages are made of."""
+"""The values that the messages of every provider's format are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts as words, and the forms of ids, names and arguments that providers accept."""
+"""Writes parts in words, and ids, names and arguments so that every provider accepts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds that follow a conversation: within its policy's bounds, from its pace. Off unless the policy says so.
+"""Thresholds that follow a conversation's pace within its policy's bounds. Off unless the policy says so.
 
 Two wishes pull at them. A rewrite of the served prefix costs what the provider's cache would have saved, so where much
 comes from the cache compactions should be rare: later, and deeper. And nobody should wait: what a conversation grows by

@@ -1,4 +1,4 @@
-"""What a policy can never meet, found when it is set: each finding names the field and shows the arithmetic."""
+"""What a policy demands but can never meet, found when it is set: the field, and the arithmetic that shows it."""
 
 from __future__ import annotations
 

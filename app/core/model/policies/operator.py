@@ -1,4 +1,4 @@
-"""An operator's own numbers for the presets: beneath what a conversation's policy says, above what a design says."""
+"""An operator's own numbers for presets: they replace a preset's, and a conversation's policy replaces them."""
 
 from __future__ import annotations
 

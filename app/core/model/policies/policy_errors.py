@@ -1,4 +1,4 @@
-"""What is wrong with a policy as it was written, in its own words: the field, what it may be, and what it was."""
+"""Errors of a policy in the words it was written in: the field, what it may be, and what it was."""
 
 from __future__ import annotations
 

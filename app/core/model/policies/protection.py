@@ -1,4 +1,4 @@
-"""Which messages are held: served verbatim also once they are covered. Decided when a message is appended."""
+"""Decides when a message is appended whether it is held: served verbatim even once it is covered."""
 
 from __future__ import annotations
 

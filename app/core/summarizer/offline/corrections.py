@@ -1,4 +1,4 @@
-"""What a span takes back: the earlier passages and entries that a correction, or a newer value, replaces."""
+"""Which earlier passages and entries a span takes back: a correction or a newer value replaces them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a span says were made, changed or looked at: each path once, where the newest statement names it."""
+"""Which files were made, changed or looked at in a span: each path once, from the newest statement about it."""
 
 from __future__ import annotations
 

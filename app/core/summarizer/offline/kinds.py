@@ -1,4 +1,4 @@
-"""Which kinds of statements an item holds, and so which field of a schema takes it; what a talk set out with."""
+"""Decides which field of a schema takes an item, by the kinds of its statements; finds what a talk set out with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story so far in sentences that somebody said: what the conversation began with, then what came last."""
+"""The story so far, in sentences that somebody said: how the conversation began, then what came last."""
 
 from __future__ import annotations
 

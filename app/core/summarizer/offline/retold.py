@@ -1,4 +1,4 @@
-"""A state that is one text: what it says as entries, so that it can be carried on, and entries as sentences of it."""
+"""States that are one text: read as entries, so that they can be carried on, and written from entries again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the user talks, and where their mood is going: from plain cues, in a sentence."""
+"""Describes in a sentence how the user talks and how their mood changes, by plain cues."""
 
 from __future__ import annotations
 

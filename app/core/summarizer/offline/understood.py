@@ -1,4 +1,4 @@
-"""What was explained and understood: the user's own restatement, or what the assistant had said before a "got it"."""
+"""What was explained and understood: the user's restatement, or what a "got it" of the user answers."""
 
 from __future__ import annotations
 

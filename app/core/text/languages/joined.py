@@ -1,4 +1,4 @@
-"""What all languages say of one kind, for texts whose language need not be known."""
+"""The words of one kind from all languages together, for texts whose language need not be known."""
 
 from __future__ import annotations
 
