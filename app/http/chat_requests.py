@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
-from app.core.context.brought import MOST_STOPS, MOST_TOOLS
+from app.core.context.turn_options import MOST_STOPS, MOST_TOOLS
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, ToolSpec
 from app.http.fields import (
     MAX_CONTENT,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.context.brought import Brought, refuse_unfit
+from app.core.context.turn_options import TurnOptions, refuse_unfit
 from app.core.model.errors import InvalidInputError
 from app.core.model.model_io import (
     CallSettings,
@@ -214,7 +214,7 @@ class TestRefusals:
                 google_api_key="key", google_base_url=gemini.url, openai_api_key="key", openai_base_url=openai.url
             )
         )
-        found = [refused(registry, model, Brought(tools=(THEIRS,), settings=one)) for model, one, _ in REFUSED]
+        found = [refused(registry, model, TurnOptions(tools=(THEIRS,), settings=one)) for model, one, _ in REFUSED]
         await registry.close()
         assert [[field for field, _ in each] for each in found] == [fields for _, _, fields in REFUSED]
         assert all(model in why for each, (model, _, _) in zip(found, REFUSED, strict=True) for _, why in each)
@@ -222,16 +222,16 @@ class TestRefusals:
     async def test_of_schemas_that_no_provider_could_be_sent(self, google: ModelRegistry) -> None:
         broken = ToolSpec(name="x", description="", parameters={"type": "object", "properties": ["a"]})
         output = StructuredOutput(schema={"type": "object", "properties": {"a": 7}})
-        brought = Brought(tools=(THEIRS, broken), settings=CallSettings(output=output))
-        assert [field for field, _ in refused(google, GEMINI_3, brought)] == [
+        options = TurnOptions(tools=(THEIRS, broken), settings=CallSettings(output=output))
+        assert [field for field, _ in refused(google, GEMINI_3, options)] == [
             "tools.1.parameters",
             "response_format.schema",
         ]
 
 
-def refused(registry: ModelRegistry, model: str, brought: Brought) -> list[tuple[str, str]]:
+def refused(registry: ModelRegistry, model: str, options: TurnOptions) -> list[tuple[str, str]]:
     try:
-        refuse_unfit(brought, registry.chat(model).profile, taken=frozenset())
+        refuse_unfit(options, registry.chat(model).profile, taken=frozenset())
     except InvalidInputError as error:
         return [(wrong.field, wrong.message) for wrong in error.errors]
     return []

@@ -98,7 +98,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
             "app.core.reading.tool_data_lines": "parts of the key of a record, at its underscores too",
             "app.core.reading.logs": "ids, paths and addresses of a log, each as a whole",
             "app.core.reading.scoring": "ids, paths and addresses that were talked of, each as a whole",
-            "app.core.context.brought": "a tool's name, no word",
+            "app.core.context.turn_options": "a tool's name, no word",
             "app.core.text.language": "runs of one script",
             "app.core.text.token_counts": "runs of letters by which a model's tokens are estimated",
             "app.core.state.erasing": "the first letters and digits of an exact value, by which it is looked for",

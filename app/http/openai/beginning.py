@@ -7,7 +7,7 @@ from uuid import UUID
 from starlette.datastructures import Headers
 
 from app.bootstrap import Container
-from app.core.context.brought import Brought
+from app.core.context.turn_options import TurnOptions
 from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
 from app.http.openai.answers import DIVERGED, Answering, stateless, stored
 from app.http.openai.ids import uuid_of
@@ -67,7 +67,7 @@ async def prompt_of(
     settings, tools = body.settings_and_tools()
     return Prompt(
         messages=(*before, *await drafts_of(services, tenant_id, body.items)),
-        brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),
+        options=TurnOptions(instructions=body.instructions or "", tools=tools, settings=settings),
         model=chosen_model(services, body.model).model,
         truncates=body.truncation == "auto",
     )

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Body, Request, Response
 
 from app.bootstrap import Container
-from app.core.context.brought import Brought
+from app.core.context.turn_options import TurnOptions
 from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless, stored, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
@@ -77,7 +77,7 @@ def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:
     settings, tools = body.settings_and_tools()
     return Prompt(
         messages=tuple(body.drafts),
-        brought=Brought(instructions=body.instructions or "", tools=tools, settings=settings),
+        options=TurnOptions(instructions=body.instructions or "", tools=tools, settings=settings),
         model=chosen.model,
         truncates=body.truncation == "auto",
     )

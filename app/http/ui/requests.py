@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import to_json
 
-from app.core.context.brought import MOST_TOOLS
+from app.core.context.turn_options import MOST_TOOLS
 from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled

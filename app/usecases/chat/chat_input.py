@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from app.core.context.brought import Brought
+from app.core.context.turn_options import TurnOptions
 from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
 from app.core.retrieval.serving import Passage
 from app.core.text.parts import Part
@@ -64,9 +64,9 @@ class ChatInput:
         return Asked(in_turn=True, recall=self.recall, passages=self.passages)
 
     @property
-    def brought(self) -> Brought:
+    def options(self) -> TurnOptions:
         """The client's own part of the turn."""
-        return Brought(instructions=self.instructions or "", tools=self.tools, settings=self.settings)
+        return TurnOptions(instructions=self.instructions or "", tools=self.tools, settings=self.settings)
 
     @property
     def has_message(self) -> bool:

@@ -8,8 +8,8 @@ from uuid import UUID
 import structlog
 
 from app.core.context.assembly import AssembledContext, Material
-from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.live_context import calls_in, told_since
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import Continuation
@@ -59,12 +59,12 @@ class LiveContexts:
         turn: Turn,
         model: str | None,
         passages: tuple[Passage, ...] = (),
-        brought: Brought = NOTHING_BROUGHT,
+        options: TurnOptions = NO_OPTIONS,
     ) -> Look | None:
         """Where the chat model of a turn goes on from; ``None`` for a stateless one.
 
         ``passages`` go beside the message that the turn answers, if the provider does not have it yet. What the client
-        ``brought`` goes with each request: a provider keeps none of it.
+        ``options`` goes with each request: a provider keeps none of it.
         """
         profile = self._shell.models.chat(model).profile
         if not profile.stateful:
@@ -75,7 +75,7 @@ class LiveContexts:
             if live is None or live.model != profile.name:
                 return Look(sent=sent)
             last = await uow.messages.at_seq(conversation.id, live.through_seq)
-            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
+            resolved = self._shell.resolver(conversation, model=model).with_options(options)
             material = await _material_since(uow, resolved, live)
         passages = passages if any(message.id == turn.message_id for message in material.tail) else ()
         resumed = await _resumed(live, last, material, passages)

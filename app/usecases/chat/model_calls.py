@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 import structlog
 
 from app.core.context.assembly import AssembledContext, recalled_seqs
-from app.core.context.brought import Brought
+from app.core.context.turn_options import TurnOptions
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, ModelFailedError
 from app.core.model.files import FILE_LOST
 from app.core.model.model_io import ChatRequest, Continuation, Reasoning
@@ -55,7 +55,7 @@ class Asker:
     turn: Turn
     model: str | None
     asked: Asked
-    brought: Brought
+    options: TurnOptions
     reasoning: Reasoning
     tell: Telling
     _room: int | None = field(default=None, init=False)
@@ -100,7 +100,7 @@ class Asker:
             await self.live.note_copy(self.turn, said, look.sent if look else None)
             return said
 
-        look = await self.live.look(self.turn, self.model, self.asked.passages, self.brought)
+        look = await self.live.look(self.turn, self.model, self.asked.passages, self.options)
         if look is None:
             return await self._ask_whole(say, with_own_tools=with_own_tools)
         said = await self._resumed(look.resumed, say, with_own_tools=with_own_tools) if look.resumed else None
@@ -114,9 +114,9 @@ class Asker:
         return ChatRequest(
             messages=context.messages,
             files=context.files,
-            tools=context.tools if with_own_tools else self.brought.offered,
-            must_call=self.brought.must_call,
-            settings=self.brought.settings,
+            tools=context.tools if with_own_tools else self.options.offered,
+            must_call=self.options.must_call,
+            settings=self.options.settings,
             continues=continues,
             reasoning=self.reasoning,
             locale=context.locale,
@@ -177,7 +177,7 @@ class Asker:
                 self._room,
                 model=self.model,
                 asked=self.asked,
-                brought=self.brought,
+                options=self.options,
             )
         except BudgetTooSmallError:
             if self._refusal is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import UUID
 
-from app.core.context.brought import NOTHING_BROUGHT, refuse_unfit
+from app.core.context.turn_options import NO_OPTIONS, refuse_unfit
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConversationMovedOnError,
@@ -114,9 +114,9 @@ async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
     Raises:
         InvalidInputError: What the client brings is out of contract, or more than the model can take.
     """
-    brought, profile = given.brought, shell.models.chat(given.model).profile
-    if brought != NOTHING_BROUGHT:
-        await off_loop(lambda: refuse_unfit(brought, profile, taken=shell.resolver.own_tools))
+    options, profile = given.options, shell.models.chat(given.model).profile
+    if options != NO_OPTIONS:
+        await off_loop(lambda: refuse_unfit(options, profile, taken=shell.resolver.own_tools))
 
 
 async def _appended(
@@ -128,10 +128,10 @@ async def _appended(
     if given.results:
         exchange = await exchange_of(uow, conversation.id)
         drafts = [*await _result_drafts(uow, shell, conversation, exchange, given, ready), *drafts]
-    brought = resolved.bringing(given.brought)
-    refuse_too_large(brought, drafts, together=True)
+    extended = resolved.with_options(given.options)
+    refuse_too_large(extended, drafts, together=True)
     if not drafts[-1].is_command:
-        refuse_without_room(brought, drafts)
+        refuse_without_room(extended, drafts)
     messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready.said, compute=compute)
     asked = messages[-1] if given.has_message else exchange.question
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
@@ -276,10 +276,10 @@ async def _calls_left_to_client(
 
 
 def _refuse_if_no_room_for_messages(resolved: Resolved, given: ChatInput) -> None:
-    brought, budget = resolved.bringing(given.brought), resolved.budgets.budget
-    if brought is resolved or brought.conversation.counted(brought.fixed_tokens) < budget:
+    extended, budget = resolved.with_options(given.options), resolved.budgets.budget
+    if extended is resolved or extended.conversation.counted(extended.fixed_tokens) < budget:
         return
-    size = brought.system_tokens - resolved.system_tokens
+    size = extended.system_tokens - resolved.system_tokens
     raise TooLargeError(
         f"instructions, tools and schema of this request have {size} tokens, and with the system prompt nothing is left"
         f" of a budget of {budget}: send less, or raise policy.context_window",

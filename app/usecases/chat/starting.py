@@ -208,7 +208,7 @@ class ChatService:
             message=opening.message,
             question=opening.question,
             resolved=opening.resolved,
-            brought=given.brought,
+            options=given.options,
             model=given.model,
             asked=replace(given.asked, record_id=turn.id),
         )
@@ -224,7 +224,7 @@ class ChatService:
 
     async def _with_compaction_claimed(self, uow: UnitOfWork, started: Started) -> Started:
         resolved = started.resolved
-        due = due_before_call(resolved.bringing(started.brought), self._shell)
+        due = due_before_call(resolved.with_options(started.options), self._shell)
         if due is not None:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
         return replace(started, job=await claim_in_turn(uow, self._shell, resolved))

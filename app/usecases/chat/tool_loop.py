@@ -111,7 +111,7 @@ class ToolLoop:
             turn=scope.turn,
             model=scope.model,
             asked=asked,
-            brought=scope.brought,
+            options=scope.options,
             reasoning=scope.reasoning,
             tell=tell,
         )
@@ -142,7 +142,7 @@ class ToolLoop:
             outcome = outcome.followed_by(await self._settled_compaction(stored, tell))
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
-        theirs, room = scope.brought.names, {True: MOST_OPEN, False: left}
+        theirs, room = scope.options.names, {True: MOST_OPEN, False: left}
         calls: list[ToolCall] = []
         for call in map(self._with_own_id, step.calls):
             is_theirs = call.name in theirs
@@ -241,7 +241,7 @@ class ToolLoop:
     async def _claimed_between_calls(
         self, uow: UnitOfWork, resolved: Resolved, scope: Scope
     ) -> tuple[InlineClaim | None, list[UUID]]:
-        due = due_between_calls(resolved.bringing(scope.brought), self._shell)
+        due = due_between_calls(resolved.with_options(scope.options), self._shell)
         if due is not None:
             return await self._inline.claim(uow, resolved, due), []
         job = await claim_in_turn(uow, self._shell, resolved)

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import EXPAND, OWN, SEARCH, cut, result_tokens, said_back
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError
 from app.core.model.model_io import Reasoning, ToolCall, ToolSpec
@@ -50,7 +50,7 @@ class Scope:
     """The chat model, where it is not the configured one."""
     locale: str = FALLBACK
     """The conversation's: what is told of a call is in its language."""
-    brought: Brought = NOTHING_BROUGHT
+    options: TurnOptions = NO_OPTIONS
     """By the client."""
     reasoning: Reasoning = "shown"
     """What becomes of the model's thoughts."""
@@ -105,6 +105,6 @@ class Toolbox:
         if call.name in self._further:
             text = await self._further[call.name].run(call.arguments)
             return ToolResult(text=cut(text, most, say) or say.text("tools.nothing"))
-        offered = (*resolved.tools, *scope.brought.offered)
+        offered = (*resolved.tools, *scope.options.offered)
         names = ", ".join(tool.name for tool in offered) or say.text("tools.none")
         return ToolResult(text=say.text("tools.no_tool", tool=said_back(call.name), tools=names))

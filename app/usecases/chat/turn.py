@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from app.core.context.brought import NOTHING_BROUGHT, Brought
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Event, Turn, TurnStatus
@@ -57,7 +57,7 @@ class Started:
     question: Message
     """The user's message that all of it is about."""
     resolved: Resolved
-    brought: Brought = NOTHING_BROUGHT
+    options: TurnOptions = NO_OPTIONS
     """By the client, for this turn alone."""
     model: str | None = None
     asked: Asked = NOTHING
@@ -151,14 +151,14 @@ class TurnRunner:
     async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
     ) -> tuple[InlineOutcome, Answer]:
-        resolved, brought = started.resolved, started.brought
+        resolved, options = started.resolved, started.options
         scope = Scope(
             turn=started.turn,
             message=started.question,
             model=started.model,
             locale=resolved.conversation.locale,
-            brought=brought,
-            reasoning=brought.settings.reasoning or resolved.policy.reasoning,
+            options=options,
+            reasoning=options.settings.reasoning or resolved.policy.reasoning,
         )
         tell = Telling(
             on_text=lambda text: handle.emit(delta(text)),
@@ -269,16 +269,16 @@ class TurnRunner:
     async def _records_and_use(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
         """For each record of what was brought back, whether the reply used it; what was recalled has the turn's id."""
         turn, question = started.turn, started.question.content
-        brought = [(record, [text]) for record, text in said.found]
+        recorded_texts = [(record, [text]) for record, text in said.found]
         if said.recalled:
             async with self._shell.uow(turn.tenant_id) as uow:
                 recalled = await uow.messages.at_seqs(turn.conversation_id, said.recalled)
-            brought.append((turn.id, [message.content for message in recalled]))
+            recorded_texts.append((turn.id, [message.content for message in recalled]))
 
         def compare() -> list[tuple[UUID, bool]]:
-            return [(record, draws_on(said.text, texts, question=question)) for record, texts in brought]
+            return [(record, draws_on(said.text, texts, question=question)) for record, texts in recorded_texts]
 
-        return await off_loop(compare) if brought else []
+        return await off_loop(compare) if recorded_texts else []
 
     async def _compaction_view(self, row: Compaction | None) -> CompactionView | None:
         if row is None:

@@ -12,10 +12,10 @@ from uuid import UUID
 import structlog
 
 from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors, room_of
-from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.context.larger_budget import places_to_read, with_choice
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.policies.policy import Budgets
@@ -94,16 +94,16 @@ class ContextService:
         *,
         model: str | None = None,
         asked: Asked = NOTHING,
-        brought: Brought = NOTHING_BROUGHT,
+        options: TurnOptions = NO_OPTIONS,
     ) -> AssembledContext:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt and the files.
 
-        What the client of a turn ``brought`` is a part of it.
+        The ``options`` that the client of a turn sent are a part of it.
 
         What ``asked`` says is recalled; in a turn a recall that fails is warned of (``recall_failed``), and nothing
         more, and one that brings something back is recorded.
         """
-        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
+        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked, options=options)
         if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
             await self._record_if_possible(tenant_id, conversation_id, looked, asked.record_id)
         return looked.context
@@ -116,11 +116,11 @@ class ContextService:
         *,
         model: str | None = None,
         asked: Asked = NOTHING,
-        brought: Brought = NOTHING_BROUGHT,
+        options: TurnOptions = NO_OPTIONS,
     ) -> Looked:
         """The context, with how long the recall took; nothing is recorded."""
         async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
-            once = partial(self._look, tenant_id, conversation_id, budget, model=model, asked=asked, brought=brought)
+            once = partial(self._look, tenant_id, conversation_id, budget, model=model, asked=asked, options=options)
             try:
                 return await once()
             except AnchorsDueError:
@@ -135,14 +135,14 @@ class ContextService:
         *,
         model: str | None,
         asked: Asked,
-        brought: Brought,
+        options: TurnOptions,
         anchors_found: bool = False,
     ) -> Looked:
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             if anchors_found:  # but for messages that came since
                 conversation = replace(conversation, anchors_due_from=None)
-            resolved = self._shell.resolver(conversation, model=model).bringing(brought)
+            resolved = self._shell.resolver(conversation, model=model).with_options(options)
             room = self._room_for_detail(resolved, budget, asked)
             loaded, fits = await load(
                 uow, resolved, budget, all_anchors=asked.makes_room(budget), detail_room=room, may_recall=asked.in_turn

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from app.core.context.brought import NOTHING_BROUGHT, Brought, refuse_unfit
 from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unfit
 from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.reading.labels import told_name
@@ -36,7 +36,7 @@ class Prompt:
     """What a request brings."""
 
     messages: tuple[MessageDraft, ...]
-    brought: Brought = NOTHING_BROUGHT
+    options: TurnOptions = NO_OPTIONS
     """The system prompt, tools and settings of this request."""
     model: str | None = None
     """The chat model; ``None``: the configured one."""
@@ -120,17 +120,17 @@ class StatelessAnswers:
         """
         await self._shell.models.prepare(prompt.model)
         profile = self._shell.models.chat(prompt.model).profile
-        if prompt.brought != NOTHING_BROUGHT:
-            await off_loop(lambda: refuse_unfit(prompt.brought, profile, taken=frozenset()))
+        if prompt.options != NO_OPTIONS:
+            await off_loop(lambda: refuse_unfit(prompt.options, profile, taken=frozenset()))
         _refuse_unanswerable(prompt.messages)
         messages = await off_loop(_fitting, prompt, profile, size=size_of(prompt.messages))
         await self._admit(metered=profile.metered)
         return ChatRequest(
             messages=messages,
-            tools=prompt.brought.offered,
-            must_call=prompt.brought.must_call,
-            settings=prompt.brought.settings,
-            reasoning=prompt.brought.settings.reasoning or "shown",
+            tools=prompt.options.offered,
+            must_call=prompt.options.must_call,
+            settings=prompt.options.settings,
+            reasoning=prompt.options.settings.reasoning or "shown",
             is_kept=False,
         )
 
@@ -143,7 +143,7 @@ class StatelessAnswers:
 
     async def count(self, prompt: Prompt) -> int:
         """Tokens of what a request brings, as estimated."""
-        return await off_loop(lambda: sum(_message_tokens(prompt.messages)) + _tokens_beside_messages(prompt.brought))
+        return await off_loop(lambda: sum(_message_tokens(prompt.messages)) + _tokens_beside_messages(prompt.options))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
         """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
@@ -202,9 +202,9 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
         ContextMessage(role=draft.role, content=draft.content, parts=draft.parts, name=told_name(draft.metadata))
         for draft in prompt.messages
     )
-    words = prompt.brought.instructions
+    words = prompt.options.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
-    sizes, beside = _message_tokens(prompt.messages), _tokens_beside_messages(prompt.brought)
+    sizes, beside = _message_tokens(prompt.messages), _tokens_beside_messages(prompt.options)
     room = profile.input_limit - beside
     if sum(sizes) <= room:
         return (*system, *messages)
@@ -218,9 +218,9 @@ def _message_tokens(messages: Sequence[MessageDraft]) -> list[int]:
     return [draft.weighed().tokens for draft in messages]
 
 
-def _tokens_beside_messages(brought: Brought) -> int:
-    words = weigh("system", brought.instructions, ()).tokens if brought.instructions else 0
-    return words + tools_tokens(brought.offered, "script") + brought.schema_tokens("script")
+def _tokens_beside_messages(options: TurnOptions) -> int:
+    words = weigh("system", options.instructions, ()).tokens if options.instructions else 0
+    return words + tools_tokens(options.offered, "script") + options.schema_tokens("script")
 
 
 def _too_large(size: int, limit: int) -> TooLargeError:

@@ -363,9 +363,9 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
         raise _invalid(f"hold {len(new)} new ones, and at most {MOST_NEW} are added at once: add the others before")
     prompt = request.prompt
     base = ChatInput(
-        instructions=prompt.brought.instructions or None,
-        tools=prompt.brought.tools,
-        settings=prompt.brought.settings,
+        instructions=prompt.options.instructions or None,
+        tools=prompt.options.tools,
+        settings=prompt.options.settings,
         model=prompt.model,
         expected_last_message_id=expected,
         request=request.echo,

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from app.core.context.assembly import system_text
 from app.core.context.awareness import awareness_block
-from app.core.context.brought import NOTHING_BROUGHT, Brought
 from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.caches import CachedPrefix, Caching
 from app.core.model.conversation import Conversation, Quiet
 from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained, gauge_of
@@ -70,7 +70,7 @@ class Resolved:
     """Where the thresholds follow the conversation: those in force, which stand in ``policy`` and ``budgets`` too."""
     own: tuple[CompactionPolicy, Budgets] | None = None
     """Then also the policy and the budgets as they were set."""
-    is_brought: bool = False
+    has_options: bool = False
     """Whether a client's part of one turn is in it."""
 
     @property
@@ -81,7 +81,7 @@ class Resolved:
     @property
     def caching(self) -> Caching | None:
         """How a provider may cache it; ``None`` where a client's part is in it, which is stored nowhere."""
-        if self.is_brought:
+        if self.has_options:
             return None
         return Caching(
             prefix=self.prefix,
@@ -120,26 +120,26 @@ class Resolved:
         """This one with a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
-    def bringing(self, brought: Brought) -> Resolved:
-        """As a turn's requests see it, whose client brings that: its system prompt stands last, and all of it counts.
+    def with_options(self, options: TurnOptions) -> Resolved:
+        """This one for a turn with these options: their system prompt stands last, and all that they add counts.
 
-        Only for what is asked of a model and when that is due: nothing of it may be stored.
+        Use it only for requests to a model and to decide when one is due: none of it may be stored.
         """
-        if brought == NOTHING_BROUGHT:
+        if options == NO_OPTIONS:
             return self
         estimator = self.policy.estimator
-        system = f"{self.system}\n\n{brought.instructions}" if brought.instructions else self.system
-        schema = brought.schema_tokens(estimator)
-        added = schema + tools_tokens(brought.offered, estimator)
+        system = f"{self.system}\n\n{options.instructions}" if options.instructions else self.system
+        schema = options.schema_tokens(estimator)
+        added = schema + tools_tokens(options.offered, estimator)
         added += _system_tokens(system, estimator) - _system_tokens(self.system, estimator)
         return replace(
             self,
             system=system,
             system_tokens=self.system_tokens + added,
             breakdown=replace(self.breakdown, system=self.breakdown.system + added),
-            tools=(*self.tools, *brought.offered),
+            tools=(*self.tools, *options.offered),
             schema_tokens=schema,
-            is_brought=bool(brought.instructions or brought.offered),
+            has_options=bool(options.instructions or options.offered),
         )
 
     def coming_with(self, folded_tokens: int) -> int:

@@ -1,4 +1,4 @@
-"""What a client brings to one turn: a system prompt, tools and settings of its own. Nothing of it is stored."""
+"""What a client sends with one turn: a system prompt, tools and settings of its own. Nothing of it is stored."""
 
 from __future__ import annotations
 
@@ -26,66 +26,66 @@ from app.core.text.token_counts import Estimator, estimate_text
 MOST_TOOLS: Final = 128
 """As many as OpenAI takes."""
 MOST_STOPS: Final = 4
-"""Likewise."""
+"""As many stop texts as OpenAI takes."""
 SCHEMA_BYTES: Final = 65_536
-"""Of one JSON schema."""
+"""For one JSON schema."""
 TOOLS_BYTES: Final = 262_144
-"""Of all tools with their descriptions: they are a part of every request, and rewritten for its provider each time."""
+"""For all tools with their descriptions: they are rewritten for the provider at every request."""
 SCHEMA_DEPTH: Final = 32
-"""Levels of a JSON schema: whoever rewrites it for a provider does so by recursion."""
+"""Levels of a JSON schema, which is rewritten for a provider by recursion."""
 
 _NAME: Final = compiled(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
-    """A client's own part of a turn."""
+class TurnOptions:
+    """A client's own system prompt, tools and settings for one turn."""
 
     instructions: str = ""
-    """A system prompt of this turn: it stands after the conversation's own."""
+    """A system prompt for this turn. It stands behind the conversation's own."""
     tools: tuple[ToolSpec, ...] = ()
     settings: CallSettings = NO_SETTINGS
 
     @property
     def offered(self) -> tuple[ToolSpec, ...]:
-        """The client's tools that the model may call."""
+        """The client's tools that the model may call in this turn."""
         return () if self.settings.tool_choice == "none" else self.tools
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the tools that are offered."""
+        """The names of the offered tools."""
         return frozenset(tool.name for tool in self.offered)
 
     @property
     def must_call(self) -> tuple[str, ...]:
-        """Tools of which the model has to call one; empty: it may answer."""
+        """The names of tools of which the model has to call one. Empty: it may answer without a call."""
         choice = self.settings.tool_choice
         if isinstance(choice, ToolName):
             return (choice.name,)
         return tuple(tool.name for tool in self.tools) if choice == "required" else ()
 
     def schema_tokens(self, estimator: Estimator) -> int:
-        """What the schema of a structured output adds to every request."""
+        """How many tokens the schema of a structured output adds to every request."""
         output = self.settings.output
         if output is None or output.schema is None:
             return 0
         return estimate_text(to_json(dict(output.schema)).decode() + output.name + output.description, estimator)
 
 
-NOTHING_BROUGHT: Final = Brought()
+NO_OPTIONS: Final = TurnOptions()
 
 
-def refuse_unfit(brought: Brought, profile: ModelProfile, *, taken: Collection[str]) -> None:
-    """Refuse what no model could be sent, and what this one cannot take.
+def refuse_unfit(options: TurnOptions, profile: ModelProfile, *, taken: Collection[str]) -> None:
+    """Refuse options that no model takes, or that this one does not take.
 
-    ``taken`` are the names of tools that the service has itself.
+    ``taken`` are the names of the service's own tools.
 
     Raises:
-        InvalidInputError: Every field that is refused, by its name in a chat request.
+        InvalidInputError: Some are refused; the error lists them by their field in a chat request.
     """
-    wrong = [*_wrong_tools(brought.tools, taken), *_wrong_settings(brought)]
+    wrong = [*_wrong_tools(options.tools, taken), *_wrong_settings(options)]
     if not wrong:
-        refused = profile.refuses(brought.settings, brought.tools)
+        refused = profile.refuses(options.settings, options.tools)
         wrong = [FieldError(field=name, message=f"{why} (model {profile.name})") for name, why in refused.items()]
     if wrong:
         raise InvalidInputError("; ".join(f"{one.field}: {one.message}" for one in wrong[:3]), errors=wrong)
@@ -94,24 +94,24 @@ def refuse_unfit(brought: Brought, profile: ModelProfile, *, taken: Collection[s
 def _wrong_tools(tools: Sequence[ToolSpec], taken: Collection[str]) -> Iterator[FieldError]:
     if len(tools) > MOST_TOOLS:
         yield FieldError(field="tools", message=f"are {len(tools)}, at most {MOST_TOOLS} are taken")
-    size = sum(_bytes(tool) for tool in tools[: MOST_TOOLS + 1])
+    size = sum(_tool_bytes(tool) for tool in tools[: MOST_TOOLS + 1])
     if size > TOOLS_BYTES:
         yield FieldError(field="tools", message=f"are {size} bytes as JSON, at most {TOOLS_BYTES} are taken")
-    named: set[str] = set()
+    earlier: set[str] = set()
     for number, tool in enumerate(tools[:MOST_TOOLS]):
-        why = _wrong_name(tool.name, taken, named)
+        why = _wrong_name(tool.name, taken, earlier)
         if why:
             yield FieldError(field=f"tools.{number}.name", message=why)
-        named.add(tool.name)
+        earlier.add(tool.name)
         yield from _wrong_schema(f"tools.{number}.parameters", tool.parameters)
 
 
-def _wrong_name(name: str, taken: Collection[str], named: Collection[str]) -> str | None:
+def _wrong_name(name: str, taken: Collection[str], earlier: Collection[str]) -> str | None:
     if not _NAME.fullmatch(name):
         return "must be 1 to 64 letters, digits, _ and -"
     if name in taken or name == ANSWER:
         return f"{name} is a tool of the service: give yours another name"
-    return f"there are two tools named {name}" if name in named else None
+    return f"there are two tools named {name}" if name in earlier else None
 
 
 def _wrong_schema(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -124,12 +124,12 @@ def _wrong_schema(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]
         yield FieldError(field=field, message="must be the JSON schema of an object")
 
 
-def _wrong_settings(brought: Brought) -> Iterator[FieldError]:
-    settings = brought.settings
+def _wrong_settings(options: TurnOptions) -> Iterator[FieldError]:
+    settings = options.settings
     choice = settings.tool_choice
-    if isinstance(choice, ToolName) and choice.name not in {tool.name for tool in brought.tools}:
+    if isinstance(choice, ToolName) and choice.name not in {tool.name for tool in options.tools}:
         yield FieldError(field="tool_choice", message="names no tool of this request")
-    if choice == "required" and not brought.tools:
+    if choice == "required" and not options.tools:
         yield FieldError(field="tool_choice", message="requires a call, and this request brings no tools")
     if settings.reasoning_effort not in {None, *REASONING_EFFORTS}:
         allowed = ", ".join(REASONING_EFFORTS)
@@ -165,5 +165,5 @@ def _items_inside(value: Any) -> Collection[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _bytes(tool: ToolSpec) -> int:
+def _tool_bytes(tool: ToolSpec) -> int:
     return len(tool.name) + len(tool.description.encode("utf-8", "replace")) + json_bytes(tool.parameters)
