@@ -65,7 +65,7 @@ def ranked(anchors: Iterable[Anchor], ranking: Ranking) -> tuple[Anchor, ...]:
 
 
 def repairs_of(anchors: Iterable[Anchor], ranking: Ranking) -> Iterator[Repair]:
-    """What becomes of the passages that a model gave up, until a verifier agrees: as of entries."""
+    """Records for anchors that a model gave up: set aside until a verifier agrees, but kept if a user set them."""
     for one in anchors:
         if one.id in ranking.given_up:
             reason: RepairReason = "kept" if _was_set_by_user(one) else "set_aside"

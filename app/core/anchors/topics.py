@@ -63,7 +63,7 @@ class Topic:
 
 @memoized()
 def stems_of(text: str) -> frozenset[str]:
-    """``stems``, each once."""
+    """The stems of a text, each once."""
     return frozenset(map(stem, words(text)))
 
 
@@ -79,7 +79,7 @@ def kinds_of(name: str) -> frozenset[str]:
 
 
 def kinds_in(text: str) -> frozenset[str]:
-    """The kinds of ``topic_by``, without the rest of it."""
+    """The kinds of technology that a text names, as ``topic_by`` finds them, at less cost."""
     if not any(map(text.lower().__contains__, _SERVING)):
         return frozenset()
     text = without_label(text)

@@ -21,7 +21,7 @@ _SHARE: Final = 2  # such a message is shown in half the room, so that the rest 
 
 
 def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
-    """Messages of the last turn that can never fit, without their middle."""
+    """Cut the middle out of messages of the last turn that can never fit."""
     starts = turn_starts([outline_of(message) for message in draft.tail])
     first = starts[-1] if starts else 0
     tail = list(draft.tail)
@@ -48,7 +48,7 @@ def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft
 
 
 def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
-    """Large messages of the tail as short as it takes, the largest first; nothing changes where that is not enough."""
+    """Shorten large messages of the tail until all fits, the largest first; change nothing if that is not enough."""
     least = material.budgets.window // LARGE
     originals = {message.seq: message for message in material.tail}
     large = [originals[one.seq] for one in draft.tail if weight_of(material, originals[one.seq]) > least]
@@ -63,7 +63,7 @@ def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
 
 
 def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
-    """What must stay, as short as it takes: the largest messages give way first."""
+    """Shorten the messages that must stay until they fit, the largest first."""
     originals = {message.seq: message for message in material.tail}
     whole = [originals[message.seq] for message in draft.tail]
     rest = size_of(material, replace(draft, tail=()))

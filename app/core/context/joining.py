@@ -124,10 +124,9 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
 
 
 def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, wanted: int) -> tuple[int, Draft]:
-    """What is wanted, as far as every pin keeps its place and what is served beside it: passages go first.
+    """As many of the ``wanted`` tokens as leave room for every held message, and the draft beside them.
 
-    ``room`` is what is left after the system prompt and the files, ``wanted`` what is recalled weighs with the
-    passages.
+    ``room`` is what the system prompt and the files leave; ``wanted`` is for recalled messages and passages.
     """
     pins = len(first_draft(material).held)
     draft = fit(room - wanted)
@@ -277,8 +276,8 @@ def _lasting_anchor_tokens(material: Material, whole: Draft) -> int:
     return anchors
 
 
-def asked_in(material: Material) -> Mapping[int, float]:
-    """How near messages come to the one that answers best, 0 to 1, by ``seq``; none without a question."""
+def closeness_to_best(material: Material) -> Mapping[int, float]:
+    """How well messages answer the question beside the one that answers best, 0 to 1, by ``seq``; none without one."""
     recall = material.recall
     if recall is None or not recall.question:
         return {}

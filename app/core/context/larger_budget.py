@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.core.context.drafts import Draft, Material, first_draft, says_something, size_of, with_held
-from app.core.context.joining import asked_in, recall_tokens
+from app.core.context.joining import closeness_to_best, recall_tokens
 from app.core.model.conversation import Message
 from app.core.model.segments import LEVELS, ServableSegment, ShownSegment
 from app.core.segments.budgeting import TOLD, Choice, Form, Step, steps_of, weight, within
@@ -142,7 +142,7 @@ def _shown_segment(segment: ServableSegment, name: str) -> ShownSegment:
 
 
 def _closeness_to_question(material: Material, segments: Sequence[ServableSegment]) -> dict[str, float]:
-    closeness = asked_in(material)
+    closeness = closeness_to_best(material)
     if not closeness:
         return {}
     found: dict[str, float] = {}

@@ -48,10 +48,10 @@ def with_quotes(
     at_end: bool = False,
     before: Sequence[StateEntry] = (),
 ) -> tuple[StateEntry, ...]:
-    """The entries with the quotes among the facts that no field asks for by kind, as the newest; else in the text.
+    """The entries and the quotes: as the newest facts of the general field, or inside a text that is the whole state.
 
-    ``at_end``: after a text that is the whole state, and not between its sentences; what the one before it said, in an
-    entry of its own, in doubt, which is served behind it, and which keeps what stood there in the state ``before``.
+    With ``at_end`` they stand behind that text and not between its sentences. What the text before it said then becomes
+    an entry of its own, in doubt, which is served last and keeps what such an entry of the state ``before`` said.
     """
     if is_told(schema):
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
@@ -84,10 +84,10 @@ def forgotten(
     room: int,
     estimator: Estimator = "script",
 ) -> list[tuple[int, str]]:
-    """What a narrative that is the whole state said with exact values, and the new one does not say in any way.
+    """Statements with exact values that the last narrative told and the new one does not, where it is the whole state.
 
-    Of what has no room together the newest comes back: what was said long ago has most often changed since. What came
-    back in two rounds, and was shown to the model each time, does not come back once more.
+    If not all have room, the newest come back: what was said long ago has most often changed since. What came back in
+    two rounds, and was shown to the model each time, does not come back again.
 
     ``entries`` is the merged state; ``room``: tokens for all of it.
 
@@ -130,10 +130,10 @@ def with_replaced_sentences(
     cap: int,
     estimator: Estimator = "script",
 ) -> VerifiedState:
-    """A state once a verifier took sentences out of its text, with what these may have taken the place of.
+    """A state whose text lost sentences to a verifier, with the earlier sentences that these may have replaced.
 
-    Sentences of the text before it with exact values that nothing tells any more stand behind it again, in doubt, as
-    many as there is room for below ``cap``, in tokens.
+    Sentences of the earlier text stand behind it again, in doubt, if nothing else tells their exact values: as many as
+    there is room for below ``cap``, in tokens.
     """
     contradicted = {one.entry_id for one in verified.repairs if one.reason == "contradicted"}
     before = [
@@ -162,9 +162,9 @@ def with_replaced_sentences(
 def untold(
     schema: StateSchema, before: Sequence[StateEntry], entries: Sequence[StateEntry], *, outdated: Outdated
 ) -> list[tuple[int, str]]:
-    """What a text that was just carried over from lists says, and the one told of it does not: each of it, in order.
+    """The statements of a text just carried over from lists that the text made of it does not tell, in order.
 
-    What a later message changed is left out, and what it is about, which is told anew each time.
+    Left out are those that a later message changed, and the one about the topic, which is told anew each time.
 
     ``entries`` is the merged state; ``outdated`` what later messages changed.
     """
@@ -238,6 +238,6 @@ def _entry_of_lost_texts(
 
 
 def as_sentence(text: str) -> str:
-    """A quote as a sentence of its own: after another, one that begins small would read as its end."""
+    """A quote as a sentence with a capital and an end: else it would read as a part of the sentence before."""
     word = text.partition(" ")[0]
     return closed(f"{text[:1].upper()}{text[1:]}" if word.isalpha() else text)

@@ -531,7 +531,7 @@ def _supported_numbers(text: str) -> Iterator[int]:
 
 
 def objects_in(text: str) -> list[Any]:
-    """The first array of objects in an answer, as far as it goes; else its one object; nothing of an endless one."""
+    """The first array of objects in an answer, even if cut off; else its one object. Too long an answer has none."""
     if len(text) > _MOST_CHARACTERS:
         return []
     for piece in _possible_json_texts(text):

@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a call brought."""
+    """The result of a tool call."""
 
     call_id: str
     name: str

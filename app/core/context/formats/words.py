@@ -74,7 +74,7 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def served_arguments(arguments: Any) -> dict[str, Any]:
-    """Arguments of a served call as an object: what JSON text spells with escapes reads like ours only now."""
+    """Arguments of a served call as an object. Only once JSON text is read can its escapes spell an element of ours."""
     found = arguments_of(arguments)
     return dict(value_as_data(found, 1)) if isinstance(arguments, str) else found
 

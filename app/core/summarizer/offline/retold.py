@@ -16,7 +16,7 @@ from app.core.text.sentences import closed, sentences
 from app.core.text.speakers import label_of
 
 _LONGEST: Final = 420
-"""Characters of what one speaker says in a row: a question quoted with its answer is hardly longer."""
+"""Characters of one speaker's sentences in a statement at most: a question quoted with its answer is hardly longer."""
 _ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
 _LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
 _FRAMED: Final = (*_LAST, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
@@ -34,9 +34,9 @@ def is_told(schema: StateSchema) -> bool:
 
 
 def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
-    """What the narrative says it is about, as it is, and all the rest as facts, one for each statement, in order.
+    """The narrative as entries: its topic stays a narrative, and each further statement becomes a fact, in order.
 
-    Their ids and sources are places in the text: they are known nowhere else. What is no narrative stays.
+    Their ids and sources only number these entries: nothing else knows them. Entries of other roles stay.
     """
     found: list[StateEntry] = []
     numbers = count(1)
@@ -52,9 +52,9 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
 
 
 def retold(story: str, texts: Iterable[str]) -> str:
-    """One text: the story, then each text as a sentence of its own; what another of them says too is said once.
+    """One text: the story, then each text as a sentence of its own. What two of them say is said once.
 
-    What the story says was last stands last, without its frame: the text is read, and carried on, in this order.
+    What the story tells as said last stands last, without the words that say so: the text is read in this order.
     """
     told = list(dict.fromkeys(map(closed, texts)))
     told = [text for text in told if not any(text in other for other in told if other != text)]
@@ -71,12 +71,12 @@ def is_about(text: str) -> bool:
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a text: a speaker's sentences together, where it says who speaks; sentences elsewhere."""
+    """The statements of a text: the sentences of a named speaker together, every other sentence by itself."""
     return list(dict.fromkeys(_statements(text)))
 
 
 def pieces(text: str) -> list[str]:
-    """The text cut between its statements, in order and word for word: together they are the text, spaces aside."""
+    """The text cut between its statements. Together, the pieces are the whole text but for spaces."""
     cuts = [0]
     for statement in _statements(text):
         found = text.find(statement, cuts[-1])
@@ -126,7 +126,7 @@ def _topic_and_statements(text: str, language: str) -> tuple[str, list[str]]:
 
 
 def unframed(text: str) -> str:
-    """What was said last, without the words that say so; any other text as it is."""
+    """A statement without words such as "Last:" before it."""
     for pattern in _LAST_BY:
         if found := pattern.fullmatch(text):
             return f"{found[1]}: {found[2]}"
