@@ -1,4 +1,4 @@
-"""Further tools of the chat model: Python callables that the settings name, as ``package.module:function``.
+"""Further tools for the chat model: Python functions that the settings name as ``package.module:function``.
 
 Name, description and JSON schema come from the function itself: its name, its docstring, its signature. A function that
 is no coroutine runs in a thread of its own, which is left alone when it takes too long.
@@ -25,9 +25,9 @@ from app.core.model.model_io import ToolSpec
 from app.core.text.patterns import compiled
 
 MOST_THREADS: Final = 16
-"""Calls at once whose functions are no coroutines; the others wait within their time."""
+"""Calls of functions that are no coroutines, at once; others wait, and waiting counts as their time."""
 SLOT_SECONDS: Final = 10.0
-"""How long a call waits for one of these; who asked has given up by then."""
+"""How long a call waits for a thread. By then its caller has given up."""
 LONGEST_DESCRIPTION: Final = 1_000  # characters: it is a part of every request
 
 _REFERENCE: Final = compiled(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)

@@ -24,7 +24,7 @@ from app.core.text.values import NAMING, Given, Value, values
 from app.core.validation.dates import dated
 
 MOST_CHARACTERS: Final = 40_000
-"""Of a stretch, of a state block, and of the tail: of a longer stretch every n-th message is looked at."""
+"""Read of a stretch, of a state block and of the tail. Of a longer stretch only every n-th message is read."""
 _LONGEST_SENTENCE: Final = 1_000  # characters of a sentence that are looked at
 _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
 
@@ -39,9 +39,9 @@ class Statement:
     seq: int | None = None
     """The message; ``None`` in a state block."""
     speaker: str = ""
-    """Who says it, where the messages begin with their speakers' names, or bear them."""
+    """The speaker's name, if the messages begin with names or have them in their metadata."""
     is_spoken: bool = False
-    """A user or the assistant says it, rather than a tool or the system."""
+    """Whether a user or the assistant says it, and not a tool or the system."""
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -55,11 +55,11 @@ class Statement:
 
     @property
     def may_hold_values(self) -> bool:
-        """Whether it is worth reading for values: numbers that are written as words are left out."""
+        """Whether it is worth reading for values: only numbers written as words would be missed."""
         return _SIGN_OF_VALUE.search(self.text) is not None
 
     def holds(self, value: Value) -> bool:
-        """Whether it says a value, in any form; a path or an address only whole."""
+        """Whether it contains a value, in any form; a path or an address has to stand there whole."""
         if value.kind in NAMING:
             return value.text.casefold() in self.text.casefold()
         return self._given_values.holds(value)
@@ -77,7 +77,7 @@ class Statement:
 
 
 def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
-    """What these messages say, with the day that "yesterday" means; commands and erased ones are not served."""
+    """The statements of messages, with the day beside "yesterday"; none of commands, erased and replaced ones."""
     served = [one for one in messages if not one.is_command and one.status not in {"erased", "superseded"}]
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
@@ -94,7 +94,7 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
 
 
 def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
-    """What a state block says: its entries, anchors and digests."""
+    """The statements of a state block: of its entries, anchors and digests."""
     lines = [*texts_of(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
     left, found = MOST_CHARACTERS, []
     for line in lines:
@@ -106,34 +106,30 @@ def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
 
 
 def stored_block(layout: Layout) -> tuple[Statement, ...]:
-    """What a stored state block says."""
+    """The statements of a stored state block."""
     return of_block(json.loads(layout.text) if layout.text else {}, layout)
 
 
 def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
-    """Every n-th message, so that all together are about so long. This bounds the work."""
+    """Every n-th message, so that all together have about so many characters. This bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
 
 def newest(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The last messages that are together no longer than what is looked at."""
+    """The last messages, as many as have at most ``MOST_CHARACTERS`` together."""
     return tuple(first_fitting(reversed(messages), MOST_CHARACTERS, lambda message: len(message.content)))[::-1]
 
 
 class Pool:
-    """Statements of several contexts, each told once, findable by word and by value."""
+    """The statements of several contexts, numbered, which can be found by their words."""
 
     def __init__(self) -> None:
         self.statements: Final[list[Statement]] = []
         self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
 
     def add(self, statements: Sequence[Statement]) -> range:
-        """Tell these statements.
-
-        Returns:
-            Their numbers.
-        """
+        """Add statements; returns their numbers."""
         first = len(self.statements)
         for number, statement in enumerate(statements, start=first):
             self.statements.append(statement)
@@ -142,7 +138,7 @@ class Pool:
         return range(first, len(self.statements))
 
     def weight(self, stem: str) -> float:
-        """Rare words say more."""
+        """How much a word says: more if fewer statements hold it."""
         return math.log(1 + len(self.statements) / max(len(self._with_stem.get(stem, ())), 1))
 
     def with_stem(self, stem: str) -> Sequence[int]:
@@ -158,12 +154,12 @@ class Context:
         self._served: Final = frozenset(number for part in parts for number in part)
 
     def holding_whole(self, text: str) -> list[int]:
-        """The statements in which a text stands as it is, in any case."""
+        """The numbers of the statements that contain a text as it is, in small or capital letters."""
         wanted = text.casefold()
         return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
     def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
-        """For each statement with any of these words, the weight and the number of those that it holds."""
+        """By number, each statement with any of these words: the sum of their weights, and how many they are."""
         weights: defaultdict[int, float] = defaultdict(float)
         counts: Counter[int] = Counter()
         for stem, weight in cues.items():

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
-from app.core.retrieval.passage_search import Found, notes_of, rank, telling
+from app.core.retrieval.passage_search import Found, most_telling, notes_of, rank
 from app.core.retrieval.serving import split_off
 from app.core.text.language import detect, likeliest
 from app.core.text.languages.joined import alternatives, pattern_of
@@ -73,7 +73,7 @@ def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> st
         found += [
             Found(note=note, text=note.text, score=1.0) for note in notes if note.seq is None and not note.is_narrative
         ]
-        found = found or telling(notes, _QUOTES)
+        found = found or most_telling(notes, _QUOTES)
         if found:
             return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
     language = stem_language([note.text for note in notes])
@@ -102,8 +102,8 @@ def _quote(found: Found, say: Catalogue) -> str:
 
 def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
     pieces = sentences(before_paste(said))
-    telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
-    if not telling:
+    most_telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
+    if not most_telling:
         if _THANKS.match(said):
             return say.text("offline.thanks")
         return (
@@ -111,7 +111,7 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
             if _GREETS.match(said) or not pieces
             else _wording_for(say.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
         )
-    best = max(telling, key=lambda piece: (len(cues_of(piece)), -telling.index(piece)))
+    best = max(most_telling, key=lambda piece: (len(cues_of(piece)), -most_telling.index(piece)))
     cues = cues_of(best)
     echo = clip(best, _ECHO_CHARACTERS)
     if "correction" in cues or "update" in cues:

@@ -1,4 +1,4 @@
-"""Ranking what may be recalled, and packing the best of it into an allotment."""
+"""Ranks the messages that may be recalled, and packs the best of them into an allotment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.core.retrieval.similarity import FEATURE, alikeness, best_by_words
 from app.core.retrieval.weights import WEIGHTS
 
 PRICE: Final = 0.5
-"""What a message's length costs it, per natural logarithm of its tokens: value per token, softened."""
+"""What the length of a message takes off its score, times the logarithm of its tokens: a softer value per token."""
 DAY: Final = 5
 """Tokens of the line that dates the messages of a day."""
 EXCERPT: Final = 16
@@ -33,31 +33,32 @@ On LoCoMo all evidence of 94 % of the questions is within it, and four fifths of
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
 _SHOWN_REASONS: Final = 3
 _LEADING: Final = ("near", "date", "kind", "form", "family")
-"""A question without any of them leads nowhere."""
+"""Features that lead to a message. Without any of them nothing is recalled for a question."""
 _STANDS_OUT: Final = 0.75
-"""From here on also likeness leads, to what shares no word: three standard deviations above the other messages."""
+"""From this value on likeness leads to a message, too, even without a common word: it is three standard deviations
+above the other messages."""
 _EXCERPTED: Final = 2  # of the best messages parts are served, where they do not fit as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """A message that was chosen, and why."""
+    """A message that was chosen for recall, and why."""
 
     source: Source
     score: float
     reasons: Mapping[str, float]
     """The features that spoke most for it, with what each added to its score."""
     excerpt: str = ""
-    """The part that is served of a message that does not fit as a whole, to the letter; empty: all of it."""
+    """The part that is served, to the letter, of a message that does not fit as a whole; empty: all of it."""
 
 
 class Ranking:
-    """How much speaks for each message: computed once, packed as often as the room changes.
+    """The score of each message, computed once and packed as often as the room changes.
 
     Args:
-        corpus: The messages, also those that are served: what stands around a message speaks for it.
+        corpus: The messages, those that are served too: what stands around a message counts for it.
         question: What is asked.
-        cosines: By ``seq``, how alike question and message are by their vectors, of those messages that have one.
+        cosines: By ``seq``, how alike question and message are by their vectors, for messages that have one.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Ranking:
         self._following = _by_score_less_price(corpus.costs, self._best_pieces, self._scores)
 
     def best(self, count: int) -> list[int]:
-        """The ``seq`` of so many messages, those for which most speaks, best first."""
+        """The ``seq`` of so many messages, those with the best scores first."""
         return best_by_words(self._corpus, list(map(self._scores.of, range(len(self._scores.most)))), count)
 
     @property
@@ -97,8 +98,8 @@ class Ranking:
     def packed(self, room: int, *, served: Collection[int] = (), margin: float = math.inf) -> tuple[Recalled, ...]:
         """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
 
-        A greedy packing by score less the price of length: what does not fit is passed over for something shorter; of
-        the very best the part that matters is served, where they do not fit.
+        They are taken by their scores less the price of their lengths. A message that does not fit is passed over for a
+        shorter one; of the very best ones, the part that matters is taken then.
 
         Args:
             room: Tokens for the messages with their lines and dates.
@@ -170,11 +171,11 @@ class Ranking:
 
 
 class _Scores:
-    """What speaks for each piece; its echo, which takes long to find, is only looked for where it may matter."""
+    """The score of each piece. Its echo takes long to find, and is looked for only where it may matter."""
 
     def __init__(self, found: Mapping[str, Sequence[float]], count: int) -> None:
         self.most = piece_scores({name: column for name, column in found.items() if name != ECHO}, count)
-        """Before its echo is held against it: no piece scores more."""
+        """The scores before echoes are subtracted: no piece has more."""
         self._echoes = found.get(ECHO)
         self._known: dict[int, float] = {}
 
@@ -196,10 +197,10 @@ class _Scores:
 
 
 def _by_score_less_price(costs: Sequence[int], best: Sequence[int], scores: _Scores) -> Iterator[int]:
-    # Ordered only as far as somebody asks for the next one: an echo takes long to find.
+    # Sorted only as far as the caller goes on: an echo takes long to find.
     prices = list(map(mul, repeat(PRICE), map(math.log, costs)))
     least = list(map(sub, prices, map(scores.most.__getitem__, best)))
-    waiting: list[tuple[float, int]] = []  # a few, those with an echo, the cheapest last
+    waiting: list[tuple[float, int]] = []  # a few, those with an echo, the best last
     for message in sorted(range(len(least)), key=least.__getitem__):
         while waiting and -waiting[-1][0] < least[message]:
             yield -waiting.pop()[1]
@@ -257,7 +258,7 @@ class _Packing:
 
 
 def piece_scores(found: Mapping[str, Sequence[float]], count: int) -> list[float]:
-    """How much speaks for each of ``count`` pieces, by a linear model over ``features``."""
+    """The score of each of ``count`` pieces, by a linear model over ``features``."""
     nothing = [0.0] * count
     columns = [(WEIGHTS[name], column) for name, column in found.items() if WEIGHTS[name] and any(column)]
     columns += [(0.0, nothing)] * (-len(columns) % 4)

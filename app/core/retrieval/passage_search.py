@@ -1,4 +1,4 @@
-"""Finding what was asked for in a context: BM25 over messages, with scores that spread to neighbours."""
+"""Searches a context for what was asked: BM25 over messages, whose neighbours get a part of their scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
 _ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
 _SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
-"""How much of a message's score its neighbours get: an answer often shares no word with the question."""
+"""Distance and share: a neighbour gets so much of a score, for an answer often shares no word with the question."""
 
 _STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, and has no neighbours to borrow from
 _ASSISTANT_WORTH: Final = 0.8
@@ -36,7 +36,7 @@ _SECOND_SENTENCE: Final = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One message or one entry of the state, as something that can be quoted; ``seq`` where known."""
+    """A message, a passage or an entry of the state that can be quoted; ``seq`` is ``None`` where it is unknown."""
 
     text: str
     seq: int | None
@@ -48,17 +48,17 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A note that fits, with its best words."""
+    """A note that fits the question, with the sentences of it that fit best."""
 
     note: Note
     text: str
     score: float
     own: float = 0.0
-    """The score without what its neighbours gave."""
+    """The score without the parts that came from neighbours."""
 
 
 def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
-    """Everything that can be quoted; the responder's own earlier replies cannot."""
+    """All of a context that can be quoted: not the responder's own earlier replies."""
     notes: list[Note] = []
     for message in context:
         block = _state_block(message.content) if message.seq is None else None
@@ -105,8 +105,8 @@ def _state_notes(inner: str) -> list[Note]:
     return notes
 
 
-def telling(notes: Sequence[Note], most: int) -> list[Found]:
-    """The notes that say most by themselves, in order: for a question about everything."""
+def most_telling(notes: Sequence[Note], most: int) -> list[Found]:
+    """The notes that say most by themselves, in their order: the answer to a question about everything."""
     worth = [
         (len(cues_of(note.text)) + (note.role != "assistant") - 2 * asks(note.text), -index)
         for index, note in enumerate(notes)
@@ -120,8 +120,8 @@ def rank(asked: str, notes: Sequence[Note], language: str | None = None) -> list
 
     Args:
         asked: The question.
-        notes: What is chosen from.
-        language: Of the notes, as for ``stems_in``.
+        notes: The notes to choose from.
+        language: Their language, as for ``stems_in``.
     """
     asked_stems = list(dict.fromkeys(stems_in(asked, language)))
     query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
@@ -181,7 +181,7 @@ def _spread_scores(
 
 
 def _best_words(text: str, query: set[str], language: str | None) -> tuple[str, set[str]]:
-    """The sentence that fits best, with the next one while both are short; verbatim."""
+    """The sentence that fits best, and the next one if it fits nearly as well, verbatim; and their stems."""
     pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
     if not pieces:
         return "", set()

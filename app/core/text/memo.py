@@ -4,8 +4,8 @@ A message is read by many: for its anchors, its state, its segments, for recall,
 functions with the same text, and ``memoized`` keeps what these answered, by function and arguments. Nothing has to be
 invalidated: what a function makes of a text never changes while a process runs.
 
-Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: when half of it is full,
-what nobody asked for since the half before is let go (``word_memo`` has a bound of its own). And a reading is reached
+Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: each time half of it is
+full, what nobody asked for since the last time goes (``word_memo`` has a bound of its own). And a reading is reached
 only by whoever has the text itself, so none of another tenant or of an erased message; ``forget`` drops all readings of
 a process where texts are erased.
 """
@@ -23,13 +23,13 @@ R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
 MOST: Final = 64_000_000
-"""Bytes of all that is kept in a process, as estimated by the lengths of the texts."""
+"""Bytes of all that a process keeps, estimated by the lengths of the texts."""
 READING: Final = 8
 """Bytes of a reading for each byte of its text in UTF-8, the text itself among them: words, values, sentences."""
 FIGURE: Final = 2
 """Bytes of a number, a flag, or another form of the text, for each byte of the text."""
 _ENTRY: Final = 400
-"""Bytes of any reading beside that."""
+"""Bytes that every reading takes besides."""
 _LARGEST: Final = MOST // 16
 """Bytes of the largest reading that is kept: one document must not push out all else."""
 _LARGEST_OF_MANY: Final = MOST // 8
@@ -41,7 +41,7 @@ _NOTHING: Final = object()
 
 
 class _Readings:
-    """The readings of one function: the new ones, and those of the half before."""
+    """The readings of one function: new ones, and those that were new before ``new`` was last emptied."""
 
     __slots__ = ("new", "old")
 
@@ -75,15 +75,16 @@ class Memo:
         before: int = 0,
         largest: int = _LARGEST,
     ) -> None:
-        """Keep a reading of so many bytes, in place of one of some ``before``.
+        """Keep a reading of ``size`` bytes. One larger than ``largest`` is not kept.
 
-        The older half goes once the newer one is full; one larger than the ``largest`` is not kept.
+        ``before`` is the size of the reading whose place it takes. When the new readings are half of the bound, the old
+        ones go, and the new ones become old.
         """
         if size > largest:
             self._size -= before
             return
         readings.new[key] = reading
-        # without the lock, which would cost as much again: nothing is called, no thread gives way
+        # Without the lock, which would cost as much again: nothing is called here, so no other thread comes between.
         self._size += size - before
         if self._size > self._most // 2:
             with self._lock:
@@ -107,7 +108,7 @@ _MEMO: Final = Memo(MOST)
 
 
 def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Keep what a pure function answers; nobody changes what it answered.
+    """Keep the results of a pure function. Nobody may change a result.
 
     Args:
         growth: Bytes of an answer for each byte of the texts among the arguments, those texts included.
@@ -138,14 +139,14 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
 
 
 class Latest(Generic[K, R]):
-    """The last reading of each of several things that change: the next one takes its place."""
+    """The last reading of each of several things that change; a new one replaces it."""
 
     def __init__(self, memo: Memo = _MEMO) -> None:
         self._memo = memo
         self._readings = memo.readings()
 
     def get(self, key: K) -> R | None:
-        """The last one, if it is still kept. It may be out of date: the caller compares it with what is there now."""
+        """The last reading, if it is still kept. It may be out of date: the caller has to compare it with the thing."""
         found = self._readings.new.get(key)
         if found is None:
             found = self._readings.old.get(key)
@@ -156,7 +157,7 @@ class Latest(Generic[K, R]):
         return reading
 
     def keep(self, key: K, reading: R, size: int) -> None:
-        """Keep one of so many bytes."""
+        """Keep a reading of so many bytes."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
         gone = before[1] if before else 0
         self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
@@ -179,11 +180,11 @@ def forget() -> None:
 
 
 _of_words: Final[list[Callable[[], None]]] = []
-"""What lets go of the words of each function."""
+"""For each function, what drops the words that are kept of it."""
 
 
 class _Words(dict[str, R]):
-    """What a function makes of each word, made when it is first asked for."""
+    """The results of a function by word, each computed when it is first needed."""
 
     def __init__(self, make: Callable[[str], R]) -> None:
         super().__init__()
@@ -199,11 +200,11 @@ class _Words(dict[str, R]):
 
 
 def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:
-    """Remember what a pure function makes of each of many words; of one longer than ``LONGEST_WORD`` never.
+    """Keep the results of a pure function for words of at most ``LONGEST_WORD`` characters.
 
-    A vocabulary comes again and again, giant words only to fill the memory. Each function's words take 60 MB at most,
-    where somebody makes them up: 66,000 of 64 letters of two bytes. What answers is the dictionary's own method: a text
-    asks for each of its words.
+    Usual words come again and again; giant ones come only to fill the memory. Each function's words take 60 MB at most,
+    even if somebody makes up 66,000 of 64 letters of two bytes. What is returned is a dictionary's own method, for
+    speed: it is called for every word of a text.
     """
     kept = _Words(function)
     _of_words.append(kept.clear)

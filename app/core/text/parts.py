@@ -26,13 +26,13 @@ def as_short_text(value: Any) -> str:
 
 def compact_json(value: Any) -> str:
     """A value's JSON without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_json_value)
 
 
 def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
-    """The content of a message as it is shown beside its parts; empty where it repeats the result of a tool.
+    """The content of a message as it is shown beside its parts; empty if it only repeats the result of a tool.
 
-    Only in a message of role ``tool``: what anybody else says is theirs, also where a result says the same.
+    That holds for messages of role ``tool`` alone: what anybody else says is shown, even if a result says the same.
     """
     repeats = role == "tool" and any(
         part.get("type") == "tool_result" and _content_says(content, part) for part in parts
@@ -41,12 +41,12 @@ def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
 
 
 def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
-    """The parts that say more than the content."""
+    """The parts that the content does not repeat."""
     return [part for part in parts if not _content_says(content, part)]
 
 
 def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts without texts that stand in the content, but for those that have more than their text."""
+    """The parts without those that are only a text which stands in the content."""
     return tuple(part for part in parts if len(part) > len(("type", "text")) or not is_repeated_text(content, part))
 
 
@@ -79,7 +79,7 @@ def _stands_in_whole_words(text: str, content: str) -> bool:
 
 
 def _is_same(told: str, value: Any) -> bool:
-    """Whether a text is the value, or its JSON, however each is spaced and its keys are ordered."""
+    """Whether a text is the value or its JSON, whatever the spaces and the order of keys."""
     if not told:
         return False
     written = value.strip() if isinstance(value, str) else ""
@@ -95,8 +95,8 @@ def _is_same(told: str, value: Any) -> bool:
 
 def _ordered_json(value: Any) -> str:
     # Compared as JSON, because Python itself takes True for 1.
-    return json.dumps(value, sort_keys=True, default=_plain)
+    return json.dumps(value, sort_keys=True, default=_as_json_value)
 
 
-def _plain(value: Any) -> Any:
+def _as_json_value(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else str(value)

@@ -27,14 +27,14 @@ class Known:
 
     pattern: re.Pattern[str]
     longest: int | None
-    """Characters of a text that it sees; ``None``: all."""
+    """How many characters of a text it reads; ``None``: all."""
     place: str
     """The module that compiled it first, and the line."""
 
 
 _KNOWN: Final[dict[tuple[str, int, int | None], Known]] = {}
 _AROUND: Final[set[tuple[str, int]]] = set()
-"""What stood before literals so far: with other literals, a pattern takes as long."""
+"""All ``before`` of ``any_literal`` so far: one pattern of each is measured, for other literals take as long."""
 _LATER: Final[list[Capped]] = []
 
 
@@ -58,7 +58,7 @@ def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def fault_of(source: str) -> str | None:
-    """What is wrong with a source, to be told to who wrote it; it is not kept, and no text is tried."""
+    """What is wrong with a source, for its author. The pattern is not kept, and no text is tried."""
     try:
         re.compile(f"(?:{source})")
     except re.error as error:
@@ -67,7 +67,7 @@ def fault_of(source: str) -> str | None:
 
 
 class Capped:
-    """A pattern that sees no more than the first characters of a text, or is compiled when it is first used."""
+    """A pattern that reads only the first characters of a text, or that is compiled at its first use."""
 
     __slots__ = ("_end", "_flags", "_longest", "_pattern", "_place", "_source")
 
@@ -81,25 +81,25 @@ class Capped:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Compiled when it is first asked for."""
+        """The pattern itself, compiled when it is first needed."""
         if self._pattern is None:
             self._pattern = _registered(re.compile(self._source, self._flags), self._longest, self._place)
         return self._pattern
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first place in the beginning."""
+        """The first match in the beginning of a text."""
         return self.pattern.search(text, 0, self._end)
 
     def match(self, text: str) -> re.Match[str] | None:
-        """Whether the text begins so."""
+        """The match at the start of a text, if there is one."""
         return self.pattern.match(text, 0, self._end)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """Every place in the beginning."""
+        """Every match in the beginning of a text."""
         return self.pattern.finditer(text, 0, self._end)
 
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
-        """The text with each place in the beginning replaced."""
+        """The text with each match in its beginning replaced."""
         return self.pattern.sub(replacement, text[: self._end]) + text[self._end :]
 
 
@@ -117,9 +117,7 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
 def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
     """A ``Capped`` pattern that is compiled at its first use: of many patterns a text needs few.
 
-    Without a cap it has to be linear, as those of ``compiled``.
-
-    Whether the source is a pattern has to be known already.
+    Without a cap it has to be linear, like those of ``compiled``. The source must be known to be a valid pattern.
     """
     found = Capped(source, longest, flags, _calling_line())
     _LATER.append(found)
@@ -127,11 +125,11 @@ def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
 
 
 def any_literal(texts: Collection[str], *, before: str = "", flags: int = 0) -> re.Pattern[str]:
-    """A pattern for texts that are known only now: each taken literally, up to the end of a word, the longest first.
+    """A pattern for texts that are known only at run time: each literally, up to the end of a word, the longest first.
 
     Args:
         texts: At least one.
-        before: A look around before them, always one of a few.
+        before: What has to stand before them, as a lookbehind: one of a few that the code has.
         flags: Of ``re``.
     """
     if (before, flags) not in _AROUND:
