@@ -23,7 +23,7 @@ from app.core.model.model_io import Proposal
 from app.core.summarizer.prompts import PromptWords, render_summary
 from app.core.text.token_counts import estimate_text
 from app.providers.guarded import GuardedSummarizer
-from app.providers.language import LanguageSummarizer
+from app.providers.provider_models import ProviderSummarizer
 from app.usecases.ports import Summarizer
 from bench.prompt_measures import NAMES, Difference, compared, measured
 from bench.prompt_words import (
@@ -170,7 +170,7 @@ async def record_answers(version: str, summarizer: Summarizer, cases: Sequence[C
 
 def with_words(summarizer: Summarizer, words: PromptWords) -> Summarizer:
     """The summarizer, told these rules. Raises ``TypeError`` for one that is told none."""
-    if isinstance(summarizer, GuardedSummarizer) and isinstance(summarizer.inner, LanguageSummarizer):
+    if isinstance(summarizer, GuardedSummarizer) and isinstance(summarizer.inner, ProviderSummarizer):
         return replace(summarizer, inner=replace(summarizer.inner, words=words))
     raise TypeError("only a language model is told rules")
 

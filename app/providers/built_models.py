@@ -27,11 +27,11 @@ from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
-from app.providers.language import Language, LanguageChat, LanguageSummarizer
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia
 from app.providers.prices import input_cost
 from app.providers.profiles import profile_of
+from app.providers.provider_models import ProviderChat, ProviderModel, ProviderSummarizer
 from app.providers.settings import refused
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ class BuiltModels:
     input_limit: int | None = None
     loop: ProviderLoop = field(default_factory=ProviderLoop)
     _providers: dict[str, Provider[Any]] = field(default_factory=dict)
-    _languages: dict[str, Language] = field(default_factory=dict)
+    _built: dict[str, ProviderModel] = field(default_factory=dict)
     _circuits: dict[tuple[str, str], Circuit] = field(default_factory=dict)
     _refusals: dict[str, _Refusal] = field(default_factory=dict)
     _embedders: dict[str, EmbeddingModel] = field(default_factory=dict)
@@ -90,20 +90,20 @@ class BuiltModels:
 
     def holds(self, name: str) -> bool:
         """Whether the model of that name is built."""
-        return name in self._languages
+        return name in self._built
 
     def build(self, name: str) -> None:
         """Build the model of that name; it may take seconds. Raises ``InvalidInputError``."""
-        self._language(name)
+        self._built_model(name)
 
     def chat(self, name: str) -> GuardedChat:
         """The chat model of that name. Raises ``InvalidInputError``."""
-        model = LanguageChat(language=self._language(name), timeout=self.chat_timeout)
+        model = ProviderChat(provider_model=self._built_model(name), timeout=self.chat_timeout)
         return GuardedChat(model, self._circuit("chat", name, self.chat_timeout))
 
     def summarizer(self, name: str, timeout: float) -> GuardedSummarizer:
         """The summarizer of that name. Raises ``InvalidInputError``."""
-        model = LanguageSummarizer(language=self._language(name), timeout=timeout)
+        model = ProviderSummarizer(provider_model=self._built_model(name), timeout=timeout)
         return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
 
     def build_embedder(self, name: str) -> None:
@@ -117,13 +117,13 @@ class BuiltModels:
 
     def embedder(
         self, name: str, timeouts: Mapping[InputKind, float], dimensions: int | None
-    ) -> embedding.LanguageEmbedder:
+    ) -> embedding.ProviderEmbedder:
         """The embedding model of that name. Raises ``InvalidInputError``.
 
         Questions and documents have a circuit each: an answer too late for a question may be in time for the worker.
         """
         self.build_embedder(name)
-        return embedding.LanguageEmbedder(
+        return embedding.ProviderEmbedder(
             model=self._embedders[name],
             loop=self.loop,
             model_name=name,
@@ -181,31 +181,31 @@ class BuiltModels:
         """Close every client."""
         providers = list(self._providers.values())
         self._providers.clear()
-        self._languages.clear()
+        self._built.clear()
         self._embedders.clear()
         await self.loop.close(*(partial(_close_client, provider) for provider in providers))
 
     def _caching_model(self, name: str) -> Model:
-        language = self._language(name)
-        if language.profile.caches is None:
+        provider_model = self._built_model(name)
+        if provider_model.profile.caches is None:
             raise InvalidInputError(f"The provider of {name} keeps no caches.")
-        return language.model
+        return provider_model.model
 
     def _circuit(self, kind: str, name: str, timeout: float) -> Circuit:
         if (kind, name) not in self._circuits:
             self._circuits[kind, name] = self.circuit.closed(timeout)
         return self._circuits[kind, name]
 
-    def _language(self, name: str) -> Language:
-        built = self._languages.get(name)
+    def _built_model(self, name: str) -> ProviderModel:
+        built = self._built.get(name)
         if built is not None:
             return built
         with self._building:
-            if name not in self._languages:
-                self._languages[name] = self._built_or_refused(name)
-            return self._languages[name]
+            if name not in self._built:
+                self._built[name] = self._built_or_refused(name)
+            return self._built[name]
 
-    def _built_or_refused(self, name: str) -> Language:
+    def _built_or_refused(self, name: str) -> ProviderModel:
         refusal = self._refusals.pop(name, None)
         if refusal is None or self.circuit.monotonic() >= refusal.until:
             try:
@@ -213,8 +213,8 @@ class BuiltModels:
             except Exception as error:  # noqa: BLE001 - whatever a provider's library throws, callers see our words
                 refusal = _Refusal(self._failure_detail(name, error), self.circuit.monotonic() + _REFUSED_FOR)
             else:
-                if len(self._languages) >= _MOST_MODELS:
-                    self._forget(next(iter(self._languages)))
+                if len(self._built) >= _MOST_MODELS:
+                    self._forget(next(iter(self._built)))
                 return built
         if len(self._refusals) >= _MOST_MODELS:
             del self._refusals[next(iter(self._refusals))]
@@ -232,7 +232,7 @@ class BuiltModels:
         )
 
     def _forget(self, name: str) -> None:
-        del self._languages[name]
+        del self._built[name]
         for kind in ("chat", "compaction"):
             self._circuits.pop((kind, name), None)
 
@@ -244,7 +244,7 @@ class BuiltModels:
             )
         return embedding.make_model(match["kind"], match["model"], self._provider(match["kind"]))
 
-    def _build(self, name: str) -> Language:
+    def _build(self, name: str) -> ProviderModel:
         match = _NAME.fullmatch(name)
         if match is None or ".." in name:
             raise InvalidInputError("A model is named 'offline' or 'provider:model', as in 'google:gemini-2.5-flash'.")
@@ -262,7 +262,7 @@ class BuiltModels:
             reads_media=takes_media,
             file_account=self._file_account(kind),
         )
-        return Language(model=model, profile=profile, takes_media=takes_media, loop=self.loop)
+        return ProviderModel(model=model, profile=profile, takes_media=takes_media, loop=self.loop)
 
     def _file_account(self, kind: str) -> str | None:
         if kind != gemini.PROVIDER:

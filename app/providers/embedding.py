@@ -42,7 +42,7 @@ class _SingleAttempt(OpenAIEmbeddingModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageEmbedder:
+class ProviderEmbedder:
     """``Embedder`` over a provider's model.
 
     ``timeouts`` bound a whole call of each kind, in seconds. ``dimensions``, where set, is how many numbers the model

@@ -51,11 +51,11 @@ _TOO_LONG: Final = (
 )
 """How providers say that the input exceeds the model's window, where the status alone does not tell."""
 _LOST: Final = ("previous_response_not_found", "previous response with id")
-"""How a provider says that it does not keep the response any more from which a request goes on."""
+"""How a provider says that it no longer keeps the response from which a request goes on."""
 _CACHE_LOST: Final = ("cachedcontent", "cached content", "cached_content")
-"""How Gemini speaks of a cache that it does not keep any more, or not for this key or this model."""
+"""How Gemini speaks of a cache that it no longer keeps, or not for this key or this model."""
 _FILE_LOST: Final = ("access the file", "not in an active state", "file not found")
-"""How a provider says that a request names a file that it does not keep any more, or not yet."""
+"""How a provider says that a request names a file that it no longer keeps, or does not keep yet."""
 _BLOCKED: Final = ("content_filter", "content_policy_violation")
 """How providers say that they block a prompt, where they answer with an error instead of a finish."""
 _REFUSED: Final = frozenset({400, 413, 422})
@@ -67,9 +67,9 @@ _FIRST_CLIENT_ERROR: Final = 400
 
 
 def unavailable(error: Exception) -> ModelUnavailableError:
-    """Translate; what the provider wrote stays behind, since it may quote the conversation or a key.
+    """Translate an error without the provider's text, which may quote the conversation or a key.
 
-    Raise the result ``from None``, or a traceback would show the original after all.
+    Raise the result ``from None``: otherwise a traceback would show the original.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
     if _refusal_mentions(error, _TOO_LONG):
@@ -89,7 +89,7 @@ def unavailable(error: Exception) -> ModelUnavailableError:
 
 
 def is_block(error: Exception) -> bool:
-    """Whether the provider refused the prompt for what it says."""
+    """Whether the provider blocked the prompt for its content."""
     return isinstance(error, provider.ContentFilterError) or _refusal_mentions(error, _BLOCKED)
 
 

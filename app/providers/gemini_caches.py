@@ -1,4 +1,4 @@
-"""Gemini's CachedContent: made, kept for longer and deleted; and a request that names one."""
+"""Gemini's CachedContent: makes caches, prolongs and deletes them, and writes requests that name one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BAD_REQUEST: Final = 400
 _SEARCHED: Final = 4_000  # characters of an error's message
 
 
-def naming(
+def request_with_cache(
     thread: Sequence[ModelMessage],
     parameters: ModelRequestParameters,
     settings: ModelSettings,
@@ -44,10 +44,10 @@ def naming(
     name: str,
     system: str,
 ) -> tuple[list[ModelMessage], ModelRequestParameters, ModelSettings] | None:
-    """A prepared request as one that names a cache: without what the cache holds.
+    """A prepared request that names a cache, without what the cache holds.
 
-    ``None`` where its system instruction is more than ``system``, or it asks for more than a reply: then only the
-    whole request says everything, since a request that names a cache may have no instruction of its own.
+    ``None`` if its system instruction is more than ``system``, or if it asks for more than a reply. Such a request has
+    to be sent whole, since one that names a cache may have no instruction of its own.
     """
     said = [part.content for message in thread for part in _system_parts(message)]
     if said != [system] or parameters.output_mode != "text" or "tool_choice" in settings:
@@ -89,7 +89,7 @@ async def make(
 
 
 async def renew(model: Model, name: str, ttl: timedelta, timeout: float) -> datetime:  # noqa: ASYNC109 - as above
-    """Have a cache kept from now on for so long; when it ends. Raises ``ModelUnavailableError``."""
+    """Have a cache kept for so long from now on, and return when it ends. Raises ``ModelUnavailableError``."""
     config = types.UpdateCachedContentConfig(ttl=_seconds(ttl), http_options=_options(timeout))
     try:
         kept = await _caches(model).update(name=name, config=config)
@@ -166,7 +166,7 @@ def _options(timeout: float) -> types.HttpOptions:
 
 
 def _unavailable(error: Exception) -> ModelUnavailableError:
-    """The client's own errors, which pydantic-ai translates only in its own calls."""
+    """Translate errors of Google's client: pydantic-ai does so only in its own calls."""
     if isinstance(error, errors.APIError):
         said = str(error.message or error.details)[:_SEARCHED]
         if error.code == _BAD_REQUEST and any(word in said.lower() for word in _TOO_SMALL):

@@ -19,7 +19,7 @@ from app.usecases.ports import ChatModel, Summarizer, SummarizerRequest
 
 OPEN: Final = "circuit_open"
 _OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable", "bad_vectors"})
-"""What says that a provider is away. A wrong key, a refused request or a rate limit is an answer."""
+"""Reasons that mean an outage. A wrong key, a refused request or a rate limit is an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class GuardedChat:
 
 @contextmanager
 def guarded(circuit: Circuit) -> Iterator[None]:
-    """Let a call through or not, and note how it went; one that began before the opening decides nothing any more."""
+    """Let a call through or refuse it, and note how it went. One that began before the opening does not count."""
     trial = not circuit.is_closed
     if not circuit.allows():
         raise ModelUnavailableError(OPEN, retryable=False)

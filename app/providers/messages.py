@@ -53,7 +53,7 @@ def to_provider(
     open_calls: Sequence[Part] = (),
     locale: str = FALLBACK,
 ) -> list[ModelMessage]:
-    """Map a context.
+    """A context as messages of pydantic-ai.
 
     A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given
     by address are named in words, since the service never opens addresses that messages name.

@@ -65,7 +65,7 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
 
 
 def answer_of(response: ModelResponse) -> str:
-    """The answer of a model that gives it by a call, as JSON; its text where it made none."""
+    """The answer of a model that gives it as the arguments of a call, as JSON; its text if it made no call."""
     answers = [part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_name == ANSWER]
     if not answers:
         return text_of(response)
@@ -87,7 +87,7 @@ def finish_of(response: ModelResponse) -> FinishReason:
 
 
 def finish_of_stream(response: ModelResponse) -> FinishReason:
-    """``finish_of`` for what came piece by piece: words whose end nobody told are ``other``.
+    """``finish_of`` for a streamed reply: text without a reason for its end is ``other``.
 
     Where an OpenAI-compatible server gives no reason, the library says ``stop``: the connection may have ended in the
     middle of a word. Calls stay calls, since some servers never give a reason.

@@ -32,18 +32,18 @@ NAMES: Final[Mapping[str, str]] = {
 """pydantic-ai's names of settings that go to a provider as they are."""
 
 FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
-"""Names in a chat request, where they are others than ours."""
+"""Names of settings in a chat request, where they differ from ours."""
 
 OFF: Final = "none"
-"""The effort of no reasoning."""
+"""The effort that means no reasoning."""
 
 _ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _ANSWERS: Final = "Gives the answer. Call it once everything is known, in place of writing the answer."
 _ANTHROPIC_SAMPLING: Final = frozenset({"temperature", "top_p"})
 
 
-def chosen(settings: CallSettings, must_call: Sequence[str]) -> ModelSettings:
-    """What a client chose, and nothing else."""
+def chosen_settings(settings: CallSettings, must_call: Sequence[str]) -> ModelSettings:
+    """The settings that a client chose, and no others."""
     given = {theirs: getattr(settings, ours) for ours, theirs in NAMES.items()}
     made: dict[str, Any] = {name: value for name, value in given.items() if value is not None and value != ()}
     if "stop_sequences" in made:
@@ -89,7 +89,7 @@ def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
 
 
 def answers_by_call(model: Model, request: ChatRequest) -> bool:
-    """Whether the model gives its structured answer as the arguments of a call: it cannot be held to a schema else.
+    """Whether the model gives its structured answer as the arguments of a call, for it follows a schema no other way.
 
     There are models that follow a schema, but not beside tools, and models that follow none but those of tools.
     """

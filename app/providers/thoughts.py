@@ -21,7 +21,7 @@ from pydantic_ai.settings import ModelSettings
 from app.core.text.escaping import clean
 
 BETWEEN: Final = "\n\n"
-"""Between two thoughts of one step."""
+"""Stands between two thoughts of one step."""
 _GEMINI: Final[Mapping[str, Any]] = {"google_thinking_config": {"include_thoughts": True}}
 _RESPONSES: Final[Mapping[str, Any]] = {"openai_reasoning_summary": "auto"}
 
@@ -48,11 +48,11 @@ class Thoughts:
         return before + piece
 
 
-def asking(model: Model, settings: ModelSettings) -> ModelSettings:
-    """The settings with a request for thoughts, where the model has some anyway and none of them costs more for it.
+def with_thoughts_wanted(model: Model, settings: ModelSettings) -> ModelSettings:
+    """The settings with a request to show thoughts, if the model has some anyway and showing them costs nothing.
 
-    How deeply a model thinks stays as it is. Providers that have to be made to think for it are not asked. Where a
-    client chose a depth, pydantic-ai asks Gemini for thoughts by itself, in the one setting that holds both.
+    How deeply a model thinks stays as it is: it is not made to think for this. Where a client
+    chose a depth, pydantic-ai asks Gemini for thoughts by itself, in the one setting that holds both.
     """
     thinking = settings.get("thinking")
     if thinking is False or not _can_think(model):

@@ -39,12 +39,12 @@ from app.core.text.parts import Part
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
 from app.providers.keys import Keys
-from app.providers.language import Language, LanguageSummarizer
 from app.providers.loop import ProviderLoop
 from app.providers.messages import to_provider
 from app.providers.offline import OfflineChat, OfflineSummarizer
 from app.providers.others import takes_media as others_take
 from app.providers.profiles import GEMINI_INPUT_LIMIT
+from app.providers.provider_models import ProviderModel, ProviderSummarizer
 from app.providers.registry import ModelRegistry
 from app.settings import DEFAULT_GEMINI_MODEL
 from app.usecases.ports import Models
@@ -144,7 +144,7 @@ class TestNames:
         for number in range(200):
             registry.chat(f"google:gemini-{number}")
         assert registry._models is not None
-        assert len(registry._models._languages) <= 64
+        assert len(registry._models._built) <= 64
 
     async def test_close_is_repeatable_and_a_closed_registry_opens_again(self) -> None:
         registry = ModelRegistry(keys=Keys(google_api_key="k"))
@@ -301,15 +301,15 @@ class TestOpenAICompatible:
             provider=OpenAICompatibleProvider("local", base_url=openai.url),
             profile={"supports_json_schema_output": False, "supports_json_object_output": True},
         )
-        language = Language(
+        provider_model = ProviderModel(
             model=model,
             profile=ModelProfile(name="local:old-llama", input_limit=8_000, output_limit=1_000),
             takes_media=others_take,
             loop=ProviderLoop(),
         )
         request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
-        proposal = await LanguageSummarizer(language=language, timeout=10).ask(request)
-        await language.loop.close()
+        proposal = await ProviderSummarizer(provider_model=provider_model, timeout=10).ask(request)
+        await provider_model.loop.close()
 
         assert proposal.text == '{"logos": []}'
         (body,) = openai.requests

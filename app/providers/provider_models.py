@@ -1,4 +1,4 @@
-"""A model of any provider as a ``ChatModel`` and as a ``Summarizer``: one call each, never repeated in here."""
+"""Any provider's model as a ``ChatModel`` and as a ``Summarizer``: one call each, never repeated in here."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ from app.providers.replies import (
     text_of,
     usage_of,
 )
-from app.providers.settings import answers_by_call, chosen, parameters_of
-from app.providers.thoughts import Thoughts, asking
+from app.providers.settings import answers_by_call, chosen_settings, parameters_of
+from app.providers.thoughts import Thoughts, with_thoughts_wanted
 from app.usecases.ports import SummarizerRequest
 
 OUTPUT_NAME: Final = "candidate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
-    """A provider's model and what we know of it; chat and summarizer share one."""
+class ProviderModel:
+    """A provider's language model and what we know of it. Chat and summarizer share one."""
 
     model: Model
     profile: ModelProfile
@@ -69,20 +69,20 @@ class Language:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageChat:
+class ProviderChat:
     """A chat model; ``timeout`` bounds a whole step, in seconds."""
 
-    language: Language
+    provider_model: ProviderModel
     timeout: float
 
     @property
     def profile(self) -> ModelProfile:
         """Limits of the model."""
-        return self.language.profile
+        return self.provider_model.profile
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Stream one reply, its calls at the end. Raises ``ModelUnavailableError``."""
-        async with aclosing(self.language.loop.stream(lambda: self._steps(request))) as events:
+        async with aclosing(self.provider_model.loop.stream(lambda: self._steps(request))) as events:
             async for event in events:
                 yield event
 
@@ -106,7 +106,7 @@ class LanguageChat:
                 return
 
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
-        model = self.language.model
+        model = self.provider_model.model
         size = sum(AN_ITEM + len(message.content) for message in request.messages)
         settings, parameters, thread = await off_loop(self._prepared_call, request, size=size)
         by_call, thoughts = answers_by_call(model, request), Thoughts()
@@ -120,9 +120,11 @@ class LanguageChat:
                 # The cache holds the files too.
                 _, _, rest = await off_loop(self._prepared_call, replace(request, files=()), size=size)
                 rest = await off_loop(model.prepare_messages, rest, parameters, size=size)
-                naming = gemini_caches.naming(rest, parameters, settings, name=request.cache, system=system)
-                thread, parameters, settings = naming or (thread, parameters, settings)
-                named = naming is not None
+                shortened = gemini_caches.request_with_cache(
+                    rest, parameters, settings, name=request.cache, system=system
+                )
+                thread, parameters, settings = shortened or (thread, parameters, settings)
+                named = shortened is not None
             async with model_request_stream(
                 model, thread, model_settings=settings, model_request_parameters=parameters
             ) as stream:
@@ -154,25 +156,25 @@ class LanguageChat:
         yield from calls
 
     def _prepared_call(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
-        wanted = chosen(request.settings, request.must_call)
+        wanted = chosen_settings(request.settings, request.must_call)
         if request.reasoning == "asked":
-            wanted = asking(self.language.model, wanted)
+            wanted = with_thoughts_wanted(self.provider_model.model, wanted)
         settings = _single_attempt_settings(self.timeout, wanted)
-        parameters = parameters_of(self.language.model, request)
+        parameters = parameters_of(self.provider_model.model, request)
         messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
             keeps = responses.kept_settings(settings, request.continues)
             settings = keeps if request.is_kept else responses.not_kept(settings)
             parameters.instruction_parts, messages = responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()
-        return settings, parameters, to_provider(messages, self.language.takes_media, answered, request.locale)
+        return settings, parameters, to_provider(messages, self.provider_model.takes_media, answered, request.locale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageSummarizer:
+class ProviderSummarizer:
     """A summarizer; ``timeout`` bounds a whole call, in seconds."""
 
-    language: Language
+    provider_model: ProviderModel
     timeout: float
     words: PromptWords = WORDS
     """The rules that it is given: others than the present ones are for comparing versions."""
@@ -180,7 +182,7 @@ class LanguageSummarizer:
     @property
     def profile(self) -> ModelProfile:
         """Limits of the model."""
-        return self.language.profile
+        return self.provider_model.profile
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
         """Ask for a text, where it is to be JSON constrained to its schema if the model can.
@@ -191,7 +193,7 @@ class LanguageSummarizer:
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
         parameters = ModelRequestParameters()
         if isinstance(prompt, SummaryPrompt):
-            parameters = _structured_output(self.language.model, prompt.json_schema)
+            parameters = _structured_output(self.provider_model.model, prompt.json_schema)
         room = min(request.max_output_tokens, self.profile.output_limit)
         settings = _single_attempt_settings(self.timeout, ModelSettings(max_tokens=room))
         # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
@@ -199,9 +201,9 @@ class LanguageSummarizer:
         if self.profile.stateful:
             settings = responses.not_kept(settings)
         try:
-            response = await self.language.loop.run(
+            response = await self.provider_model.loop.run(
                 lambda: model_request(
-                    self.language.model, [asked], model_settings=settings, model_request_parameters=parameters
+                    self.provider_model.model, [asked], model_settings=settings, model_request_parameters=parameters
                 )
             )
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
