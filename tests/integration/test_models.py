@@ -94,8 +94,8 @@ class TestNames:
         registry = ModelRegistry(keys=Keys(google_api_key="k"))
         first, again = registry.chat("google:gemini-2.5-flash"), registry.summarizer("google:gemini-2.5-flash")
         other = registry.chat("google:gemini-2.5-pro")
-        assert first.inner.language is again.inner.language  # type: ignore[attr-defined]  # white box
-        assert first.inner.language.model.client is other.inner.language.model.client  # type: ignore[attr-defined]  # the same
+        assert first.inner.provider_model is again.inner.provider_model  # type: ignore[attr-defined]  # white box
+        assert first.inner.provider_model.model.client is other.inner.provider_model.model.client  # type: ignore[attr-defined]  # the same
 
     @pytest.mark.parametrize(
         ("name", "says"),
