@@ -20,10 +20,10 @@ from app.core.model.model_io import (
 )
 
 GEMINI_INPUT_LIMIT: Final = 1_000_000
-"""Of the default Gemini model, as pydantic-ai's bundled data has it (a test compares); the offline model shares it."""
+"""The limit of the default Gemini model in pydantic-ai's data (a test compares); the offline model has the same."""
 
 GEMINI_OUTPUT_LIMIT: Final = 65_536
-"""Of every Gemini text model since 2.5; the bundled data knows no output limits."""
+"""The limit of every Gemini text model since 2.5; pydantic-ai's data has no output limits."""
 
 UNKNOWN_INPUT_LIMIT: Final = 128_000
 UNKNOWN_OUTPUT_LIMIT: Final = 8_192

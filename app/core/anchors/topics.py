@@ -52,9 +52,9 @@ class Topic:
     every: frozenset[str]
     """Words and the stems of values together."""
     classes: frozenset[str]
-    """Of its values."""
+    """The classes of its values."""
     kinds: frozenset[str]
-    """Of the technology it names; none where its names say nothing of that."""
+    """The kinds of the technology that it names; empty if its names tell of none."""
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""

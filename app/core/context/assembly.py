@@ -59,7 +59,7 @@ class Section:
     """Positions, each one; of a segment of more than ``SEQS`` messages its first and its last."""
     tokens: int
     level: str | None = None
-    """Of a digest: what is shown; ``None``: its marker alone."""
+    """The level that is shown of a digest; ``None``: only its marker."""
     segment_id: str | None = None
 
 

@@ -41,7 +41,7 @@ class Detail:
     opens: bool = True
     """Whether originals may be served."""
     originals: tuple[Message, ...] = ()
-    """Of the segments that are served verbatim, in order."""
+    """The messages of the segments that are served verbatim, in order."""
     quoted: tuple[int, ...] | None = None
     """Where active anchors stand, if these were not read themselves."""
     choice: Choice | None = field(default=None, repr=False, compare=False)

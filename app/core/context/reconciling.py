@@ -34,7 +34,7 @@ class Line:
     message: int
     """The number of its message in the history that it belongs to."""
     name: str = ""
-    """Of who says it; empty where that is not told."""
+    """The name of who says it; empty where that is not told."""
     optional: bool = False
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False

@@ -14,10 +14,10 @@ Answer = Literal["right", "wrong", "none"]
 """``wrong``: the context says something else of the same subject, which no message says of it."""
 
 Shared = Mapping[int, tuple[float, int]]
-"""Of a statement: the weight and the number of the words that it shares with a probe."""
+"""By statement, the weight and the number of the words that it shares with a probe."""
 
 _COVERED: Final = 0.5
-"""Of the weight of a probe's words: a statement with that much says the same, or is about the same."""
+"""A statement with this share of the weight of a probe's words says the same, or is about the same."""
 _LEADING_CUES: Final = 2
 _LEADING_TO_NAMES: Final = 3  # words beside a name are fewer and looser than beside a value
 

@@ -131,7 +131,7 @@ class Demand:
     """Uses an hour, as an exponential average at ``at``."""
     at: datetime | None = None
     hit_rate: float | None = None
-    """Of the prefix's tokens, the share that came from the provider's own cache, on average."""
+    """The mean share of the prefix's tokens that came from the provider's own cache."""
     measured: int = 0
     """Requests that it was measured on."""
 

@@ -14,7 +14,7 @@ MOST_STEP: Final = 0.05
 """The most that one report moves the factor: a usage reported ten times too high is one step, not a compaction."""
 
 WEIGHT: Final = 0.2
-"""Of the newest report in the exponential average: ten honest reports bring the factor nine tenths of the way."""
+"""The weight of the newest report in the average: ten honest reports bring the factor nine tenths of the way."""
 
 LEAST_TOKENS: Final = 200
 """Below this the frame that a provider puts around a request outweighs the text, and nothing is learnt."""

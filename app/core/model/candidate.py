@@ -62,7 +62,7 @@ class Candidate:
     kept: tuple[KeptWord, ...] = ()
     """On passages that were shown as kept verbatim, one each."""
     digests: tuple[SegmentDigest, ...] = ()
-    """Of the request's segments; those that are missing are made by code."""
+    """Digests of the request's segments. Missing ones are made by code."""
 
     def texts(self) -> list[str]:
         """Every proposed text, narratives first."""

@@ -29,24 +29,24 @@ class Claim:
     kind: ClaimKind
     field: str
     text: str
-    """Of the entry, the sentence or the digest that it is about, to the letter: verdicts are applied by it."""
+    """The entry, sentence or digest that it is about, to the letter: verdicts are applied by this text."""
     target: str
     """The id of that entry; of a sentence, of its narrative; of a part, of its item; of a digest, of its stretch; of an
     anchor, its own; of a cut, what is left of it, empty for nothing."""
     seqs: tuple[int, ...] = ()
     """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
     by: str | None = None
-    """Of a replaced entry: the id of the one that took its place; ``None``: code cut that one, so that it has none."""
+    """For a replaced entry, the id of the one that took its place; ``None``: code cut that one, so it has no id."""
     by_text: str = ""
-    """Of a replaced entry: the text that took its place."""
+    """For a replaced entry, the text that took its place."""
     becomes: ClaimedStatus | None = None
-    """Of an anchor: the status that it is said to have; the last of ``seqs`` is the message that shows it."""
+    """For an anchor, the status that it is said to have; the last of ``seqs`` is the message that shows it."""
     left: str = ""
-    """Of a cut: what code left of the text."""
+    """For a cut, what code left of the text."""
     replaces: tuple[str, ...] = ()
-    """Of a cut: the entries that it was to replace."""
+    """For a cut, the entries that the text was to replace."""
     place: int = 0
-    """Of a cut in a narrative: how many sentences that were left stand before it."""
+    """For a cut in a narrative, how many of the sentences left stand before it."""
 
     @property
     def gives_up(self) -> bool:

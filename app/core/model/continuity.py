@@ -23,9 +23,9 @@ class Answered:
     before: int = 0
     """Answered from the context as it was served before."""
     after: int = 0
-    """Of those, answered from the context that is served now."""
+    """How many of those were answered from the context that is served now."""
     contradicted: int = 0
-    """Of those, answered with something else than the messages say."""
+    """How many of those were answered differently than the messages do."""
 
     def plus(self, other: Answered) -> Answered:
         """The sum."""
@@ -39,7 +39,7 @@ class Continuity:
     kinds: Mapping[ProbeKind, Answered] = field(default_factory=dict)
     """Kinds of which there was a probe."""
     tone: float | None = None
-    """Of the last chunk, 0–1; ``None`` where no tone could be told."""
+    """How well the tone of the last chunk was kept, 0–1; ``None`` where it had none that could be told."""
 
     @property
     def total(self) -> Answered:

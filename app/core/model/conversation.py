@@ -248,7 +248,7 @@ class Conversation:
     file_tokens: int = 0
     """What the attached files weigh in every context."""
     file_bytes: int = 0
-    """Of the attached files; 0 where there are none."""
+    """The bytes of all attached files."""
     anchors_due_from: int | None = None
     """The first message in which anchors are still to be looked for; ``None`` = they were, in every message."""
     forked_from: UUID | None = None

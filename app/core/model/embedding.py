@@ -15,7 +15,7 @@ from app.core.model.conversation import Usage
 from app.core.text.token_counts import estimate_text
 
 EMBEDDED_TOKENS: Final = 1_500
-"""Of a longer text the beginning: the smallest of today's models take 2 048 tokens by their own count."""
+"""Only so much of a text is embedded: the smallest of today's models take 2 048 tokens by their own count."""
 MOST_DIMENSIONS: Final = 8_192
 _BYTES: Final = 4
 _CHARACTERS: Final = 12_000  # no text of that many tokens is longer; bounds what is counted

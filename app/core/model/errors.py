@@ -31,7 +31,7 @@ class DomainError(Exception):
 
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Something went wrong"
-    """Of a class that says none: its code in words."""
+    """A class without a title of its own has its code in words."""
     retryable: bool = False
 
     def __init_subclass__(cls) -> None:

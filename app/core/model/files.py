@@ -10,18 +10,18 @@ from uuid import UUID
 from app.core.text.parts import Part
 
 FILE_BYTES: Final = 20_000_000
-"""Of one file."""
+"""The most bytes of one file."""
 FILES_BYTES: Final = 100_000_000
-"""Of all files of a conversation together."""
+"""The most bytes of all files of a conversation together."""
 MOST_FILES: Final = 100
-"""Of a conversation: each context reads and names them all."""
+"""The most files of a conversation: each context reads and names them all."""
 
 FILE_LOST: Final = "file_not_found"
-"""The reason word of a provider that does not have a copy any more which a request names."""
+"""The reason word of a provider that no longer has a copy that a request names."""
 FILE_FAILED: Final = "file_failed"
-"""Of one that cannot make a file usable."""
+"""The reason word of a provider that cannot make a file usable."""
 FILE_PROCESSING: Final = "file_processing"
-"""Of one that has not made it usable yet."""
+"""The reason word of a provider that has not made a file usable yet."""
 
 FileForm = Literal["text", "inline", "copy", "words"]
 """How a file is sent: as its own text, with its data, by the address of the provider's copy, or told of in words."""
@@ -37,7 +37,7 @@ class ConversationFile:
     name: str
     media_type: str
     sha256: str
-    """Of its bytes, 64 hexadecimal digits: the name under which they are stored."""
+    """The hash of its bytes in 64 hexadecimal digits: the name under which they are stored."""
     bytes: int
     tokens: int
     """What it weighs in a context, as estimated."""

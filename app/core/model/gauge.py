@@ -20,7 +20,7 @@ from app.core.text.token_counts import Estimator, tokens_of
 GaugeStatus = Literal["ok", "warning", "critical", "background", "sync", "over"]
 
 WARNING_SHARE: Final = Fraction(3, 4)
-"""Of the window; where turns end in a nearly full window, people are told in time."""
+"""A share of the window: where turns end in a nearly full window, people are warned from here on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ class Sent:
     live: LiveContext | None
     """What the conversation had at that time."""
     file_bytes: int = 0
-    """Of the files that were attached."""
+    """The bytes of all attached files."""
 
 
 def sent_of(conversation: Conversation) -> Sent:

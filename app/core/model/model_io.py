@@ -42,7 +42,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolName:
-    """Of ``tool_choice``: the one tool that is to be called."""
+    """A ``tool_choice`` that names the one tool to be called."""
 
     name: str
 
@@ -70,7 +70,7 @@ class CallSettings:
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
-    """Of each step of the turn."""
+    """The most output tokens of each step of a turn."""
     stop: tuple[str, ...] = ()
     """Texts before which the reply ends."""
     tool_choice: ToolChoice | None = None
@@ -178,7 +178,7 @@ class ContextMessage:
     """Of who of several people says it (``labels.told_name``); its content is without it."""
     seq: int | None = None
     event_type: str | None = field(default=None, compare=False)
-    """Of the stored message; no model is sent it."""
+    """The event type of the stored message. No model is sent it."""
     is_protected: bool = field(default=False, compare=False)
     """Whether it stands here word for word whatever is folded."""
 
@@ -203,14 +203,14 @@ class ChatRequest:
 
     messages: tuple[ContextMessage, ...]
     files: tuple[RequestFile, ...] = ()
-    """Of the conversation: they stand after the system prompt, before all history (``context.files.with_files``)."""
+    """The conversation's files. They stand between the system prompt and all history (``context.files.with_files``)."""
     tools: tuple[ToolSpec, ...] = ()
     must_call: tuple[str, ...] = ()
     """Tools of which one has to be called; empty: the model may answer."""
     settings: CallSettings = NO_SETTINGS
     """``tool_choice`` apart, of which ``tools`` and ``must_call`` are made."""
     continues: Continuation | None = None
-    """Of a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    """For a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
     reasoning: Reasoning = "shown"
     """What becomes of the model's thoughts, whatever ``settings`` say."""
     is_kept: bool = True
@@ -254,7 +254,7 @@ class StepFinish:
     usage: Usage
     model: str
     response_id: str | None = None
-    """Of a stateful model: what a later request may go on from."""
+    """From a stateful model: the response that a later request may go on from."""
     named_cache: bool = False
     """Whether the request named the cache that it was given."""
 
@@ -293,7 +293,7 @@ class SummaryRequest:
     system_prompt: str = ""
     """The conversation's own system prompt: what stands in it is grounded, and need not be recorded."""
     system_context: str = ""
-    """Of it, what the summarizer is shown: terms, synonyms and workflow hints."""
+    """What the summarizer is shown of the system prompt: terms, synonyms and workflow hints."""
     focus: str | None = None
     instructions: str = ""
     feedback: str | None = None
@@ -344,10 +344,10 @@ class VerificationRequest:
     """One call of the verifier: claims of what a summarizer wrote, and what they can be judged by."""
 
     messages: tuple[Message, ...]
-    """Of the chunk, with the same secrets withheld as from the summarizer."""
+    """The messages of the chunk, with the same secrets withheld as from the summarizer."""
     claims: tuple[Claim, ...]
     previous: tuple[StateEntry, ...] = ()
-    """Of the entries that were served before."""
+    """Those of the entries that were served before."""
     older: tuple[Message, ...] = ()
     """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
     max_output_tokens: int = 4_096
@@ -360,7 +360,7 @@ class ProbeRequest:
     """One call for probes: which sentences of a stretch its summary has to keep."""
 
     messages: tuple[Message, ...]
-    """Of the stretch, with the same secrets withheld as from the summarizer."""
+    """The messages of the segment, with the same secrets withheld as from the summarizer."""
     max_output_tokens: int = 4_096
 
 

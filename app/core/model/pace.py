@@ -49,7 +49,7 @@ class Pace:
     compaction_seconds: float | None
     """From the claim to the end, the longest of the newest compactions; ``None`` while there is none."""
     cached_share: float
-    """Of the tokens that the provider counted in requests; 0 where it reports nothing."""
+    """The share of cached tokens among those that the provider counted in requests; 0 where it reports nothing."""
 
 
 def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: float = 1.0) -> Pace | None:

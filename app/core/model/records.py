@@ -27,7 +27,7 @@ ERASURE = "erasure"
 """The trigger of a compaction that tells a narrative again after an erasure; it folds nothing."""
 
 IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
-"""Of a compaction, and of a verification."""
+"""Statuses of a compaction or a verification that has not ended."""
 
 MAX_CLAIMS: Final = 5
 """Of a compaction, without a commit: a restart costs one or two; a job that ends five processes is the cause itself."""
@@ -45,7 +45,7 @@ class Attempt:
     metered: bool = True
     """Whether the call cost money: the spend guard counts it."""
     prompt_version: str | None = None
-    """Of the prompt and the schema that a summarizer was given; ``None`` where it reads none, and in older rows."""
+    """The version of the summarizer's prompt and schema; ``None`` where it reads none, and in older rows."""
 
 
 AsidePurpose = Literal["detail", "embedding"]
@@ -139,7 +139,7 @@ class Compaction:
     usage: Usage = field(default_factory=Usage)
     duration_ms: int | None = None
     fidelity: float | None = None
-    """Of the exact values of the last folded chunk, the share that stands verbatim in what is served; a measure."""
+    """The share of the exact values of the last folded chunk that stand verbatim in what is served; a measure."""
     continuity: Continuity | None = None
     """What can still be answered, of the probes of all its chunks; ``None`` where none was made."""
     retry_of: UUID | None = None
@@ -173,7 +173,7 @@ class Turn:
     planned_reply_id: UUID | None = None
     """The id that its reply is going to have, from the start; ``None`` in older rows."""
     reply_id: UUID | None = None
-    """Of the stored reply; ``None`` while it runs, and where it failed."""
+    """The id of the stored reply; ``None`` while the turn runs, and where it failed."""
     compaction_id: UUID | None = None
     status: TurnStatus = "running"
     lease_until: datetime
@@ -281,7 +281,7 @@ class Work:
     tenant_id: UUID
     conversation_id: UUID
     process: UUID
-    """Of one process, and of none that comes after it."""
+    """An id that one process has and no later one."""
     kind: WorkKind
 
 

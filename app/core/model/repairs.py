@@ -52,7 +52,7 @@ class Cut:
     """Where code cut a statement for a value that it did not find, so that a verifier can bring it back."""
 
     place: int = 0
-    """Of a sentence of a narrative: how many that were left stand before it."""
+    """For a sentence of a narrative, how many of the sentences left stand before it."""
     from_seqs: tuple[int, ...] = ()
     """The messages that an item names as its sources."""
     replaces: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class _Head:
     end: re.Pattern[str]
     width: int
     kinds: Mapping[int, str]
-    """Of secrets, by the column."""
+    """The kinds of secrets, by column."""
 
 
 def in_columns(text: str) -> Iterator[Found]:

@@ -38,7 +38,7 @@ class SegmentLevel:
     made_by: str
     """``extractive``, or the name of the model."""
     content_hash: str
-    """Of the span, the level, the maker and the version of what it was told: the key of the cache."""
+    """A hash of span, level, maker and version of its prompt: the key of the cache."""
     created_at: datetime
 
 

@@ -113,7 +113,7 @@ class VerificationCounts:
     """Contradictions without a quote that stands in a message: they changed nothing."""
     unanswered: int = 0
     usage: Usage = field(default_factory=Usage)
-    """Of all calls that it took."""
+    """The usage of all calls that it took."""
 
     @property
     def claims(self) -> int:
@@ -146,7 +146,7 @@ class StateVersion:
     made_by: MadeBy = "compaction"
     verified: Verified = "exact"
     verification: VerificationCounts | None = None
-    """Of the claims that a model judged; ``None`` unless ``verified`` is ``model``."""
+    """Counts of the claims that a model judged; ``None`` unless ``verified`` is ``model``."""
 
 
 def texts_of(state: Any) -> Iterator[str]:

@@ -177,7 +177,7 @@ class Fidelity:
     """The share of folded exact values that stood verbatim in what was served right afterwards."""
 
     last: float | None = None
-    """Of the newest probe."""
+    """The share of the newest probe."""
     mean: float | None = None
     probes: int = 0
 

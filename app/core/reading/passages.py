@@ -68,7 +68,7 @@ class Passage(NamedTuple):
     content: frozenset[str]
     """Those that say something."""
     traits: tuple[float, ...]
-    """Of the sentence by itself, as ``sentence.TRAITS`` names them."""
+    """The traits of the sentence by itself, as ``sentence.TRAITS`` names them."""
     cues: frozenset[Cue]
     identifiers: tuple[Identifier, ...]
     is_question: bool
@@ -83,7 +83,7 @@ class Passage(NamedTuple):
     is_pasted: bool = False
     """Part of a long text that the speaker hardly wrote for this talk: a document, a log, a dump."""
     is_held: bool = False
-    """Of a message that is served word for word also once it is covered."""
+    """Whether its message is served word for word even once it is covered."""
     is_action: bool = False
     """A tool was called to change something."""
     line: Line | None = None
@@ -93,7 +93,7 @@ class Passage(NamedTuple):
     values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
     result_seq: int | None = None
-    """Of the message whose words on a call stand behind it."""
+    """The message whose words about a call stand behind it."""
 
     @property
     def whole(self) -> Line | None:

@@ -82,7 +82,7 @@ class Words(NamedTuple):
     length: int
     is_question: bool
     asks: float
-    """Of one that ends with a question, the share of its sentences that are questions."""
+    """For a piece that ends with a question, the share of its sentences that are questions."""
     has_question: bool
     says_when: bool
     names: int

@@ -63,7 +63,7 @@ class Choice:
     """What each of several segments could be served as."""
 
     forms: Sequence[Sequence[Form]]
-    """Of each segment, the present form first."""
+    """The forms of each segment, the present one first."""
     steps: Sequence[Step]
     """In the order in which they are taken."""
 

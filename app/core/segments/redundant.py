@@ -14,7 +14,7 @@ from app.core.text.values import Given, Value, values
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 SAYS: Final = 0.75
-"""Of a sentence's content words: with so many in one entry or anchor it is said there."""
+"""A sentence is said in an entry or anchor that has this share of its content words."""
 _FEWEST: Final = 2  # content words: a sentence with fewer says nothing that could be missing
 _SAMPLE: Final = 4_000  # characters of a level; more than this is never served
 

@@ -52,7 +52,7 @@ class _Sentence:
     text: str
     plain: str
     words: frozenset[str]
-    """Of the plain text, as spaces part them."""
+    """The words of the plain text, split at spaces."""
     inner: frozenset[str]
     """Those that have a space on both sides."""
 

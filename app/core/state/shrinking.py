@@ -75,7 +75,7 @@ class _Clause:
     lead: str
     """What parts of one clause have before them, once."""
     number: int
-    """Of the clause within its entry."""
+    """The number of the clause within its entry."""
     text: str
     option: Option
     after: int | None = None

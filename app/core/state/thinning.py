@@ -24,7 +24,7 @@ _STEPS: Final = 64
 _CLIPS: Final = 16
 """In which a single statement is cut that is longer than its room."""
 _OPENING: Final = 0.2
-"""Of the text at most is spared for the first statements with exact values: what a conversation set out with."""
+"""At most this share of the text is kept for the first statements with exact values: these began the conversation."""
 
 
 def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:

@@ -18,7 +18,7 @@ from app.core.text.token_counts import estimate_text
 _LEAST_NEWS: Final = 40  # tokens: a few short messages may bring so many
 _NEARLY_FULL: Final = 1 / 2
 _LEAST_SHARE: Final = 1 / 3
-"""Of a full record, for what is new: the oldest entries make room for it."""
+"""The share of a full record for what is new: the oldest entries make room for it."""
 _MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
 
 SUMMARY_VERSION: Final = "summary-5"

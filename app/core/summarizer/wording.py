@@ -19,7 +19,7 @@ _DENSITY: Final = 0.8
 answers of ``bench.trust`` it holds 0.54 to 0.6 English words (0.75 of plain text), 0.48 to 0.51 German (0.6), 0.44
 Russian (0.5), 1.25 to 1.29 Chinese characters (1.5)."""
 SAVING_SHARE: Final = 0.6
-"""Of the folded messages' tokens, at most, what is new in a record: more is refused, for it hardly saves."""
+"""New text of a record has at most this share of the folded messages' tokens. More is refused, for it hardly saves."""
 
 
 def language_rule(language: str | None) -> str:

@@ -17,7 +17,7 @@ MONEY: Final = "money"
 """The unit of every currency: conversions between them are no calculation."""
 _COUNTABLE: Final = {"number", MONEY, "time"}
 _MOST_OF_A_SORT: Final = 32
-"""Of each sort from one text."""
+"""So many of each sort are taken from one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Operands:
     """What one text holds, or several together; each in the order of the text, without repetitions."""
 
     moments: tuple[datetime, ...] = ()
-    """Of the messages."""
+    """The times of the messages."""
     amounts: tuple[Quantity, ...] = ()
     days: tuple[date, ...] = ()
     """Dates; one without its year is there as the last and as the next such day."""

@@ -52,10 +52,10 @@ class Found:
     """Whether a statement that holds it states an exact value; otherwise it is only of use as what a text gives."""
     is_approximate: bool = False
     readings: list[float] = field(default_factory=list)
-    """Of a number, as written."""
+    """The values that a number may have, as written."""
     unit: Unit | None = None
     currency: str = ""
-    """Of money; empty where its sign does not tell."""
+    """The currency of money; empty where its sign does not tell."""
     scale: float = 1.0
     amounts: list[tuple[float, str]] = field(default_factory=list)
     """Each with the base of its unit; empty: as written."""

@@ -60,7 +60,7 @@ def _languages_of_words() -> dict[str, tuple[str, ...]]:
 
 
 _LANGUAGES: Final = _languages_of_words()
-"""Of each function word the languages that have it."""
+"""By function word, the languages that have it."""
 _OTHERS: Final = frozenset().union(*(STOPWORDS.get(code, ()) for code in ALGORITHMS))
 _ENGLISH, _ELSEWHERE = STOPWORDS["en"] - _OTHERS, _OTHERS - STOPWORDS["en"]
 """Function words that only English has, and those that it has not."""

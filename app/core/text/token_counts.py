@@ -34,11 +34,11 @@ BYTES_PER_TOKEN: Final = 4
 
 _MOST_CHARACTERS: Final = 7  # to a token, of a whole sentence: in few there are more, and in none that holds a value
 IMAGE_TOKENS: Final = 1_120
-"""Of an image, as Gemini 3 takes it where nothing else is asked for; Gemini 2.5 takes 258 for each tile of it."""
+"""The tokens of an image for Gemini 3 by default; Gemini 2.5 takes 258 for each tile of it."""
 PAGE_TOKENS: Final = 560
-"""Of a page of a PDF, likewise; Gemini 2.5 takes 258."""
+"""The tokens of a page of a PDF, likewise; Gemini 2.5 takes 258."""
 UNKNOWN_PAGE_BYTES: Final = 50_000
-"""Of a PDF whose pages are not counted: so many bytes are taken for a page."""
+"""So many bytes of a PDF are taken for a page if its pages cannot be counted."""
 _AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknown and taken as a minute
 _VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
 _MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}

@@ -29,7 +29,7 @@ _NO_STATEMENT: Final = compiled(r"[?？]\Z|[{}|`]|\A#{1,6}\s|:\Z")
 _ENDS: Final = ".!…。！"  # of a statement: a question is none
 _LINE_ITEMS: Final = 2
 _LEAST_LEFT: Final = 0.7
-"""Of the narrative before: one that is told anew rarely shrinks below that."""
+"""A narrative that is told anew rarely shrinks below this share of the one before."""
 _STUB: Final = 50
 """Tokens; a narrative of two or three sentences weighs more."""
 

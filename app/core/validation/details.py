@@ -23,7 +23,7 @@ from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
 
 SHORTER: Final = 0.9
-"""Of the messages' tokens at most: the originals themselves are the next level."""
+"""An L1 has at most this share of its messages' tokens: the next level are the originals themselves."""
 _WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
 _LONGEST_DETAIL: Final = 40_000  # characters; what is longer is no condensed text of anything
 _FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)

@@ -56,7 +56,7 @@ class Failure:
     statement: str
     reason: RepairReason
     index: int | None = None
-    """Of an item in its candidate, or the number of a stretch; ``None`` for a sentence of a narrative."""
+    """The place of an item in its candidate, or the number of a segment; ``None`` for a sentence of a narrative."""
     values: tuple[Value, ...] = ()
     orders: tuple[str, ...] = ()
     """The sentences that order the reader about."""

@@ -16,9 +16,9 @@ from app.core.text.identifiers import identifiers
 from app.core.text.values import is_of_word
 
 MOST_VALUES: Final = 2_000
-"""Of more distinct values every n-th is looked for: bounds the work of a probe."""
+"""If there are more distinct values, only every n-th is looked for: this bounds the work of a probe."""
 MOST_CHARACTERS: Final = 60_000
-"""Of a longer span every n-th message is probed: a tenth of a second, whatever was folded."""
+"""Of a longer span only every n-th message is probed: a tenth of a second, whatever was folded."""
 _OUTER: Final = " \t\n\"'“”«»„`「」"
 
 

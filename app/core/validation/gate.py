@@ -48,7 +48,7 @@ from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
 
 LEAST_SAVED: Final = 0.10
-"""Of the folded span's tokens: below that, a compaction costs more than it brings."""
+"""A compaction that saves less than this share of the folded tokens costs more than it brings."""
 
 FINISH: Final[Mapping[FinishReason, str]] = {
     "blocked": "blocked",
@@ -261,7 +261,7 @@ Check = Callable[[Candidate, SummaryRequest], str | None]
 CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
 """In order; each returns a reason word or nothing."""
 QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
-"""Of the offline summarizer's answers: of a talk in two languages a quote may be in either."""
+"""The checks of the offline summarizer's answers. In a talk in two languages a quote may be in either."""
 
 
 def _without_excuses(candidate: Candidate) -> Candidate:

@@ -65,7 +65,7 @@ class Asked:
     results: tuple[Result, ...] = ()
     pieces: tuple[Piece, ...] = ()
     name: str = ""
-    """Of who says the pieces, for a provider that has a field for it."""
+    """The name of who says the pieces, for a provider that has a field for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

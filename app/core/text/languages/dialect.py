@@ -36,7 +36,7 @@ class Language(Section):
     spaced: bool = True
     """Whether its words stand between spaces."""
     words_per_token: float | None = None
-    """Of a model's tokens; without it, 0.6."""
+    """Words for each token of a model; 0.6 if it is not given."""
     characters_per_token: float | None = None
     """Instead of that, where words are not spaced."""
     in_doubt: str | None = None

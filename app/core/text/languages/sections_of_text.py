@@ -69,7 +69,7 @@ class Sentences(Section):
     before_ordinals: Words = ()
     """Where ordinals have a full stop: before a number of two digits it belongs to the number ("im 3. Stock")."""
     short_words: Words = ()
-    """Of one or two letters, and no abbreviations."""
+    """Words of one or two letters that are no abbreviations."""
 
 
 class Clauses(Section):
@@ -92,7 +92,7 @@ class Clauses(Section):
     turns: Words = ()
     """Words that turn or bound what the rest says."""
     articles: Words = ()
-    """Of no weight where two texts are compared."""
+    """Articles: they do not count where two texts are compared."""
     addressed: Patterns = ()
     """Pronouns of who is spoken to."""
     unresolved: Patterns = ()
@@ -153,7 +153,7 @@ class Terms(Section):
     ending_vowels: str = ""
     """Where names have cases: the letters of their endings."""
     endings: Words = ()
-    """Of inflected words, in the order in which they are tried; stems are stored, so they may not change."""
+    """Endings of inflected words, in the order in which they are tried. They may not change, since stems are stored."""
 
 
 class Related(Section):

@@ -68,7 +68,7 @@ class Values(Section):
     range_words: Words = ()
     before_hours: Words = ()
     late: Words = ()
-    """Of the afternoon and evening."""
+    """Words for the afternoon and the evening."""
     early: Words = ()
     night: Words = ()
     clock: Words = ()
