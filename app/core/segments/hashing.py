@@ -1,4 +1,4 @@
-"""The key under which a level is stored: from its originals, which level it is, and who wrote it."""
+"""The key under which a level is stored: a hash of its originals, its level, its maker and the prompt's version."""
 
 from __future__ import annotations
 
