@@ -302,7 +302,7 @@ def _warm(text: str) -> str:
 async def walker(servers: Endpoints, profiler: Profiler, **settings: Any) -> AsyncIterator[Walker]:
     """A walker over a process of these settings."""
     async with running(servers, SystemClock(), embedded=True, **settings) as process:
-        await process.container.keys.ready()
+        await process.container.keys.make_default_tenant()
         yield Walker(process, profiler)
 
 
@@ -316,7 +316,7 @@ async def measured(servers: Endpoints, profiler: Profiler, gemini_url: str) -> d
             "question": await offline.asked(before=True),
         }
     async with walker(servers, profiler, google_api_key="test", google_base_url=gemini_url) as gemini:
-        return {**found, "candidate": await gemini.folded(begins_at="_WaitedFor.ask")}
+        return {**found, "candidate": await gemini.folded(begins_at="_SummarizerOffRecord.ask")}
 
 
 def main() -> int:

@@ -19,19 +19,19 @@ from app.cli.speaking import text_of
 
 Kind = Literal["chatgpt", "claude"]
 
-_TITLE: Final = 500  # characters
-_NAME: Final = 200
-_SAID_BY: Final = frozenset({"user", "assistant", "system"})
-_UNSHOWN: Final = frozenset(
+_MAX_TITLE: Final = 500  # characters
+_MAX_NAME: Final = 200
+_SPEAKERS: Final = frozenset({"user", "assistant", "system"})
+_HIDDEN_TYPES: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
 )
-_FORM: Final = frozenset({"content_type", "language", "response_format_name", "parts", "text", "result"})
+_KNOWN_KEYS: Final = frozenset({"content_type", "language", "response_format_name", "parts", "text", "result"})
 """Keys of a message's content that say nothing, or are read."""
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-_UNPAIRED: Final = range(0xD800, 0xE000)
+_SURROGATES: Final = range(0xD800, 0xE000)
 
 
-def kind_of(value: Any) -> Kind | None:
+def export_kind(value: Any) -> Kind | None:
     """Whose export a conversation is from; ``None`` for another file."""
     if isinstance(value, Mapping):
         if "mapping" in value:
@@ -48,7 +48,7 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
         ComplaintError: It has another shape, or a message that the service would refuse; file and place are named.
     """
     where = f"{name}: {place}"
-    if kind_of(value) != kind:
+    if export_kind(value) != kind:
         raise ComplaintError(text_of("import.no_exported", where=where))
     talk = _Talk()
     try:
@@ -59,9 +59,9 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
         checked_message(one, f"{where}, {text_of('import.message', number=str(number))}")
         for number, one in enumerate(talk.messages, start=1)
     )
-    id_ = _storable_text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_NAME]
+    id_ = _storable_text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_MAX_NAME]
     digest = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
-    title = _storable_text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_TITLE]
+    title = _storable_text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_MAX_TITLE]
     came = {"imported_from": kind, "imported_id": id_, "imported_digest": digest, "imported_messages": len(messages)}
     about: dict[str, Any] = {"metadata": came}
     return Imported(
@@ -87,12 +87,12 @@ class _Talk:
 
     def say(self, role: str, text: str, at: str | None, model: str = "") -> None:
         """Add words."""
-        self._add_message({"role": role, "content": text, **({"model": model[:_NAME]} if model else {})}, at)
+        self._add_message({"role": role, "content": text, **({"model": model[:_MAX_NAME]} if model else {})}, at)
         self._open_call = None
 
     def call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
         """Add the call of a tool, to the assistant's message before it where nothing stands between."""
-        id_, name = id_[:_NAME] or f"call-{len(self.messages)}", name[:_NAME] or "tool"
+        id_, name = id_[:_MAX_NAME] or f"call-{len(self.messages)}", name[:_MAX_NAME] or "tool"
         part = {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
         last = self.messages[-1] if self.messages else {}
         if last.get("role") == "assistant" and "parts" not in last:
@@ -124,24 +124,24 @@ def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
     nodes = value.get("mapping")
     if not isinstance(nodes, dict):
         raise ComplaintError(text_of("import.no_tree", where=where))
-    talk.last_time = _moment(value.get("create_time"))
+    talk.last_time = _iso_time(value.get("create_time"))
     branch = _ids_of_shown_branch(nodes, value.get("current_node"), where)
     for id_ in branch:
-        message = _message_of(nodes[id_])
+        message = _message_with_text(nodes[id_])
         if message is not None:
-            _say_chatgpt(message, id_, talk)
+            _add_chatgpt_message(message, id_, talk)
         elif _is_of_unknown_kind(nodes[id_]):
             talk.hidden += 1
     shown = set(branch)
-    others = (_message_of(node) for id_, node in nodes.items() if id_ not in shown)
-    talk.other_branches = sum(message is not None and not _is_unshown(message) for message in others)
+    others = (_message_with_text(node) for id_, node in nodes.items() if id_ not in shown)
+    talk.other_branches = sum(message is not None and not _is_hidden(message) for message in others)
 
 
 def _ids_of_shown_branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
     """Ids from the root to the node that is shown; without such a node, to the last that says something."""
     node = last if isinstance(last, str) else None
     if node not in nodes:
-        node = next((id_ for id_ in reversed(nodes) if _message_of(nodes[id_])), None)
+        node = next((id_ for id_ in reversed(nodes) if _message_with_text(nodes[id_])), None)
     found: dict[str, None] = {}
     while isinstance(node, str) and node in nodes:
         if node in found:
@@ -151,7 +151,7 @@ def _ids_of_shown_branch(nodes: dict[str, Any], last: Any, where: str) -> list[s
     return list(reversed(found))
 
 
-def _message_of(node: Any) -> Mapping[str, Any] | None:
+def _message_with_text(node: Any) -> Mapping[str, Any] | None:
     message = node.get("message") if isinstance(node, Mapping) else None
     return message if isinstance(message, Mapping) and _chatgpt_text(message) else None
 
@@ -159,12 +159,12 @@ def _message_of(node: Any) -> Mapping[str, Any] | None:
 def _is_of_unknown_kind(node: Any) -> bool:
     message = node.get("message") if isinstance(node, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
-    return isinstance(content, Mapping) and any(value for key, value in content.items() if key not in _FORM)
+    return isinstance(content, Mapping) and any(value for key, value in content.items() if key not in _KNOWN_KEYS)
 
 
-def _say_chatgpt(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
-    role, at, text = _author_field(message, "role"), _moment(message.get("create_time")), _chatgpt_text(message)
-    if _is_unshown(message) or (role != "tool" and role not in _SAID_BY):
+def _add_chatgpt_message(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
+    role, at, text = _author_field(message, "role"), _iso_time(message.get("create_time")), _chatgpt_text(message)
+    if _is_hidden(message) or (role != "tool" and role not in _SPEAKERS):
         talk.hidden += 1
     elif role == "tool":
         talk.result(_author_field(message, "name"), text, at)
@@ -176,11 +176,11 @@ def _say_chatgpt(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
         talk.say(role, text, at, _storable_text(model))
 
 
-def _is_unshown(message: Mapping[str, Any]) -> bool:
+def _is_hidden(message: Mapping[str, Any]) -> bool:
     metadata, content = message.get("metadata"), message.get("content")
     hidden = isinstance(metadata, Mapping) and metadata.get("is_visually_hidden_from_conversation") is True
     kind = content.get("content_type") if isinstance(content, Mapping) else None
-    return hidden or message.get("weight") == 0 or kind in _UNSHOWN
+    return hidden or message.get("weight") == 0 or kind in _HIDDEN_TYPES
 
 
 def _chatgpt_text(message: Mapping[str, Any]) -> str:
@@ -209,15 +209,15 @@ def _read_claude(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
     messages = value.get("chat_messages")
     if not isinstance(messages, list):
         raise ComplaintError(text_of("import.no_list", where=where))
-    talk.last_time = _moment(value.get("created_at"))
+    talk.last_time = _iso_time(value.get("created_at"))
     for message in messages:
         if isinstance(message, Mapping):
-            _say_claude(message, talk)
+            _add_claude_message(message, talk)
 
 
-def _say_claude(message: Mapping[str, Any], talk: _Talk) -> None:
+def _add_claude_message(message: Mapping[str, Any], talk: _Talk) -> None:
     role = "user" if message.get("sender") == "human" else "assistant"
-    at = _moment(message.get("created_at"))
+    at = _iso_time(message.get("created_at"))
     blocks = [block for block in _list_or_empty(message.get("content")) if isinstance(block, Mapping)]
     if not any(_storable_text(block.get("text")).strip() or block.get("type") != "text" for block in blocks):
         blocks = [{"type": "text", "text": message.get("text")}]
@@ -285,10 +285,10 @@ def _storable_text(value: Any) -> str:
     if value.isascii() and "\0" not in value:
         return value
     # No database stores NUL, or half of a surrogate pair.
-    return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _UNPAIRED else one for one in value)
+    return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _SURROGATES else one for one in value)
 
 
-def _moment(value: Any) -> str | None:
+def _iso_time(value: Any) -> str | None:
     """Seconds since 1970, or a time as text; ``None`` for what is neither."""
     try:
         if isinstance(value, str):

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from app.cli.complaints import ComplaintError
-from app.cli.import_exports import Kind, kind_of, read_exported
+from app.cli.import_exports import Kind, export_kind, read_exported
 from app.cli.import_formats import Imported, read_conversations
 from app.cli.speaking import text_of
 from app.core.text.patterns import compiled
-from app.storage.archive import DAMAGES
+from app.storage.archive import DAMAGE_ERRORS
 
 MOST_BYTES: Final = 8_000_000_000
 """Of an export, unpacked."""
@@ -87,7 +87,7 @@ def _lists_in_archive(file: Path) -> list[Opener]:
             names = sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
             size = sum(archive.getinfo(name).file_size for name in names)
             is_backup = _BACKUP in archive.namelist()
-    except DAMAGES:
+    except DAMAGE_ERRORS:
         raise ComplaintError(text_of("import.no_archive", where=str(file))) from None
     if is_backup:
         raise ComplaintError(text_of("import.is_backup", where=str(file)))
@@ -108,7 +108,7 @@ class _Member:
     def __enter__(self) -> IO[bytes]:
         try:
             return self._archive.open(self._name)
-        except DAMAGES:
+        except DAMAGE_ERRORS:
             self._archive.close()
             raise ComplaintError(text_of("import.no_archive", where=str(self._archive.filename))) from None
 
@@ -127,7 +127,7 @@ def _kind_of_export(openers: list[Opener], name: str, *, or_other: bool) -> Kind
                     return None
                 raise
         if first is not None:
-            return kind_of(first)
+            return export_kind(first)
     return None
 
 
@@ -229,7 +229,7 @@ class _Text:
             raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
         try:
             read = self._stream.read(max(_CHUNK, len(self._text)))
-        except DAMAGES:
+        except DAMAGE_ERRORS:
             raise ComplaintError(text_of("import.no_archive", where=self._name)) from None
         self._ended = not read
         self._text += self._decoder.decode(read, final=self._ended)

@@ -18,7 +18,7 @@ from app.cli.databases import services, settings_with_database
 from app.cli.speaking import text_of
 from app.core.model.records import ApiKey, Scope
 from app.settings import Settings
-from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, given_limits
+from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, parse_limits
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def create(
             name,
             scopes,
             user_id=user,
-            limits=given_limits(limit or ()),
+            limits=parse_limits(limit or ()),
             expires_at=_days_from_now(expires_in_days),
         )
     )
@@ -99,7 +99,7 @@ def change(
     """Set limits of a key, or when it ends; what is not named stays as it is."""
     key = _with_keys(
         lambda service: service.change(
-            key_id, limits=given_limits(limit) if limit else None, expires_at=_days_from_now(expires_in_days)
+            key_id, limits=parse_limits(limit) if limit else None, expires_at=_days_from_now(expires_in_days)
         ),
         wants_database=True,
     )

@@ -1,4 +1,4 @@
-"""Where output goes: colours and tables in a terminal, plain lines in a file or a pipe."""
+"""What commands print: with colours and tables in a terminal, as plain lines in a file or a pipe."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rich.text import Text
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
 DIM: Final = "bright_black"
-_BETWEEN: Final = "  "
-_KEPT: Final = "\n\t"
+_COLUMN_GAP: Final = "  "
+_ALLOWED: Final = "\n\t"
 
 
 class Screen:
@@ -46,14 +46,14 @@ class Screen:
         self._print(_styled_text(parts), "\n", wraps=self._wraps)
 
     def piece(self, text: str) -> None:
-        """A piece of a text that goes on; it is seen at once."""
+        """A piece of a line, shown at once; the next piece follows on the same line."""
         self._print(Text(safe(text)), "")
 
     @contextmanager
     def status(self) -> Iterator[Callable[..., None]]:
-        """Yield what shows a line, of parts as ``line`` has them, below everything that is printed meanwhile.
+        """Yield a function that shows its parts, as ``line`` does, on a status line below whatever is printed.
 
-        It is cut at the terminal's width, and gone in the end; outside a terminal nothing is shown.
+        The line is cut at the terminal's width and removed at the end of the block. Outside a terminal there is none.
         """
         if not self.is_terminal:
             yield lambda *_: None
@@ -66,7 +66,7 @@ class Screen:
         self._print(self._in_one_row(parts), "\n")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows under their names; nothing is cut off outside a terminal."""
+        """Rows under the names of their columns."""
         lines = [[one_line(cell) for cell in row] for row in rows]
         if not self.is_terminal:
             self._write_plain_table([list(columns), *lines])
@@ -77,14 +77,14 @@ class Screen:
         self._console.print(table)
 
     def json(self, value: Any) -> None:
-        """A value for programs."""
+        """A value as JSON, for programs."""
         self._write(as_json(value) + "\n")
 
     def _write_plain_table(self, rows: Sequence[Sequence[str]]) -> None:
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
-            self._write(_BETWEEN.join(cells).rstrip() + "\n")
+            self._write(_COLUMN_GAP.join(cells).rstrip() + "\n")
 
     def _print(self, text: Text, end: str, *, wraps: bool = False) -> None:
         if self.is_terminal:
@@ -105,14 +105,14 @@ class Screen:
 
 
 def progress_on_stderr(*further: ProgressColumn, is_shown: bool = True) -> Progress:
-    """A bar that is gone in the end; outside a terminal nothing is shown."""
+    """A progress bar that is removed at the end; outside a terminal nothing is shown."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *further)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not is_shown)
 
 
 def as_json(value: Any) -> str:
-    """Resources, and lists and tables of them, as JSON that people can read too."""
+    """Resources, also in lists and mappings, as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=_plain_value)
 
 
@@ -123,10 +123,10 @@ def _plain_value(value: Any) -> Any:
 
 
 def safe(text: str) -> str:
-    """The text without control characters, line ends and tabs apart."""
+    """The text without control characters; line ends and tabs stay."""
     if text.isprintable():
         return text
-    return "".join(sign for sign in text if sign in _KEPT or not _is_control_character(sign))
+    return "".join(sign for sign in text if sign in _ALLOWED or not _is_control_character(sign))
 
 
 def _is_control_character(sign: str) -> bool:
@@ -135,7 +135,7 @@ def _is_control_character(sign: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """A text without its line ends."""
+    """The safe text on one line: each run of blanks and line ends becomes one blank."""
     return " ".join(safe(text).split())
 
 

@@ -110,7 +110,7 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
     until = loop.time() + DATABASE_PATIENCE
     while True:
         try:
-            await container.keys.ready()
+            await container.keys.make_default_tenant()
             await refuse_to_be_open(container)
         except DependencyUnavailableError as error:
             if loop.time() >= until:

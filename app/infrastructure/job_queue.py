@@ -37,8 +37,8 @@ _THREADS = 2
 # About 10 MB of ids. The sweeper re-sends what waits: without a cap an absent worker would fill Redis.
 MAX_WAITING: Final = 10_000
 # Details are wanted in no hurry, and each one that is done asks for the next.
-MAX_DETAILS: Final = 20
-_LAST: Final = 9  # the lowest priority: workers take everything else first
+MAX_WAITING_FOR_LATER: Final = 20
+_LOWEST_PRIORITY: Final = 9  # the lowest priority: workers take everything else first
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -67,14 +67,16 @@ class CeleryJobQueue:
 
         Where enough wait already none is added, and that is no failure: whoever is done asks for the next.
         """
-        return await self._within_time(partial(self._send_last, LATER_TASK_NAMES[wanted], id_), wanted=wanted, id=id_)
+        return await self._within_time(
+            partial(self._send_at_lowest_priority, LATER_TASK_NAMES[wanted], id_), wanted=wanted, id=id_
+        )
 
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""
         send = partial(self._send, conversation_id, None, FORK_TASK_NAME)
         return await self._within_time(send, conversation_id=conversation_id)
 
-    async def _within_time(self, send: Callable[[], bool], **about: object) -> bool:
+    async def _within_time(self, send: Callable[[], bool], **log_fields: object) -> bool:
         if not self._circuit.allows():
             return False
         loop = asyncio.get_running_loop()
@@ -83,7 +85,7 @@ class CeleryJobQueue:
                 taken = await loop.run_in_executor(self._threads, send)
         except Exception as error:  # noqa: BLE001 - the sweeper sends again, whatever it was
             self._circuit.failed()
-            told = {name: str(value) for name, value in about.items()}
+            told = {name: str(value) for name, value in log_fields.items()}
             _log.warning("job_queue.send_failed", **told, error=type(error).__name__)
             return False
         self._circuit.succeeded()
@@ -120,13 +122,13 @@ class CeleryJobQueue:
             )
         return True
 
-    def _send_last(self, task: str, id_: UUID) -> bool:
+    def _send_at_lowest_priority(self, task: str, id_: UUID) -> bool:
         with self._app.producer_or_acquire() as producer:
-            if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_DETAILS:
+            if producer.channel.queue_declare(QUEUE_NAME).message_count < MAX_WAITING_FOR_LATER:
                 self._app.send_task(
                     task,
                     args=[str(id_)],
-                    priority=_LAST,
+                    priority=_LOWEST_PRIORITY,
                     producer=producer,
                     retry=False,
                     ignore_result=True,

@@ -1,4 +1,7 @@
-"""Events of running turns, as streams in Redis (or within one process): never the truth, and soon gone."""
+"""The events of running turns, in a Redis stream per turn (or in memory, for one process).
+
+The database decides what a turn said; a stream only brings it to followers sooner, and is removed soon after the turn.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 
 KEPT_SECONDS: Final = 600
-"""A stream whose process died goes after so long."""
+"""Redis removes a stream this long after its last entry, so one whose process died does not stay."""
 ENDED_SECONDS: Final = 5
-"""That of a turn that ended: followers have read it, and the reply is stored."""
+"""The same after the last entry of a turn: by then its followers have read it, and the reply is stored."""
 MOST_ENTRIES: Final = 12_000
-"""Ten minutes of them; of a longer turn those who come late get the reply at its end."""
-_AT_ONCE: Final = 100  # entries of one stream in one answer
-_BLOCK_SECONDS: Final = 0.1  # so late at most a new follower's stream is read
+"""Some ten minutes of a turn. Whoever begins to follow a longer turn late gets its reply at the end."""
+_ENTRIES_PER_ANSWER: Final = 100  # entries of one stream in one answer
+_BLOCK_SECONDS: Final = 0.1  # one call waits this long for entries; a new follower's stream is read by the next call
 _FIELD: Final = b"events"
-_THERE: Final = "equal or smaller"
+_ALREADY_ADDED: Final = "equal or smaller"
 
 _Found = Sequence[tuple[bytes, Sequence[tuple[bytes, dict[bytes, bytes]]]]]
 
@@ -33,39 +36,42 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def stream_key(turn_id: UUID) -> str:
-    """Name the stream of a turn."""
+    """The Redis key of a turn's stream."""
     return f"throughline:turn:{turn_id}"
 
 
-class _Reader:
-    """One follower: what was read for it, and up to which number."""
+class _Follower:
+    """One who follows a turn: the entries to pass on, and the number of the last one."""
 
     def __init__(self) -> None:
         self.entries: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
-        self.through = 0
+        self.last_number = 0
 
     def give(self, number: int, entry: bytes) -> None:
-        if number > self.through:
-            self.through = number
+        if number > self.last_number:
+            self.last_number = number
             self.entries.put_nowait((number, entry))
 
 
 class RedisTurnStreams:
-    """``TurnStreams`` of one process and one event loop; one connection reads for all who follow.
+    """``TurnStreams`` in Redis, for one process and one event loop; one connection reads for all followers.
 
-    After a failure Redis is left alone for ``pause_seconds``.
+    After a failure nothing is sent to Redis for ``pause_seconds``.
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
         self._redis = redis_client(url, retries=0)
         self._circuit = Circuit(pause_seconds)
         self._pause = pause_seconds
-        self._readers: defaultdict[UUID, set[_Reader]] = defaultdict(set)
-        self._wanted = asyncio.Event()
+        self._followers: defaultdict[UUID, set[_Follower]] = defaultdict(set)
+        self._follower_came = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
-        """Add an entry in one round trip of at most a second; one that is there already stays as it is."""
+        """Add an entry, within a second; whether Redis took it.
+
+        An entry that has this number already stays as it is.
+        """
         if not self._circuit.allows():
             return False
         key = stream_key(turn_id)
@@ -83,21 +89,21 @@ class RedisTurnStreams:
 
     @asynccontextmanager
     async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
-        """The entries within the block; never waits for Redis."""
-        reader = _Reader()
-        self._readers[turn_id].add(reader)
-        self._wanted.set()
+        """Yield a queue of numbers and entries, filled while the block runs; neither end of the block waits for Redis."""
+        follower = _Follower()
+        self._followers[turn_id].add(follower)
+        self._follower_came.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="turn-streams")
         try:
-            yield reader.entries
+            yield follower.entries
         finally:
-            self._readers[turn_id].discard(reader)
-            if not self._readers[turn_id]:
-                del self._readers[turn_id]
+            self._followers[turn_id].discard(follower)
+            if not self._followers[turn_id]:
+                del self._followers[turn_id]
 
     async def forget(self, turn_ids: Sequence[UUID]) -> None:
-        """Remove streams, in one call of at most a second."""
+        """Remove the streams of these turns, within a second."""
         if not turn_ids or not self._circuit.allows():
             return
         try:
@@ -110,7 +116,7 @@ class RedisTurnStreams:
             self._circuit.succeeded()
 
     async def close(self) -> None:
-        """Stop reading, and let go of the connections."""
+        """Stop reading, and close the connections."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task], timeout=CALL_SECONDS)
@@ -119,30 +125,32 @@ class RedisTurnStreams:
     async def _run(self) -> None:
         failures = 0
         while True:
-            self._wanted.clear()
-            if not self._readers:
-                await self._wanted.wait()
+            self._follower_came.clear()
+            if not self._followers:
+                await self._follower_came.wait()
             try:
-                await self._read()
+                await self._read_new_entries()
                 failures = 0
-            except Exception as error:  # noqa: BLE001 - a reader that dies of anything would leave all deaf
+            except Exception as error:  # noqa: BLE001 - if reading ended, no follower would hear anything more
                 failures += 1
                 if failures.bit_count() == 1:  # a long absence fills no log
                     _log.warning("turn_streams.read_failed", failures=failures, error=type(error).__name__)
                 await asyncio.sleep(self._pause)
 
-    async def _read(self) -> None:
-        """One answer of Redis: what is new in all the streams that are followed."""
-        readers = {stream_key(turn_id).encode(): set(those) for turn_id, those in self._readers.items()}
-        places: dict[Any, Any] = {key: f"{min(reader.through for reader in those)}-0" for key, those in readers.items()}
+    async def _read_new_entries(self) -> None:
+        """Ask Redis once for new entries of all followed streams, and give them to their followers."""
+        followers = {stream_key(turn_id).encode(): set(those) for turn_id, those in self._followers.items()}
+        places: dict[Any, Any] = {
+            key: f"{min(follower.last_number for follower in those)}-0" for key, those in followers.items()
+        }
         if not places:
             return
         async with asyncio.timeout(CALL_SECONDS):
-            found = await self._redis.xread(places, count=_AT_ONCE, block=round(_BLOCK_SECONDS * 1_000))
+            found = await self._redis.xread(places, count=_ENTRIES_PER_ANSWER, block=round(_BLOCK_SECONDS * 1_000))
         for key, entries in cast("_Found", found or ()):
             for id_, fields in entries:
-                for reader in readers[key]:
-                    reader.give(int(id_.partition(b"-")[0]), fields[_FIELD])
+                for follower in followers[key]:
+                    follower.give(int(id_.partition(b"-")[0]), fields[_FIELD])
 
 
 class LocalTurnStreams:
@@ -150,45 +158,45 @@ class LocalTurnStreams:
 
     def __init__(self) -> None:
         self._entries: defaultdict[UUID, list[tuple[int, bytes]]] = defaultdict(list)
-        self._readers: defaultdict[UUID, set[_Reader]] = defaultdict(set)
+        self._followers: defaultdict[UUID, set[_Follower]] = defaultdict(set)
 
     async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
         """Add an entry; the last one ends the stream after some seconds."""
         self._entries[turn_id].append((number, entry))
-        for reader in self._readers[turn_id]:
-            reader.give(number, entry)
+        for follower in self._followers[turn_id]:
+            follower.give(number, entry)
         if is_last:
             asyncio.get_running_loop().call_later(ENDED_SECONDS, self._drop, turn_id)
         return True
 
     @asynccontextmanager
     async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
-        """The entries within the block."""
-        reader = _Reader()
+        """Yield a queue of numbers and entries, filled while the block runs."""
+        follower = _Follower()
         for number, entry in self._entries[turn_id]:
-            reader.give(number, entry)
-        self._readers[turn_id].add(reader)
+            follower.give(number, entry)
+        self._followers[turn_id].add(follower)
         try:
-            yield reader.entries
+            yield follower.entries
         finally:
-            self._readers[turn_id].discard(reader)
+            self._followers[turn_id].discard(follower)
 
     async def forget(self, turn_ids: Sequence[UUID]) -> None:
-        """Remove everything of these turns."""
+        """Remove the entries of these turns."""
         for turn_id in turn_ids:
             self._drop(turn_id)
 
     async def close(self) -> None:
-        """Close: there is nothing to let go of."""
+        """Do nothing: there are no connections."""
 
     def _drop(self, turn_id: UUID) -> None:
         self._entries.pop(turn_id, None)
-        if not self._readers[turn_id]:
-            del self._readers[turn_id]
+        if not self._followers[turn_id]:
+            del self._followers[turn_id]
 
 
 def _raise_refusal(answers: Sequence[object]) -> None:
-    # An entry with this number is there already where an earlier answer was lost: that is no refusal.
+    # Where Redis's answer was lost, the entry was added all the same: adding it again is no failure.
     for answer in answers:
-        if isinstance(answer, Exception) and not (isinstance(answer, ResponseError) and _THERE in str(answer)):
+        if isinstance(answer, Exception) and not (isinstance(answer, ResponseError) and _ALREADY_ADDED in str(answer)):
             raise answer

@@ -19,11 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 FORMAT: Final = "throughline.backup"
 MANIFEST: Final = "manifest.json"
-_MANIFEST_BYTES: Final = 1_000_000
-_CHUNK: Final = 1_048_576
-_LEVEL: Final = 3
+_MAX_MANIFEST_BYTES: Final = 1_000_000
+_CHUNK_BYTES: Final = 1_048_576
+_COMPRESSION_LEVEL: Final = 3
 """Of deflate: half of the time of its default, a twentieth more bytes."""
-DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+DAMAGE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """What reading a damaged ZIP raises; the last is said of one with a password."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")]
@@ -35,11 +35,11 @@ class BackupError(Exception):
     """What a person can put right about a backup or a restore; the message is one line."""
 
 
-class _Part(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class TableContent(_Part):
+class TableContent(_StrictModel):
     """What a table's text must be."""
 
     name: Name
@@ -49,7 +49,7 @@ class TableContent(_Part):
     sha256: Digest
 
 
-class History(_Part):
+class History(_StrictModel):
     """What was said: the number of conversations and messages, and the SHA-256 over every message in its order."""
 
     conversations: Count
@@ -57,7 +57,7 @@ class History(_Part):
     sha256: Digest
 
 
-class Manifest(_Part):
+class Manifest(_StrictModel):
     """What a backup holds."""
 
     format: Literal["throughline.backup"] = FORMAT
@@ -102,7 +102,9 @@ class ArchiveWriter:
     """Writes the tables one after the other, then the manifest, in bounded memory."""
 
     def __init__(self, target: IO[bytes]) -> None:
-        self._zip = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=_LEVEL)
+        self._zip = zipfile.ZipFile(
+            target, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=_COMPRESSION_LEVEL
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -139,8 +141,8 @@ class ArchiveReader:
             self._zip = zipfile.ZipFile(file)
         except OSError as error:
             raise BackupError(f"Cannot read {file}: {error.strerror}.") from None
-        except (*DAMAGES, KeyError):
-            raise self._no_backup() from None
+        except (*DAMAGE_ERRORS, KeyError):
+            raise self._not_a_backup() from None
         try:
             self.manifest = self._read_manifest()
         except BaseException:
@@ -167,9 +169,9 @@ class ArchiveReader:
         """The text of a table, in pieces."""
         try:
             with self._zip.open(_member_name(table.name)) as source:
-                while chunk := source.read(_CHUNK):
+                while chunk := source.read(_CHUNK_BYTES):
                     yield chunk
-        except (*DAMAGES, KeyError):
+        except (*DAMAGE_ERRORS, KeyError):
             raise self._damaged(f"table {table.name} cannot be read") from None
         except OSError as error:
             raise BackupError(f"Cannot read {self._file}: {error.strerror or error}.") from None
@@ -189,21 +191,21 @@ class ArchiveReader:
     def _read_manifest(self) -> Manifest:
         try:
             info = self._zip.getinfo(MANIFEST)
-            if info.file_size > _MANIFEST_BYTES:
-                raise self._no_backup()
+            if info.file_size > _MAX_MANIFEST_BYTES:
+                raise self._not_a_backup()
             return Manifest.model_validate_json(self._zip.read(MANIFEST))
         except KeyError:
-            raise self._no_backup() from None
+            raise self._not_a_backup() from None
         except ValidationError as error:
             if any(one["loc"] == ("version",) for one in error.errors()):
                 raise BackupError(
                     f"{self._file} is a backup of a later format: restore it with the version that made it."
                 ) from None
             raise self._damaged("its manifest cannot be understood") from None
-        except DAMAGES:
+        except DAMAGE_ERRORS:
             raise self._damaged("its manifest cannot be read") from None
 
-    def _no_backup(self) -> BackupError:
+    def _not_a_backup(self) -> BackupError:
         return BackupError(
             f"{self._file} is no backup of Throughline, or it was cut off: `throughline backup` makes one. "
             "Nothing was written."

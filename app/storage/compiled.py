@@ -27,9 +27,9 @@ KEPT: Final = 1_024
 _MISSING: Final = object()
 _FLOAT8: Final = 701
 """What Postgres calls our only kind of number that is not whole."""
-_PLACE: Final = compiled(r"\$(\d{1,3})")
-_SPELT: Final = compiled(r"[a-z0-9_-]{1,64}")
-_CAN_BE_SPELT: Final = (str, UUID, int, datetime, timedelta, NoneType)
+_PARAMETER: Final = compiled(r"\$(\d{1,3})")
+_PLAIN_WORD: Final = compiled(r"[a-z0-9_-]{1,64}")
+_LITERAL_TYPES: Final = (str, UUID, int, datetime, timedelta, NoneType)
 
 Process = Callable[[Any], Any]
 
@@ -37,7 +37,7 @@ Process = Callable[[Any], Any]
 class CompiledStatement:
     """A statement as the driver takes it."""
 
-    __slots__ = ("_arguments", "_is_whole", "_parts", "_processes", "_row", "is_insert", "table", "text")
+    __slots__ = ("_arguments", "_is_object", "_parts", "_processes", "_row", "is_insert", "table", "text")
 
     def __init__(self, statement: Any, scoped: Any, dialect: Dialect) -> None:
         """``scoped`` is the statement with the tenant's condition.
@@ -53,7 +53,7 @@ class CompiledStatement:
             )
         text, binds = _with_constants_written_in(str(made), [made.binds[name] for name in made.positiontup])
         self.text = text
-        self._parts = _PLACE.split(self.text)
+        self._parts = _PARAMETER.split(self.text)
         """Text and the number of a value in turns."""
         self.is_insert = bool(statement.is_insert)
         self.table: str | None = str(statement.table) if isinstance(statement, UpdateBase) else None
@@ -69,7 +69,7 @@ class CompiledStatement:
         columns = made._result_columns or ()  # noqa: SLF001 - what SQLAlchemy itself reads rows by
         processes = [_result_processor(column.type.dialect_impl(dialect), dialect) for column in columns]
         self._processes: list[tuple[int, Process]] = [(place, one) for place, one in enumerate(processes) if one]
-        self._is_whole, names = _names(statement, [column.name for column in columns])
+        self._is_object, names = _row_names(statement, [column.name for column in columns])
         self._row: Any = namedtuple("_row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
 
     @property
@@ -92,7 +92,7 @@ class CompiledStatement:
             found.append(value if process is None else process(value))
         return found
 
-    def spelled(self, values: Sequence[Any]) -> str:
+    def text_with_values(self, values: Sequence[Any]) -> str:
         """The text with its values in it: any text is written in hexadecimal digits, unless it is a plain word.
 
         Raises ``ValueError`` for values that are no texts, ids, numbers or times.
@@ -104,7 +104,7 @@ class CompiledStatement:
     def scalar(self, record: Sequence[Any]) -> Any:
         """The first column of a row; where rows stand for objects, the object."""
         row = self.row(record)
-        return row if self._is_whole else row[0]
+        return row if self._is_object else row[0]
 
     def row(self, record: Sequence[Any]) -> Any:
         """A row, its columns by name and in order."""
@@ -117,14 +117,14 @@ class CompiledStatement:
 
 
 @lru_cache(maxsize=KEPT)
-def together(statements: tuple[CompiledStatement, ...]) -> str:
+def joined_sql(statements: tuple[CompiledStatement, ...]) -> str:
     """Several statements as one SQL text, which returns the rows of the last; its values are theirs in order.
 
     All of them see what was there before, so none may read or change what another writes (``can_join``).
     """
     texts, before = list[str](), 0
     for one in statements:
-        texts.append(_counted_from(before, one.text))
+        texts.append(_renumbered(before, one.text))
         before += one.count
     parts = ", ".join(f"part_{number} AS ({text})" for number, text in enumerate(texts[:-1]))
     return f"WITH {parts} {texts[-1]}" if parts else texts[-1]
@@ -140,18 +140,18 @@ def _with_constants_written_in(text: str, binds: Sequence[Any]) -> tuple[str, li
         bind = binds[int(found[1]) - 1]
         return f"${places[bind.key]}" if bind.key in places else _literal(bind.effective_value)
 
-    return _PLACE.sub(written, text), kept
+    return _PARAMETER.sub(written, text), kept
 
 
 def _is_constant(bind: Any) -> bool:
     value = bind.effective_value
-    is_plain = type(value) is int or (type(value) is str and _SPELT.fullmatch(value) is not None)
+    is_plain = type(value) is int or (type(value) is str and _PLAIN_WORD.fullmatch(value) is not None)
     # A bind without a name is one that nobody can give.
     return bind.unique and not bind.required and is_plain
 
 
-def _counted_from(before: int, text: str) -> str:
-    return _PLACE.sub(lambda found: f"${int(found[1]) + before}", text)
+def _renumbered(before: int, text: str) -> str:
+    return _PARAMETER.sub(lambda found: f"${int(found[1]) + before}", text)
 
 
 def can_join(statement: CompiledStatement, others: Sequence[CompiledStatement]) -> bool:
@@ -159,9 +159,9 @@ def can_join(statement: CompiledStatement, others: Sequence[CompiledStatement]) 
     return all(one.table != statement.table or (one.is_insert and statement.is_insert) for one in others)
 
 
-def can_be_spelt(values: Sequence[Any]) -> bool:
-    """Whether ``CompiledStatement.spelled`` takes them."""
-    return all(isinstance(one, _CAN_BE_SPELT) for one in values)
+def can_be_literals(values: Sequence[Any]) -> bool:
+    """Whether ``CompiledStatement.text_with_values`` takes them."""
+    return all(isinstance(one, _LITERAL_TYPES) for one in values)
 
 
 def _literal(value: Any) -> str:
@@ -170,17 +170,17 @@ def _literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, list):
-        return f"'{{{','.join(map(_id_spelt_out, value))}}}'"
-    if isinstance(value, str) and not _SPELT.fullmatch(value):
+        return f"'{{{','.join(map(_id_in_list, value))}}}'"
+    if isinstance(value, str) and not _PLAIN_WORD.fullmatch(value):
         return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     if isinstance(value, timedelta):
         return f"'{value.days} days {value.seconds} seconds {value.microseconds} microseconds'"
-    if not isinstance(value, _CAN_BE_SPELT):
+    if not isinstance(value, _LITERAL_TYPES):
         raise ValueError("only texts, ids, numbers and times are spelt out")  # noqa: TRY004 - a value, not a type
     return f"'{value}'"
 
 
-def _id_spelt_out(value: Any) -> str:
+def _id_in_list(value: Any) -> str:
     # The list is one literal as a whole: in it the word ``null`` would be nothing.
     if not isinstance(value, UUID):
         raise ValueError("of a list only ids are spelt out")  # noqa: TRY004 - a value, not a type
@@ -194,7 +194,7 @@ def _result_processor(kind: Any, dialect: Dialect) -> Process | None:
     return process
 
 
-def _names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
+def _row_names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether rows stand for objects, and the names of what is in them."""
     if isinstance(statement, UpdateBase):
         attributes = _attributes_by_column(statement.entity_description["entity"])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from app.storage import compiled
-from app.storage.compiled import CompiledStatement, can_be_spelt
+from app.storage.compiled import CompiledStatement, can_be_literals
 
 JOINED: Final = 6
 """Writes that go out in one statement, at most: each number of them is a text of its own for the server to keep."""
-_SPELT: Final = 2_000
+_MAX_LITERAL_TEXT: Final = 2_000
 """Characters of writes that go out with ``COMMIT``: their values are written into the text."""
 
 Write = tuple[CompiledStatement, list[Any]]
@@ -44,12 +44,12 @@ class PendingWrites:
         taken, self._writes = self._writes, []
         return taken
 
-    def spelled(self) -> str | None:
+    def text_with_values(self) -> str | None:
         """All of them as one text with their values in it, to go out with ``COMMIT``.
 
         ``None`` where none waits, where a value cannot be written so, and where the text would be long.
         """
-        if not self._writes or not all(can_be_spelt(values) for _, values in self._writes):
+        if not self._writes or not all(can_be_literals(values) for _, values in self._writes):
             return None
-        text = "".join(f"{statement.spelled(values)};" for statement, values in self._writes)
-        return text if len(text) <= _SPELT else None
+        text = "".join(f"{statement.text_with_values(values)};" for statement, values in self._writes)
+        return text if len(text) <= _MAX_LITERAL_TEXT else None

@@ -19,7 +19,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
-from app.storage.compiled import CompiledStatement, can_be_spelt, compiled_for, together
+from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
 from app.storage.database_errors import DATABASE_ERRORS, has_lost_protocol, translated
 from app.storage.pending_writes import JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
@@ -155,19 +155,19 @@ class TenantSession:
         """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._arguments(compiled, given)
-        if self._lent is not None or self._pending or not can_be_spelt(values):
+        if self._lent is not None or self._pending or not can_be_literals(values):
             return len((await self._compiled_and_records(statement, given))[1])
         with translated():
-            await self._begin_transaction(compiled.spelled(values) + ";")
+            await self._begin_transaction(compiled.text_with_values(values) + ";")
         return _rows_in_status(self._pooled.driver_connection.told)
 
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
 
-        Its values are written into the text (``CompiledStatement.spelled``). Before any other statement.
+        Its values are written into the text (``CompiledStatement.text_with_values``). Before any other statement.
         """
         compiled = self._compiled(statement)
-        text = compiled.spelled(self._arguments(compiled, given))
+        text = compiled.text_with_values(self._arguments(compiled, given))
         await self._take_share_once()
         with translated():
             await self._take_connection()
@@ -264,7 +264,7 @@ class TenantSession:
             await self._run_together(self._pending.take())
 
     async def _write_with_commit(self) -> None:
-        text = self._pending.spelled()
+        text = self._pending.text_with_values()
         if text is None:
             await self._write_waiting()
             return
@@ -281,7 +281,7 @@ class TenantSession:
             await self._answer_or_discard(self._pooled.driver_connection.executemany(compiled.text, some))
 
     async def _run_together(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
-        text = together(tuple(compiled for compiled, _ in parts))
+        text = joined_sql(tuple(compiled for compiled, _ in parts))
         values = [value for _, values in parts for value in values]
         await self._begin_transaction()
         self._tell_listeners(text, values)

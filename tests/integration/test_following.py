@@ -308,12 +308,12 @@ async def test_many_followers_share_one_reader(pair: Pair) -> None:
     for listener in listeners:
         await listener.until("word ")
     assert pair.proxy.open_connections <= 2 * 4, "of two processes"
-    assert len(pair.streams[1]._readers) == len(turns)
+    assert len(pair.streams[1]._followers) == len(turns)
     for _ in turns:
         pair.model.end()
     for listener in listeners:
         await listener.end()
-    assert not pair.streams[1]._readers
+    assert not pair.streams[1]._followers
 
 
 async def test_of_another_tenant_there_is_nothing(pair: Pair, begin: UnitOfWorkFactory) -> None:
@@ -328,10 +328,10 @@ async def test_of_another_tenant_there_is_nothing(pair: Pair, begin: UnitOfWorkF
             await chat.follow(stranger, conversation_id)
         with pytest.raises(NotFoundError):
             await chat.follow_turn(stranger, turn_id)
-    assert not pair.streams[1]._readers, "nothing was read"
+    assert not pair.streams[1]._followers, "nothing was read"
     assert Listener(await pair.other.container.chat.follow_turn(pair.tenant, turn_id))
     async with asyncio.timeout(PATIENCE):  # the control
-        while not pair.streams[1]._readers:  # noqa: ASYNC110 - it tells nobody
+        while not pair.streams[1]._followers:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.005)
 
 

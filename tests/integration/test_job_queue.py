@@ -197,7 +197,7 @@ async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks:
 
 
 async def test_of_details_only_a_few_wait(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_queue, "MAX_DETAILS", 3)
+    monkeypatch.setattr(job_queue, "MAX_WAITING_FOR_LATER", 3)
     async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
         assert all([await queue.send_later("detail", uuid4()) for _ in range(5)]), "that is no failure of the broker"
         assert await redis.llen(f"{QUEUE_NAME}\x06\x169") == 3

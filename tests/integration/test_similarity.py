@@ -73,7 +73,7 @@ async def recalled(service: Service, conversation_id: UUID, asked: Asked = ASKED
 
 async def vectors(service: Service, conversation_id: UUID, model: str = "fake:vectors") -> dict[int, bytes]:
     async with service.begin(service.tenant) as uow:
-        return await uow.embeddings.of(conversation_id, range(1, 200), model)
+        return await uow.embeddings.vectors_by_seq(conversation_id, range(1, 200), model)
 
 
 async def calls(engine: AsyncEngine) -> list[tuple[str, str | None, int]]:

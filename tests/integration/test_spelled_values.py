@@ -15,7 +15,7 @@ from sqlalchemy import ARRAY, BigInteger, Boolean, DateTime, Integer, Interval, 
 from sqlalchemy.dialects.postgresql import JSON, JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.storage.compiled import CompiledStatement, can_be_spelt
+from app.storage.compiled import CompiledStatement, can_be_literals
 from tests.profiles import examples
 
 QUOTES: Final = (
@@ -109,9 +109,9 @@ async def test_a_value_at_the_end_of_what_there_is_too(
 async def check(driver: Any, compiled: CompiledStatement, value: object) -> None:
     values = compiled.arguments({"value": value})
     try:
-        text = compiled.spelled(values)
+        text = compiled.text_with_values(values)
     except ValueError:
-        assert not (can_be_spelt(values) and is_writable(values[0])), "what can be written is written"
+        assert not (can_be_literals(values) and is_writable(values[0])), "what can be written is written"
         return
     assert await answered(driver, text) == await answered(driver, compiled.text, *values), text
 

@@ -690,7 +690,7 @@ class TestCalibration:
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
     ) -> None:
         if not guarded:
-            monkeypatch.setattr(Resolved, "in_estimates", property(lambda resolved: resolved.budgets))
+            monkeypatch.setattr(Resolved, "planning_budgets", property(lambda resolved: resolved.budgets))
         service = Service(begin, tenant, chat=reporting(1.4, times=100))
         conversation_id = await filled(service, 0.45)
         for _ in range(30):

@@ -13,7 +13,7 @@ from app.core.model.errors import InvalidInputError, RateLimitedError
 from app.settings import Settings
 from app.usecases.admin import failures
 from app.usecases.admin.failures import FailedKeys
-from app.usecases.admin.keys import given_limits
+from app.usecases.admin.keys import parse_limits
 from tests.fakes import FakeClock
 from tests.unit.api_fakes import world
 
@@ -65,7 +65,7 @@ def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) ->
     assert settings.tenant_limits == TENANT_LIMITS.model_copy(update={"running_turns": 7, "chat_usd_per_hour": None})
     assert settings.key_limits == KEY_LIMITS
     assert KEY_LIMITS.overridden({"running_turns": 1, "gone": 5}).running_turns == 1
-    assert given_limits(["running_turns=2", "chat_usd_per_hour=0.5", "open_streams=none"]) == {
+    assert parse_limits(["running_turns=2", "chat_usd_per_hour=0.5", "open_streams=none"]) == {
         "running_turns": 2,
         "chat_usd_per_hour": 0.5,
         "open_streams": None,
@@ -78,7 +78,7 @@ def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) ->
         "chat_usd_per_hour=nan",
     ):
         with pytest.raises(InvalidInputError, match="is no limit"):
-            given_limits([word])
+            parse_limits([word])
 
 
 def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlmodel import col
 
 from app.storage import tenancy
-from app.storage.compiled import CompiledStatement, can_join, compiled_for, together
+from app.storage.compiled import CompiledStatement, can_join, compiled_for, joined_sql
 from app.storage.tables import ConversationRow, EventRow
 
 import_module("app.storage.unit_of_work")  # with every repository, whose statements register themselves
@@ -73,36 +73,36 @@ def test_an_insert_takes_the_tenant_of_its_session() -> None:
 def test_ids_and_words_of_our_own_are_spelt_out() -> None:
     statement = select(EventRow).where(col(EventRow.type) == bindparam("type"), col(EventRow.number) < 2)
     compiled = compiled_for(statement, DIALECT, NOBODY)
-    assert "events.type = 'append'" in compiled.spelled(["append", "2"])
-    assert compiled.spelled([timedelta(seconds=75), "2"]).count("'0 days 75 seconds 0 microseconds'") == 1
-    assert f"'{{{UUID(int=1)},{UUID(int=2)}}}'" in compiled.spelled([[UUID(int=1), UUID(int=2)], "2"])
+    assert "events.type = 'append'" in compiled.text_with_values(["append", "2"])
+    assert compiled.text_with_values([timedelta(seconds=75), "2"]).count("'0 days 75 seconds 0 microseconds'") == 1
+    assert f"'{{{UUID(int=1)},{UUID(int=2)}}}'" in compiled.text_with_values([[UUID(int=1), UUID(int=2)], "2"])
 
 
 @pytest.mark.parametrize("value", ["it's", "a b", "", "ä", "$1", "\\", "a" * 65])
 def test_any_other_text_is_spelt_out_in_digits(value: str) -> None:
     compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
     written = f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
-    assert compiled.spelled([value]) == compiled.text.replace("$1", written)
+    assert compiled.text_with_values([value]) == compiled.text.replace("$1", written)
 
 
 @pytest.mark.parametrize(("value", "written"), [(5, "'5'"), (-5, "'-5'"), (None, "NULL"), (True, "'True'")])
 def test_numbers_and_nothing_are_spelt_out(value: object, written: str) -> None:
     compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
-    assert compiled.spelled([value]) == compiled.text.replace("$1", written)
+    assert compiled.text_with_values([value]) == compiled.text.replace("$1", written)
 
 
 @pytest.mark.parametrize("value", [["x'"], ["a b"], ["null"], [None], [5], b"x", 5.5, {"a": 1}, object()])
 def test_nothing_else_is_spelt_out(value: object) -> None:
     compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
     with pytest.raises(ValueError, match="spelt out"):
-        compiled.spelled([value])
+        compiled.text_with_values([value])
 
 
 def test_statements_go_together_with_their_values_one_after_the_other() -> None:
     one = compiled_for(NEW, DIALECT, tenancy.TenantCriteria)
     two = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
-    assert together((one,)) == one.text
-    whole = together((one, one, two))
+    assert joined_sql((one,)) == one.text
+    whole = joined_sql((one, one, two))
     second = one.text
     for place in range(one.count, 0, -1):
         second = second.replace(f"${place}:", f"${place + one.count}:")

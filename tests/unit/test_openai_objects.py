@@ -26,7 +26,7 @@ from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.openai.items import InputItem, draft_of, items_of, joined
-from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, listing, response_object
+from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.history.drafts import MessageDraft
 
@@ -200,7 +200,7 @@ def test_a_completion_without_words_says_null_beside_its_calls() -> None:
 
 
 def test_an_empty_list_has_no_ends() -> None:
-    assert listing([], has_more=False) == {
+    assert list_object([], has_more=False) == {
         "object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False,
     }  # fmt: skip
 

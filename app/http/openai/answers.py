@@ -19,7 +19,7 @@ from app.http.middleware import log_failure
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
-from app.http.openai.resources import Json, chat_call, chat_completion, response_object, seconds
+from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents
 from app.http.refusals import unexpected
 from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt, Thought
@@ -66,7 +66,7 @@ class Answering:
             status=status,
             echo=self.echo,
             output=output,
-            completed_at=seconds((self.end and self.end.at) or self.now()) if status == "completed" else None,
+            completed_at=unix_seconds((self.end and self.end.at) or self.now()) if status == "completed" else None,
             usage=(self.end.usage or {}) if self.end else None,
             error=failure_of(self.error) if self.error else None,
             reason=reason,
@@ -98,7 +98,7 @@ def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any
     return Answering(
         id=begun.turn_id,
         reply_id=begun.reply_id,
-        created_at=seconds(begun.started_at) or 0,
+        created_at=unix_seconds(begun.started_at) or 0,
         model=model,
         told=told,
         source=happenings(begun.handle),
@@ -122,7 +122,7 @@ async def stateless(
     return Answering(
         id=services.openai.new_id(),
         reply_id=services.openai.new_id(),
-        created_at=seconds(services.parts.clock.now()) or 0,
+        created_at=unix_seconds(services.parts.clock.now()) or 0,
         model=model,
         told=f"stateless; reason={reason}",
         source=services.openai.stateless.answer(request, prompt.model),
@@ -222,7 +222,7 @@ async def whole_chat(answering: Answering) -> Json:
             pieces.append(delta.get("content") or "")
             thoughts.append(delta.get("reasoning_content") or "")
             calls += [
-                chat_call(call["id"], call["function"]["name"], call["function"]["arguments"])
+                chat_tool_call(call["id"], call["function"]["name"], call["function"]["arguments"])
                 for call in delta.get("tool_calls", ())
             ]
     if answering.error is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.http.openai.resources import Json, chat_call, chat_usage
+from app.http.openai.resources import Json, chat_tool_call, chat_usage
 from app.http.openai.response_events import BOUNDARY
 
 
@@ -48,7 +48,7 @@ class ChatChunks:
     def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
         """A call that waits for the client."""
         number, self._calls = self._calls, self._calls + 1
-        yield self._chunk({"tool_calls": [{"index": number, **chat_call(id_, name, arguments)}]})
+        yield self._chunk({"tool_calls": [{"index": number, **chat_tool_call(id_, name, arguments)}]})
 
     def end(self, finish_reason: str, usage: Mapping[str, Any] | None) -> Iterator[Json]:
         """Why it ended, then what it used."""

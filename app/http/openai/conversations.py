@@ -18,7 +18,7 @@ from app.http.dependencies import Services, Tenant
 from app.http.openai.ids import ItemId, item_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
 from app.http.openai.items import items_of
-from app.http.openai.resources import Json, conversation_object, deleted, listing
+from app.http.openai.resources import Json, conversation_object, deletion_object, list_object
 from app.http.openai.response_requests import ConversationRequest, ConversationUpdate, ItemsRequest
 from app.http.openai.responses import After, Limit, Order
 from app.http.openai.routing import openai_router
@@ -99,7 +99,7 @@ def _patch_to(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str
 async def delete_openai_conversation(conversation_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
     """Delete a conversation with everything derived."""
     await services.conversations.delete(tenant, conversation_of(conversation_id))
-    return deleted(conversation_id, "conversation.deleted")
+    return deletion_object(conversation_id, "conversation.deleted")
 
 
 @router.get("/conversations/{conversation_id}/items")
@@ -116,7 +116,7 @@ async def list_conversation_items(
     page = await services.openai.responses.item_page(
         tenant, conversation_of(conversation_id), items_of, limit=limit, after=place, order=order
     )
-    return listing(page.items, has_more=page.has_more)
+    return list_object(page.items, has_more=page.has_more)
 
 
 @router.post("/conversations/{conversation_id}/items")
@@ -132,7 +132,7 @@ async def create_conversation_items(
     idem = attempt.key(_idempotency_place(id_), fixes_place=False)
     with _errors_naming_items():
         messages = await services.messages.append(tenant, id_, drafts, idem=idem)
-    return listing([item for message in messages for item in items_of(message)], has_more=False)
+    return list_object([item for message in messages for item in items_of(message)], has_more=False)
 
 
 @router.get("/conversations/{conversation_id}/items/{item_id}")

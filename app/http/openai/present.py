@@ -7,7 +7,7 @@ from app.core.text.parts import as_text
 from app.http.openai.answers import REASONS
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.items import call_item, content_of, message_item, reasoning_item
-from app.http.openai.resources import OWNER, Json, response_object, seconds
+from app.http.openai.resources import OWNER, Json, response_object, unix_seconds
 from app.usecases.chat.reply import finish_of
 from app.usecases.openai.responses import StoredResponse
 
@@ -21,11 +21,11 @@ def present_response(found: StoredResponse) -> Json:
     status = _status(found, finish)
     return response_object(
         response_id(turn.id),
-        created_at=seconds(turn.started_at) or 0,
+        created_at=unix_seconds(turn.started_at) or 0,
         status=status,
         echo={"model": reply.model or OWNER} if turn.request is None and reply else turn.request or {},
         output=_output_items(found, status),
-        completed_at=seconds(reply.created_at) if reply and status == "completed" else None,
+        completed_at=unix_seconds(reply.created_at) if reply and status == "completed" else None,
         usage=reply.usage or {} if reply else None,
         error=error,
         reason=REASONS.get(finish) if status == "incomplete" else None,

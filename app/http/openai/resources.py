@@ -44,7 +44,7 @@ DEFAULT_ECHO: Final[Mapping[str, Any]] = {
 """What a response says of its request, where the request said nothing."""
 
 
-def seconds(moment: datetime | None) -> int | None:
+def unix_seconds(moment: datetime | None) -> int | None:
     """A moment as that API counts: whole seconds."""
     return None if moment is None else math.floor(moment.timestamp())
 
@@ -125,17 +125,17 @@ def conversation_object(conversation: Conversation) -> Json:
     return {
         "id": conversation_id(conversation.id),
         "object": "conversation",
-        "created_at": seconds(conversation.created_at),
+        "created_at": unix_seconds(conversation.created_at),
         "metadata": dict(conversation.metadata),
     }
 
 
-def deleted(id_: str, kind: str) -> Json:
+def deletion_object(id_: str, kind: str) -> Json:
     """What is said of an object that was deleted."""
     return {"id": id_, "object": kind, "deleted": True}
 
 
-def listing(data: Sequence[Json], *, has_more: bool) -> Json:
+def list_object(data: Sequence[Json], *, has_more: bool) -> Json:
     """A page."""
     return {
         "object": "list",
@@ -186,6 +186,6 @@ def chat_completion(
     }
 
 
-def chat_call(id_: str, name: str, arguments: str) -> Json:
+def chat_tool_call(id_: str, name: str, arguments: str) -> Json:
     """A call of a chat completion."""
     return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}

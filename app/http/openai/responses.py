@@ -22,7 +22,7 @@ from app.http.openai.inputs import Attempts, conversation_of, drafts_of
 from app.http.openai.items import content_of, items_of, message_item
 from app.http.openai.models import chosen_model
 from app.http.openai.present import present_response
-from app.http.openai.resources import deleted, listing, response_usage, seconds
+from app.http.openai.resources import deletion_object, list_object, response_usage, unix_seconds
 from app.http.openai.response_requests import CompactedInputRequest, NoBody, Requested, ResponseRequest
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
@@ -106,7 +106,7 @@ async def compact_response(
     return {
         "id": f"resp_{services.openai.new_id().hex}",
         "object": "response.compaction",
-        "created_at": seconds(services.parts.clock.now()),
+        "created_at": unix_seconds(services.parts.clock.now()),
         "output": [*map(_message_item, compacted.said_by_users, repeat(services.openai.new_id)), item],
         "usage": response_usage(usage.as_dict()),
     }
@@ -141,7 +141,7 @@ async def retrieve_response(
 async def delete_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
     """Erase a response's output and its input, with all that was made of them."""
     await services.openai.responses.delete(tenant, _turn_id(response_id))
-    return deleted(response_id, "response")
+    return deletion_object(response_id, "response")
 
 
 @router.post("/responses/{response_id}/cancel")
@@ -169,7 +169,7 @@ async def list_response_input(
     page = await services.openai.responses.input_page(
         tenant, _turn_id(response_id), items_of, limit=limit, after=after, order=order
     )
-    return listing(page.items, has_more=page.has_more)
+    return list_object(page.items, has_more=page.has_more)
 
 
 def _message_item(draft: MessageDraft, new_id: Callable[[], UUID]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from app.core.model.records import Page
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
-from app.storage.repositories.mapping import as_new, columns, maker, new, value, without
+from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row, record_maker, without
 from app.storage.repositories.naming import SAID_BY
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
@@ -72,7 +72,7 @@ _SERVED_FIELDS = tuple(item.name for item in fields(FoundAnchor))
 _SERVED = tuple(map(_column, _SERVED_FIELDS))
 _ANCHORS = select(*_COLUMNS).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _SERVABLES = select(*_SERVED).select_from(AnchorRow).outerjoin(_MESSAGE, true())
-_anchor, _served = maker(Anchor), maker(FoundAnchor)
+_anchor, _served = record_maker(Anchor), record_maker(FoundAnchor)
 _PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
@@ -150,11 +150,11 @@ _SUPERSEDED = (
     .order_by(*(column.desc() for column in _PLACE))
     .limit(bindparam("limit", type_=BigInteger))
 )
-_INSERT = insert(AnchorRow).values(without(new(Anchor), *_OF_MESSAGE)).on_conflict_do_nothing()
+_INSERT = insert(AnchorRow).values(without(new_parameters(Anchor), *_OF_MESSAGE)).on_conflict_do_nothing()
 _CHANGE = (
     update(AnchorRow)
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
-    .values(new(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
+    .values(new_parameters(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
 )
 built_once(
     _ACTIVE, _SERVABLE, _SHOWABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SEQS, _SUPERSEDED, _INSERT, _CHANGE
@@ -167,7 +167,7 @@ class AnchorRepository(Repository):
     async def add(self, anchors: Sequence[Anchor]) -> None:
         """Insert; one that stands at the same place with the same type already is left as it is."""
         if anchors:
-            rows = await in_slices(lambda anchor: as_new(without(columns(anchor), *_OF_MESSAGE)), anchors)
+            rows = await in_slices(lambda anchor: new_values(without(columns(anchor), *_OF_MESSAGE)), anchors)
             await self._session.write(_INSERT, rows)
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
@@ -175,7 +175,7 @@ class AnchorRepository(Repository):
         row = await self._session.first(_anchors_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
         if row is None:
             raise NotFoundError("No such anchor.")
-        return value(Anchor, row, **_UNREAD)
+        return record_from_row(Anchor, row, **_UNREAD)
 
     async def active(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
@@ -202,7 +202,7 @@ class AnchorRepository(Repository):
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
         """The anchors of these messages, whatever their status, in order of position."""
         statement = _anchors_of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_PLACE)
-        return [value(Anchor, row, **_UNREAD) for row in await self._session.all(statement)]
+        return [record_from_row(Anchor, row, **_UNREAD) for row in await self._session.all(statement)]
 
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
         """Id, ``seq`` and content of the newest ``limit`` active ones, in order of position.
@@ -302,7 +302,7 @@ class AnchorRepository(Repository):
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
         """Set statuses; what was claimed of these anchors is forgotten."""
         rows = [
-            as_new({"status": transition.status, "superseded_by": transition.superseded_by})
+            new_values({"status": transition.status, "superseded_by": transition.superseded_by})
             | {"of": conversation_id, "anchor_id": transition.anchor_id}
             for transition in transitions
         ]

@@ -14,7 +14,7 @@ from sqlmodel import col
 from app.core.model.caches import CacheEntry, ProviderCache
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began, now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import CACHE_DUE, TEXTS, CacheEntryRow, CacheMemberRow, ProviderCacheRow
 
 _row = ProviderCacheRow
@@ -175,7 +175,7 @@ def _is_same_prefix(model: str, account: str, fingerprint: str) -> Any:
 
 
 def _cache(row: ProviderCacheRow) -> ProviderCache:
-    return value(ProviderCache, row, files=tuple(row.files))
+    return record_from_row(ProviderCache, row, files=tuple(row.files))
 
 
 def _columns(cache: ProviderCache) -> dict[str, Any]:

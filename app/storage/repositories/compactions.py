@@ -19,7 +19,7 @@ from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts,
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.repositories.not_deleted import not_deleted
 from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 
@@ -235,4 +235,4 @@ def _values_to_set(changes: dict[str, Any]) -> dict[str, Any]:
 def as_compaction(row: CompactionRow) -> Compaction:
     """A row as a value."""
     read = {name: adapter.validate_python(getattr(row, name)) for name, adapter in _JSON.items()}
-    return value(Compaction, row, **read)
+    return record_from_row(Compaction, row, **read)

@@ -20,13 +20,13 @@ from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import (
     LAYOUT,
     PACE,
-    as_new,
+    as_dict,
     columns,
-    new,
-    plain,
+    new_parameters,
+    new_values,
+    record_from_row,
     sums_columns,
-    sums_value,
-    value,
+    sums_from_row,
     without,
 )
 from app.storage.repositories.sizes import cut_to_fit
@@ -45,8 +45,8 @@ from app.storage.tenancy import built_once
 
 _NOT_LISTED = ("compressed_state", "scratchpad")
 _JSON = ("policy", "compressed_state", "scratchpad")
-_IS_THERE = col(ConversationRow.deleted_at).is_(None)
-_THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _IS_THERE)
+_NOT_DELETED = col(ConversationRow.deleted_at).is_(None)
+_THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _NOT_DELETED)
 _GET = select(ConversationRow).where(_THIS)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
 _LOCK = _GET.with_for_update(key_share=True)
@@ -57,7 +57,7 @@ _UPDATE = update(ConversationRow).where(_THIS)
 def _update_of(names: frozenset[str], returned: Any = ConversationRow) -> Any:
     if unknown := names.difference(ConversationRow.model_fields):
         raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
-    statement = _UPDATE.values({"updated_at": now()} | new(also=sorted(names))).returning(returned)
+    statement = _UPDATE.values({"updated_at": now()} | new_parameters(also=sorted(names))).returning(returned)
     built_once(statement)
     return statement
 
@@ -68,22 +68,22 @@ _LISTED_BYTES = (
 ).label("bytes")
 _LISTED = select(
     *(getattr(ConversationRow, name) for name in ConversationRow.model_fields if name not in _NOT_LISTED)
-).where(col(ConversationRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), _IS_THERE)
+).where(col(ConversationRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), _NOT_DELETED)
 built_once(_GET, _EPOCH, _LOCK, _LISTED)
 
 
 class ConversationRepository(Repository):
     """Rows of ``conversations`` of one tenant. One that is deleted is found by nobody, while its rows are removed."""
 
-    weighed: Callable[[Conversation], Awaitable[None]] | None = None
+    on_read: Callable[[Conversation], Awaitable[None]] | None = None
     """Awaited with what was read, before anybody works with it: large system prompts are weighed off the event loop."""
 
     async def _read(self, row: ConversationRow | None) -> Conversation:
         return await self._weigh(_conversation(row))
 
     async def _weigh(self, conversation: Conversation) -> Conversation:
-        if self.weighed is not None:
-            await self.weighed(conversation)
+        if self.on_read is not None:
+            await self.on_read(conversation)
         return conversation
 
     async def add(self, conversation: Conversation) -> None:
@@ -107,14 +107,14 @@ class ConversationRepository(Repository):
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
         """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
         values = _columns(changes)
-        given = {"conversation_id": conversation_id, **as_new(values)}
+        given = {"conversation_id": conversation_id, **new_values(values)}
         return await self._read(await self._session.change(_update_of(frozenset(values)), **given))
 
     async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
         """As ``update``, of one that this transaction holds and knows as it stands: only the time is read back."""
         self._check_tenant(known.tenant_id)
         values = _columns(changes)
-        given = {"conversation_id": known.id, **as_new(values)}
+        given = {"conversation_id": known.id, **new_values(values)}
         updated_at = await self._session.change(_update_of(frozenset(values), col(ConversationRow.updated_at)), **given)
         if updated_at is None:
             raise _not_found()
@@ -130,7 +130,7 @@ class ConversationRepository(Repository):
 
         Without state and scratchpad, and fewer than asked for where together they are large.
         """
-        heads = select(col(ConversationRow.id), _LISTED_AT.label("at"), _LISTED_BYTES).where(_IS_THERE)
+        heads = select(col(ConversationRow.id), _LISTED_AT.label("at"), _LISTED_BYTES).where(_NOT_DELETED)
         if user_id is not None:
             heads = heads.where(col(ConversationRow.user_id) == user_id)
         listed = await self._session.rows(paged(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID))
@@ -142,7 +142,7 @@ class ConversationRepository(Repository):
     async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
         """The language of each of them that there is."""
         row = ConversationRow
-        statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids), _IS_THERE)
+        statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids), _NOT_DELETED)
         return dict(await self._session.rows(statement))
 
     async def delete(self, conversation_id: UUID) -> None:
@@ -161,7 +161,7 @@ class ConversationRepository(Repository):
 
     async def of_user(self, user_id: str | None, *, limit: int, deleted: bool = False) -> list[UUID]:
         """Conversations of that end user, with ``None`` of anybody; ``deleted``: those that still have rows."""
-        statement = select(col(ConversationRow.id)).where(~_IS_THERE if deleted else _IS_THERE)
+        statement = select(col(ConversationRow.id)).where(~_NOT_DELETED if deleted else _NOT_DELETED)
         if user_id is not None:
             statement = statement.where(col(ConversationRow.user_id) == user_id)
         return await self._session.all(statement.limit(limit))
@@ -173,13 +173,13 @@ class ConversationRepository(Repository):
 
     async def is_being_removed(self, conversation_id: UUID) -> bool:
         """Whether one of that id is deleted and still has rows."""
-        own = select(col(ConversationRow.id)).where(col(ConversationRow.id) == conversation_id, ~_IS_THERE)
+        own = select(col(ConversationRow.id)).where(col(ConversationRow.id) == conversation_id, ~_NOT_DELETED)
         return await self._session.first(own) is not None
 
     async def with_stale_sums(self, *, limit: int) -> list[tuple[UUID, UUID]]:
         """(tenant, conversation) whose running sums are to be made anew, over all tenants."""
         row = ConversationRow
-        statement = select(col(row.tenant_id), col(row.id)).where(text(f"conversations.{STALE_SUMS}"), _IS_THERE)
+        statement = select(col(row.tenant_id), col(row.id)).where(text(f"conversations.{STALE_SUMS}"), _NOT_DELETED)
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement.limit(limit))]
 
     async def deleted(self, *, limit: int) -> list[tuple[UUID, UUID]]:
@@ -198,7 +198,7 @@ class ConversationRepository(Repository):
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
-            .where(text(f"({DUE})"), _IS_THERE)
+            .where(text(f"({DUE})"), _NOT_DELETED)
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))
@@ -225,7 +225,7 @@ def _not_found() -> NotFoundError:
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Conversation`` as columns: the composed ones taken apart."""
     values = without(changes, "total", "covered", "quiet", "layout", "live", "pace", "metadata", *_JSON)
-    values |= {name: plain(changes[name]) for name in _JSON if name in changes}
+    values |= {name: as_dict(changes[name]) for name in _JSON if name in changes}
     for name in ("total", "covered"):
         if name in changes:
             values |= sums_columns(name, changes[name])
@@ -238,7 +238,7 @@ def _columns(changes: dict[str, Any]) -> dict[str, Any]:
     if "pace" in changes:
         values["pace"] = PACE.dump_python(changes["pace"], mode="json")
     if "metadata" in changes:
-        values["meta"] = plain(changes["metadata"])
+        values["meta"] = as_dict(changes["metadata"])
     return values
 
 
@@ -262,11 +262,11 @@ def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
         until=row.quiet_until,
         reason=row.quiet_reason,
     )
-    return value(
+    return record_from_row(
         Conversation,
         row,
-        total=sums_value("total", row),
-        covered=sums_value("covered", row),
+        total=sums_from_row("total", row),
+        covered=sums_from_row("covered", row),
         quiet=quiet,
         layout=None if row.layout is None else LAYOUT.validate_python(row.layout),
         pace=None if row.pace is None else PACE.validate_python(row.pace),

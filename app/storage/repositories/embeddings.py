@@ -1,8 +1,7 @@
-"""Rows of ``embeddings``, and how far the messages of a conversation have vectors. Times are the database's.
+"""The table ``embeddings``: a vector for each message, and up to which message a conversation has vectors.
 
-The database itself takes a vector away with its message, and when what the message says changes (the trigger
-``release_embeddings``): no way of erasing can forget it. Whoever writes one holds the conversation's lock, as whoever
-erases does.
+The trigger ``release_embeddings`` removes a vector when its message is removed or changed, so that no code that erases
+can forget to. Writing a vector and erasing a message both hold the conversation's lock. Times are the database's.
 """
 
 from __future__ import annotations
@@ -21,57 +20,65 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.tables import EMBEDDED, UNEMBEDDED, ConversationRow, EmbeddingRow
 
-_row = EmbeddingRow
-_of = ConversationRow
-_IS_THERE = col(_of.deleted_at).is_(None)
-_IS_DUE = or_(col(_of.embed_after).is_(None), col(_of.embed_after) <= now())
+_embedding = EmbeddingRow
+_conversation = ConversationRow
+_NOT_DELETED = col(_conversation.deleted_at).is_(None)
+_IS_DUE = or_(col(_conversation.embed_after).is_(None), col(_conversation.embed_after) <= now())
 
 
 class EmbeddingRepository(Repository):
     """Vectors of one tenant's messages."""
 
     async def wanting(self, model: str, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) with covered messages that have no vector of this model yet, as far as they are due.
+        """Tenant and conversation wherever covered messages lack a vector of this model, and work on them is due.
 
-        Over all tenants by two partial indexes: one for what is new, one for vectors of another model.
+        Looks at all tenants, by two partial indexes: one for new messages, one for vectors of another model.
         """
         found: dict[tuple[UUID, UUID], None] = {}
         for wanted in (text(f"conversations.{UNEMBEDDED}"), _embedded_by_another(model)):
-            statement = select(col(_of.tenant_id), col(_of.id)).where(wanted, _IS_THERE, _IS_DUE)
+            statement = select(col(_conversation.tenant_id), col(_conversation.id)).where(wanted, _NOT_DELETED, _IS_DUE)
             if conversation_id is not None:
-                statement = statement.where(col(_of.id) == conversation_id)
+                statement = statement.where(col(_conversation.id) == conversation_id)
             for tenant_id, id_ in await self._session.rows(statement.limit(limit)):
                 found[tenant_id, id_] = None
         return list(found)[:limit]
 
     async def claim(self, conversation_id: UUID, model: str, *, pause: timedelta) -> tuple[int, int] | None:
-        """Have a conversation left to the caller for so long; ``None`` where nothing is wanted, or it was taken.
+        """Reserve a conversation for the caller for ``pause``.
 
         Returns:
-            Through where its messages have vectors of this model, and the last one that is to have one.
+            The ``seq`` up to which messages have vectors of this model, and the ``seq`` up to which they shall have
+            them; ``None`` where none is lacking or another process has the conversation.
         """
-        another = col(_of.embedded_model).is_distinct_from(model)
-        through = case((another, 0), else_=col(_of.embedded_seq))
+        another = col(_conversation.embedded_model).is_distinct_from(model)
+        through = case((another, 0), else_=col(_conversation.embedded_seq))
         statement = (
-            update(_of)
-            .where(col(_of.id) == conversation_id, _IS_THERE, _IS_DUE, col(_of.boundary_seq) > through)
+            update(_conversation)
+            .where(
+                col(_conversation.id) == conversation_id,
+                _NOT_DELETED,
+                _IS_DUE,
+                col(_conversation.boundary_seq) > through,
+            )
             .values(embedded_model=model, embedded_seq=through, embed_after=now() + pause)
-            .returning(col(_of.embedded_seq), col(_of.boundary_seq))
+            .returning(col(_conversation.embedded_seq), col(_conversation.boundary_seq))
         )
         rows = await self._session.rows(statement)
         return (rows[0][0], rows[0][1]) if rows else None
 
-    async def settle(self, conversation_id: UUID, model: str, *, through: int, pause: timedelta | None = None) -> None:
-        """Through where messages have vectors by now, and when to go on; ``None`` = at once."""
+    async def note_progress(
+        self, conversation_id: UUID, model: str, *, through: int, pause: timedelta | None = None
+    ) -> None:
+        """Note that messages up to ``through`` have vectors, and that the work goes on after ``pause`` (or at once)."""
         values = {"embedded_seq": through, "embed_after": None if pause is None else now() + pause}
-        of_model = and_(col(_of.id) == conversation_id, col(_of.embedded_model) == model)
-        await self._session.execute(update(_of).where(of_model).values(**values))
+        of_model = and_(col(_conversation.id) == conversation_id, col(_conversation.embedded_model) == model)
+        await self._session.execute(update(_conversation).where(of_model).values(**values))
 
     async def put(self, vectors: Sequence[MessageVector]) -> None:
-        """Store vectors, in place of those that were there. Raises ``NotFoundError`` without the message."""
+        """Store vectors, replacing earlier ones. Raises ``NotFoundError`` where the message is gone."""
         if not vectors:
             return
-        statement = insert(_row)
+        statement = insert(_embedding)
         names = ("model", "sha256", "dimensions", "vector")
         kept = {name: getattr(statement.excluded, name) for name in names}
         given = [
@@ -88,36 +95,36 @@ class EmbeddingRepository(Repository):
         key = ["tenant_id", "conversation_id", "seq"]
         await self._session.execute(statement.on_conflict_do_update(index_elements=key, set_=kept), given)
 
-    async def known(self, model: str, hashes: Collection[bytes]) -> dict[bytes, bytes]:
-        """Vectors that this model made of the same texts, by their hashes, in any conversation of the tenant."""
+    async def vectors_by_hash(self, model: str, hashes: Collection[bytes]) -> dict[bytes, bytes]:
+        """Vectors of this model for texts with these hashes, from any conversation of the tenant."""
         listed = literal(sorted(hashes), ARRAY(LargeBinary))
         found = (
-            select(col(_row.sha256), col(_row.vector))
-            .where(col(_row.model) == model, col(_row.sha256) == any_(listed))
-            .ext(distinct_on(col(_row.sha256)))
-            .order_by(col(_row.sha256))
+            select(col(_embedding.sha256), col(_embedding.vector))
+            .where(col(_embedding.model) == model, col(_embedding.sha256) == any_(listed))
+            .ext(distinct_on(col(_embedding.sha256)))
+            .order_by(col(_embedding.sha256))
         )
         return {sha256: vector for sha256, vector in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
     async def dimensions(self, conversation_id: UUID, model: str) -> int:
-        """Numbers of the vectors of this model in a conversation; 0 where there is none."""
-        some = select(col(_row.dimensions)).where(_is_of_model(conversation_id, model)).limit(1)
+        """How many numbers a vector of this model has in this conversation; 0 where it has no vectors."""
+        some = select(col(_embedding.dimensions)).where(_is_of_model(conversation_id, model)).limit(1)
         return await self._session.first(some) or 0
 
-    async def of(self, conversation_id: UUID, seqs: Collection[int], model: str) -> dict[int, bytes]:
-        """The vectors of this model that these messages have, by ``seq``."""
-        listed = col(_row.seq) == any_(literal(sorted(seqs), ARRAY(BigInteger)))
-        found = select(col(_row.seq), col(_row.vector)).where(
+    async def vectors_by_seq(self, conversation_id: UUID, seqs: Collection[int], model: str) -> dict[int, bytes]:
+        """The vectors of this model for messages with these ``seq``, where they have one."""
+        listed = col(_embedding.seq) == any_(literal(sorted(seqs), ARRAY(BigInteger)))
+        found = select(col(_embedding.seq), col(_embedding.vector)).where(
             _is_of_model(conversation_id, model), listed if seqs else false()
         )
         return {seq: vector for seq, vector in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
 
 def _is_of_model(conversation_id: UUID, model: str) -> Any:
-    return and_(col(_row.conversation_id) == conversation_id, col(_row.model) == model)
+    return and_(col(_embedding.conversation_id) == conversation_id, col(_embedding.model) == model)
 
 
 def _embedded_by_another(model: str) -> Any:
-    name = col(_of.embedded_model)
+    name = col(_conversation.embedded_model)
     # Two ranges, since the index cannot be searched for an inequality.
-    return and_(text(f"conversations.{EMBEDDED}"), or_(name < model, name > model), col(_of.boundary_seq) > 0)
+    return and_(text(f"conversations.{EMBEDDED}"), or_(name < model, name > model), col(_conversation.boundary_seq) > 0)

@@ -12,7 +12,7 @@ from sqlmodel import col
 from app.core.model.records import Erasure, ProviderCopy
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import WANTED, ErasureRow, ProviderCopyRow
 
 
@@ -27,18 +27,18 @@ class ErasureRepository(Repository):
     async def open(self, *, limit: int) -> list[Erasure]:
         """The erasures that are not done, over all tenants, the first one first."""
         statement = select(ErasureRow).order_by(col(ErasureRow.requested_at)).limit(limit)
-        return [value(Erasure, row) for row in await self._session.all(statement)]
+        return [record_from_row(Erasure, row) for row in await self._session.all(statement)]
 
     async def find(self, erasure_id: UUID) -> Erasure | None:
         """One; ``None`` when it is done."""
         row = await self._session.first(select(ErasureRow).where(col(ErasureRow.id) == erasure_id))
-        return None if row is None else value(Erasure, row)
+        return None if row is None else record_from_row(Erasure, row)
 
     async def lock(self, erasure_id: UUID) -> Erasure | None:
         """One, unless it is done or somebody else is at it."""
         statement = select(ErasureRow).where(col(ErasureRow.id) == erasure_id).with_for_update(skip_locked=True)
         row = await self._session.first(statement)
-        return None if row is None else value(Erasure, row)
+        return None if row is None else record_from_row(Erasure, row)
 
     async def count(self, erasure_id: UUID, conversations: int) -> None:
         """So many more conversations were deleted."""
@@ -72,7 +72,7 @@ class ProviderCopyRepository(Repository):
         row = ProviderCopyRow
         statement = select(row).where(text(f"provider_copies.{WANTED}"), col(row.delete_after) <= now())
         found = await self._session.all(statement.order_by(col(row.delete_after)).limit(limit))
-        return [value(ProviderCopy, one) for one in found]
+        return [record_from_row(ProviderCopy, one) for one in found]
 
     async def take(self, response_id: str, *, pause: timedelta) -> ProviderCopy | None:
         """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
@@ -84,7 +84,7 @@ class ProviderCopyRepository(Repository):
             .returning(row)
         )
         found = await self._session.first(statement)
-        return None if found is None else value(ProviderCopy, found)
+        return None if found is None else record_from_row(ProviderCopy, found)
 
     async def forget(self, response_id: str) -> None:
         """Forget a provider's copy: it is deleted there, or given up."""

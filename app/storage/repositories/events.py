@@ -15,7 +15,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
-from app.storage.repositories.mapping import as_new, columns, new, value
+from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
@@ -33,7 +33,7 @@ _AFTER = (
     .order_by(col(EventRow.number))
     .limit(bindparam("limit", type_=Integer))
 )
-_INSERT = insert(EventRow).values(new(Event, also=("tenant_id",)))
+_INSERT = insert(EventRow).values(new_parameters(Event, also=("tenant_id",)))
 built_once(_NUMBERS, _AFTER, _INSERT)
 
 
@@ -85,7 +85,7 @@ class EventRepository(Repository):
             Event(conversation_id=conversation_id, number=number, type=type_, data=dict(data), occurred_at=at)
             for number, (type_, data) in enumerate(items, last - len(items) + 1)
         ]
-        await self._session.write(_INSERT, [as_new(columns(event, tenant_id=tenant_id)) for event in events])
+        await self._session.write(_INSERT, [new_values(columns(event, tenant_id=tenant_id)) for event in events])
         self._added.extend(events)
         return events
 
@@ -99,7 +99,7 @@ class EventRepository(Repository):
     async def after(self, conversation_id: UUID, number: int, *, limit: int) -> list[Event]:
         """Events after that number, in order."""
         rows = await self._session.all(_AFTER, conversation_id=conversation_id, number=number, limit=limit)
-        return [value(Event, row) for row in rows]
+        return [record_from_row(Event, row) for row in rows]
 
     async def first(self, conversation_id: UUID) -> int | None:
         """The number of the oldest event that is kept."""

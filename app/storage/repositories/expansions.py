@@ -11,11 +11,11 @@ from sqlmodel import col
 
 from app.core.model.segments import Expansion
 from app.storage.repositories.base import Repository
-from app.storage.repositories.mapping import as_new, columns, new
+from app.storage.repositories.mapping import columns, new_parameters, new_values
 from app.storage.tables import ExpansionRow
 from app.storage.tenancy import built_once
 
-_INSERT = insert(ExpansionRow).values(new(Expansion))
+_INSERT = insert(ExpansionRow).values(new_parameters(Expansion))
 built_once(_INSERT)
 
 
@@ -24,7 +24,7 @@ class ExpansionRepository(Repository):
 
     async def add(self, expansions: Sequence[Expansion]) -> None:
         """Insert. Without the conversation the commit raises ``NotFoundError``."""
-        await self._session.write(_INSERT, [as_new(columns(expansion)) for expansion in expansions])
+        await self._session.write(_INSERT, [new_values(columns(expansion)) for expansion in expansions])
 
     async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
         """Whether a reply drew on what they brought back."""

@@ -17,7 +17,7 @@ from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import IN_USE, WANTED, ContentRow, FileRow, ProviderFileRow
 
 _file = FileRow
@@ -38,18 +38,18 @@ class FileRepository(Repository):
         row = await self._session.first(select(_file).where(_is_file(conversation_id, file_id)))
         if row is None:
             raise NotFoundError("No such file.")
-        return value(ConversationFile, row)
+        return record_from_row(ConversationFile, row)
 
     async def of(self, conversation_id: UUID) -> list[ConversationFile]:
         """All of a conversation, in the order in which they were attached."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id).order_by(col(_file.id))
-        return [value(ConversationFile, row) for row in await self._session.all(statement)]
+        return [record_from_row(ConversationFile, row) for row in await self._session.all(statement)]
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[ConversationFile], str | None]:
         """A page of a conversation's files, in the order in which they were attached, and the next cursor."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id)
         rows = await self._session.all(paged(statement, page, (col(_file.id),), BY_ID))
-        return cut([value(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
+        return cut([record_from_row(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
 
     async def sums(self, conversation_id: UUID) -> tuple[int, int, int]:
         """How many there are, their bytes and their tokens."""
@@ -81,7 +81,7 @@ class ProviderFileRepository(Repository):
         wanted = col(_copy.sha256) == any_(literal(list(sha256s), ARRAY(Text)))
         lasts = col(_copy.expires_at) > now() + lasting
         statement = select(_copy).where(col(_copy.account) == account, wanted, _UNWANTED, lasts)
-        return {row.sha256: value(ProviderFile, row) for row in await self._session.all(statement)}
+        return {row.sha256: record_from_row(ProviderFile, row) for row in await self._session.all(statement)}
 
     async def note(self, copy: ProviderFile, *, lasting: timedelta) -> ProviderFile:
         """A provider keeps this copy; the one that is to be used from now on, which may be another process's.
@@ -101,7 +101,7 @@ class ProviderFileRepository(Repository):
             .on_conflict_do_nothing(index_elements=["tenant_id", "account", "sha256"], index_where=text(IN_USE))
         )
         await self._session.execute(statement)
-        used = value(ProviderFile, await self._session.first(select(_copy).where(same)))
+        used = record_from_row(ProviderFile, await self._session.first(select(_copy).where(same)))
         is_needed = exists().where(col(_file.tenant_id) == col(_copy.tenant_id), col(_file.sha256) == copy.sha256)
         if used.name != copy.name:
             await self._session.execute(insert(_copy).values(**columns(copy, delete_after=now())))
@@ -135,7 +135,7 @@ class ProviderFileRepository(Repository):
         """What is to be deleted now, over all tenants, by the partial index; the longest wanted first."""
         statement = select(_copy).where(text(f"provider_files.{WANTED}"), col(_copy.delete_after) <= now())
         found = await self._session.all(statement.order_by(col(_copy.delete_after)).limit(limit))
-        return [value(ProviderFile, one) for one in found]
+        return [record_from_row(ProviderFile, one) for one in found]
 
     async def take(self, account: str, name: str, *, pause: timedelta) -> ProviderFile | None:
         """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
@@ -146,7 +146,7 @@ class ProviderFileRepository(Repository):
             .returning(_copy)
         )
         found = await self._session.first(statement)
-        return None if found is None else value(ProviderFile, found)
+        return None if found is None else record_from_row(ProviderFile, found)
 
     async def forget(self, account: str, name: str) -> None:
         """Forget a provider's file: it is deleted there, or given up."""

@@ -15,7 +15,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
-from app.storage.repositories.mapping import as_new, columns, new, value
+from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import IdempotencyRow
@@ -25,7 +25,7 @@ _key = col(IdempotencyRow.key)
 _OF_KEY = _key == bindparam("of_key")
 _CLAIM = (
     insert(IdempotencyRow)
-    .values(**new(IdempotencyRecord))
+    .values(**new_parameters(IdempotencyRecord))
     .on_conflict_do_nothing(index_elements=["tenant_id", "key"])
     .returning(_key)
 )
@@ -51,23 +51,23 @@ class IdempotencyRepository(Repository):
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
         """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
         key = self._key_of_end_user(record.key)
-        given = as_new(columns(record, key=key, ref=dict(record.ref)))
+        given = new_values(columns(record, key=key, ref=dict(record.ref)))
         # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
         while not await self._session.begin_with(_CLAIM, **given):
             row = await self._session.first(_LOCK, of_key=key)
             if row is not None:
-                return value(IdempotencyRecord, row)
+                return record_from_row(IdempotencyRecord, row)
         self._claimed.add(key)
         return None
 
     async def get(self, key: str) -> IdempotencyRecord | None:
         """What a key stands for; ``None`` where it stands for nothing."""
         row = await self._session.first(_GET, of_key=self._key_of_end_user(key))
-        return None if row is None else value(IdempotencyRecord, row)
+        return None if row is None else record_from_row(IdempotencyRecord, row)
 
     async def update(self, key: str, *, ref: Mapping[str, Any], status: int) -> None:
         """Set what the key did, in the transaction that did it. Raises ``NotFoundError``."""
-        given = as_new({"ref": dict(ref), "status": status}) | {"of_key": self._key_of_end_user(key)}
+        given = new_values({"ref": dict(ref), "status": status}) | {"of_key": self._key_of_end_user(key)}
         if given["of_key"] in self._claimed:
             await self._session.write(_UPDATE, [given])
         elif await self._session.change(_UPDATE, **given) is None:

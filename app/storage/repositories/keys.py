@@ -16,7 +16,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import ApiKey, Scope
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import columns, value, without
+from app.storage.repositories.mapping import columns, record_from_row, without
 from app.storage.tables import ApiKeyRow, TenantRow
 from app.storage.tenancy import built_once
 
@@ -156,4 +156,4 @@ def _stored_scopes(key: ApiKey) -> list[str]:
 def _key(row: Any) -> ApiKey:
     users = [word.removeprefix(USER) for word in row.scopes if word.startswith(USER)]
     scopes = frozenset(scope for scope in get_args(Scope) if scope in row.scopes)
-    return value(ApiKey, row, scopes=scopes, user_id=users[0] if users else None)
+    return record_from_row(ApiKey, row, scopes=scopes, user_id=users[0] if users else None)

@@ -1,4 +1,4 @@
-"""Values to rows and back: fields and columns share their names, but for what is named here."""
+"""Turns records into rows and back: a field is stored in the column of its name, unless the caller replaces it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ PACE = TypeAdapter(Pace | None)
 
 
 def columns(record: Any, **replaced: Any) -> dict[str, Any]:
-    """A record's fields by name, ``replaced`` put in their place."""
+    """A record's fields by name, with those in ``replaced`` changed or added."""
     return {name: getattr(record, name) for name in _field_names(cast("Any", type(record)))} | replaced
 
 
-def value(kind: type[Record], row: Any, **replaced: Any) -> Record:
-    """A row's columns as a record of that kind, ``replaced`` put in their place; past ``__init__``, as ``maker``."""
+def record_from_row(kind: type[Record], row: Any, **replaced: Any) -> Record:
+    """A record of that kind out of a row's columns, with the fields in ``replaced`` given instead.
+
+    ``__init__`` is not called, as with ``record_maker``.
+    """
     read, fills = _reader_and_setters(cast("Any", kind), tuple(replaced))
     made = object.__new__(kind)
     for fill, item in zip(fills, (*read(row), *replaced.values()), strict=True):
@@ -46,10 +49,10 @@ def _reader_and_setters(
     return read, [getattr(kind, name).__set__ for name in (*names, *replaced)]
 
 
-def maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
-    """Makes a frozen record with slots of the values of all its fields, in order, in a fifth of the time.
+def record_maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
+    """A function that makes a frozen record with slots out of the values of all its fields, in order.
 
-    Past ``__init__``: only for a kind that has no ``__post_init__``.
+    It takes a fifth of the time of ``__init__``, which it does not call: only for a kind without ``__post_init__``.
     """
     fills = [getattr(kind, name).__set__ for name in _field_names(cast("Any", kind))]
 
@@ -67,32 +70,32 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind))
 
 
-def new(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
-    """Parameters for a statement that is built once: one for each field of these records and each name of ``also``."""
+def new_parameters(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
+    """Parameters of a statement that is built once: one for each field of these kinds and each name in ``also``."""
     names = [name for kind in kinds for name in _field_names(cast("Any", kind))]
     return {name: bindparam(f"{_NEW}{name}") for name in (*names, *also)}
 
 
-def as_new(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the names of those parameters."""
+def new_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values for the parameters that ``new_parameters`` made."""
     return {f"{_NEW}{name}": item for name, item in values.items()}
 
 
 def without(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The values but for those names."""
+    """The values without those of these names."""
     return {name: item for name, item in values.items() if name not in names}
 
 
 def sums_columns(prefix: str, sums: Sums) -> dict[str, int]:
-    """The four columns of ``Sums``: ``<prefix>_tokens`` and so on."""
+    """``Sums`` as its columns: ``<prefix>_tokens`` and so on."""
     return {f"{prefix}_{name}": number for name, number in columns(sums).items()}
 
 
-def sums_value(prefix: str, row: Any) -> Sums:
-    """``Sums`` out of its four columns."""
+def sums_from_row(prefix: str, row: Any) -> Sums:
+    """``Sums`` out of the columns that ``sums_columns`` names."""
     return Sums(**{item.name: getattr(row, f"{prefix}_{item.name}") for item in fields(Sums)})
 
 
-def plain(value_: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A mapping as the JSON encoder takes it."""
-    return None if value_ is None else dict(value_)
+def as_dict(mapping: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A mapping as a ``dict``, which is all that the JSON encoder takes."""
+    return None if mapping is None else dict(mapping)

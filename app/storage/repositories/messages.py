@@ -46,7 +46,7 @@ from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, paged
-from app.storage.repositories.mapping import as_new, columns, new, plain, value, without
+from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.not_deleted import not_deleted
@@ -141,7 +141,7 @@ _DERIVED = (
     *("message_sum", "token_sum", "byte_sum", "term_keys"),
 )
 """Columns of a message that are none of its fields."""
-_INSERT = insert(MessageRow).values(without(new(Message, also=_DERIVED), "metadata"))
+_INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
 built_once(_AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, _NEWEST, _INSERT)
 
 
@@ -171,7 +171,7 @@ class MessageRepository(Repository):
         keys = await _index_keys(messages)
         stored, contents = await _without_inline_data(messages)
         rows = await in_slices(
-            lambda one: as_new(_columns(one[0], one[1]) | {"term_keys": one[2]}),
+            lambda one: new_values(_columns(one[0], one[1]) | {"term_keys": one[2]}),
             list(zip(stored, sums, keys, strict=True)),
         )
         if rows:
@@ -734,8 +734,8 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "call_ids": [part["id"] for part in parts if part.get("type") == "tool_call"],
         "result_ids": [part["tool_call_id"] for part in parts if part.get("type") == "tool_result"],
         "contents": list(references(parts)),
-        "usage": plain(message.usage),
-        "meta": plain(message.metadata),
+        "usage": as_dict(message.usage),
+        "meta": as_dict(message.metadata),
         "is_protected": message.is_protected,
         "message_sum": through.messages,
         "token_sum": through.tokens,
@@ -744,10 +744,10 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
 
 
 def _outline(row: Any) -> Outline:
-    return value(Outline, row, calls=frozenset(row.calls), results=frozenset(row.results))
+    return record_from_row(Outline, row, calls=frozenset(row.calls), results=frozenset(row.results))
 
 
 def _message(row: MessageRow | None) -> Message:
     if row is None:
         raise _not_found()
-    return value(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="")
+    return record_from_row(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="")

@@ -37,7 +37,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import columns, maker, value, without
+from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 from app.storage.tenancy import built_once
 
@@ -52,7 +52,7 @@ _LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
     col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL
 )
 _NAME: Final = _LEVEL.index("level")
-_level, _servable = maker(SegmentLevel), maker(ServableSegment)
+_level, _servable = record_maker(SegmentLevel), record_maker(ServableSegment)
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
 _to = col(SegmentRow.to_seq)
@@ -218,7 +218,7 @@ class SegmentRepository(Repository):
         levels = await self._session.all(
             delete(SegmentLevelRow).where(*_levels_of(conversation_id, segment_id)).returning(SegmentLevelRow)
         )
-        kept = [value(SegmentLevel, row) for row in levels]
+        kept = [record_from_row(SegmentLevel, row) for row in levels]
         await self._update_segment(conversation_id, segment_id, {"id": new_id})
         await self.put_levels(conversation_id, new_id, kept)
         ids = col(StateVersionRow.segment_ids)
@@ -327,7 +327,7 @@ def _level_columns(segment: Segment, level: SegmentLevel) -> dict[str, Any]:
 
 
 def _segment(row: Any, levels: Mapping[Level, SegmentLevel] | None = None) -> Segment:
-    return value(Segment, row, identifiers=tuple(row.identifiers), levels=dict(levels or {}))
+    return record_from_row(Segment, row, identifiers=tuple(row.identifiers), levels=dict(levels or {}))
 
 
 def _contains_any(segment: Segment | SegmentRow, ordered: Sequence[int]) -> bool:

@@ -36,7 +36,15 @@ from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, paged
-from app.storage.repositories.mapping import LAYOUT, columns, plain, sums_columns, sums_value, value, without
+from app.storage.repositories.mapping import (
+    LAYOUT,
+    as_dict,
+    columns,
+    record_from_row,
+    sums_columns,
+    sums_from_row,
+    without,
+)
 from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import StateVersionRow
 
@@ -236,7 +244,7 @@ class StateRepository(Repository):
 
 def _columns(version: StateVersion) -> dict[str, Any]:
     return without(columns(version), "covered") | {
-        "state": plain(version.state),
+        "state": as_dict(version.state),
         "entries": _ENTRIES.dump_python(version.entries, mode="json"),
         "layout": LAYOUT.dump_python(version.layout, mode="json"),
         "segment_ids": list(version.segment_ids),
@@ -248,10 +256,10 @@ def _columns(version: StateVersion) -> dict[str, Any]:
 
 def _version(row: Any, **left_out: Any) -> StateVersion:
     given = left_out or {"layout": LAYOUT.validate_python(row.layout)}
-    return value(
+    return record_from_row(
         StateVersion,
         row,
-        covered=sums_value("covered", row),
+        covered=sums_from_row("covered", row),
         entries=_ENTRIES.validate_python(row.entries),
         segment_ids=tuple(row.segment_ids),
         repairs=_REPAIRS.validate_python(row.repairs),

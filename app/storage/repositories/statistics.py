@@ -51,7 +51,7 @@ from app.core.model.statistics import (
 )
 from app.storage.repositories.base import Repository
 from app.storage.repositories.compactions import as_compaction
-from app.storage.repositories.mapping import value
+from app.storage.repositories.mapping import record_from_row
 from app.storage.repositories.turns import as_turn
 from app.storage.repositories.verifications import as_verification
 from app.storage.tables import (
@@ -206,9 +206,9 @@ class StatisticsRepository(Repository):
             ],
             details=[_detail_call(one) for one in await self._session.all(details.limit(limit))],
             verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
-            caches=[value(CacheEntry, one) for one in await self._session.all(caches.limit(limit))],
+            caches=[record_from_row(CacheEntry, one) for one in await self._session.all(caches.limit(limit))],
             expansions=[
-                value(Expansion, one)
+                record_from_row(Expansion, one)
                 for one in await self._session.all(expansions.order_by(col(ExpansionRow.created_at)).limit(limit))
             ],
         )
@@ -516,4 +516,4 @@ def _level_measure(level: Level, count: int, tokens: Any, originals: Any) -> Lev
 
 
 def _detail_call(row: DetailCallRow) -> DetailCall:
-    return value(DetailCall, row, attempt=_ATTEMPT.validate_python(row.attempt))
+    return record_from_row(DetailCall, row, attempt=_ATTEMPT.validate_python(row.attempt))

@@ -16,7 +16,7 @@ from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import as_new, columns, new, plain, value
+from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row
 from app.storage.repositories.not_deleted import not_deleted
 from app.storage.tables import RUNNING, TurnRow
 from app.storage.tenancy import built_once
@@ -36,7 +36,7 @@ _EXPIRED = and_(_RUNNING, col(TurnRow.lease_until) < now())
 _FAILED: dict[str, Any] = {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
 _START = (
     insert(TurnRow)
-    .values(new(Turn) | _LEASE)
+    .values(new_parameters(Turn) | _LEASE)
     .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
     .returning(TurnRow)
 )
@@ -50,7 +50,7 @@ built_once(_START, _NEWEST, _BEFORE, _LIVING, _BEAT, _FAIL_DEAD)
 
 @lru_cache(maxsize=64)
 def _update_of_running(names: tuple[str, ...]) -> Any:
-    statement = update(TurnRow).where(_THIS, _RUNNING).values(new(also=names)).returning(TurnRow)
+    statement = update(TurnRow).where(_THIS, _RUNNING).values(new_parameters(also=names)).returning(TurnRow)
     built_once(statement)
     return statement
 
@@ -62,7 +62,7 @@ class TurnRepository(LeasedRepository):
         """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
         self._check_tenant(turn.tenant_id)
         lists = {name: list(getattr(turn, name)) for name in _LISTS}
-        values = as_new(columns(turn, **lists, request=plain(turn.request)))
+        values = new_values(columns(turn, **lists, request=as_dict(turn.request)))
         return await self._one_or_none(_START, lease=self._lease, **values)
 
     async def get(self, turn_id: UUID) -> Turn:
@@ -111,7 +111,7 @@ class TurnRepository(LeasedRepository):
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
         values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
-        return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **as_new(values))
+        return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **new_values(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Set the column on the running turn."""
@@ -154,4 +154,4 @@ def _of(conversation_id: UUID) -> Any:
 
 def as_turn(row: TurnRow) -> Turn:
     """A row as a value."""
-    return value(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS})
+    return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS})

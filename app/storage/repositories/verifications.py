@@ -14,7 +14,7 @@ from sqlmodel import col
 from app.core.model.records import Attempt, Verification
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import columns, value
+from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
 
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
@@ -72,7 +72,7 @@ class VerificationRepository(Repository):
 
 def as_verification(row: VerificationRow) -> Verification:
     """A row as a value."""
-    return value(Verification, row, attempts=_ATTEMPTS.validate_python(row.attempts))
+    return record_from_row(Verification, row, attempts=_ATTEMPTS.validate_python(row.attempts))
 
 
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:

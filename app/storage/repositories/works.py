@@ -14,7 +14,7 @@ from sqlmodel import col
 from app.core.model.records import Crashes, Work
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
-from app.storage.repositories.mapping import as_new, columns, new, value
+from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.tables import CrashRow, WorkRow
 from app.storage.tenancy import built_once
 
@@ -26,7 +26,11 @@ def _of(conversation_id: Any) -> Any:
     return col(_crash.conversation_id) == conversation_id
 
 
-_BEGUN = insert(WorkRow).values(lease_until=now() + bindparam("lease", type_=Interval()), **new(Work)).cte("begun")
+_BEGUN = (
+    insert(WorkRow)
+    .values(lease_until=now() + bindparam("lease", type_=Interval()), **new_parameters(Work))
+    .cte("begun")
+)
 _BEGIN = select(CrashRow).where(_of(bindparam("of"))).add_cte(_BEGUN)
 _END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 built_once(_BEGIN, _END)
@@ -41,7 +45,7 @@ class WorkRepository(Repository):
         Everything that works on a text waits for this: it is one statement, and one round trip.
         """
         self._check_tenant(work.tenant_id)
-        given = as_new(columns(work)) | {"of": work.conversation_id, "lease": timedelta(seconds=seconds)}
+        given = new_values(columns(work)) | {"of": work.conversation_id, "lease": timedelta(seconds=seconds)}
         if not await self._session.run_alone(_BEGIN, **given):
             return None
         return await self.crashes(work.conversation_id)
@@ -59,7 +63,7 @@ class WorkRepository(Repository):
     async def abandoned(self, *, limit: int) -> list[Work]:
         """The works whose lease is over; not locked."""
         statement = select(WorkRow).where(col(_row.lease_until) < now()).order_by(col(_row.lease_until)).limit(limit)
-        return [value(Work, row) for row in await self._session.all(statement)]
+        return [record_from_row(Work, row) for row in await self._session.all(statement)]
 
     async def end_all_like(self, work: Work) -> bool:
         """Delete everything that this process had begun on that conversation; whether there was anything left."""
@@ -109,4 +113,4 @@ class WorkRepository(Repository):
 
 
 def _crashes(row: CrashRow | None) -> Crashes | None:
-    return None if row is None else value(Crashes, row)
+    return None if row is None else record_from_row(Crashes, row)

@@ -28,12 +28,12 @@ from app.usecases.shared.shell import Shell
 
 DEFAULT_TENANT = "default"
 PREFIX = "tl_"
-SHOWN = 11  # characters of a key that lists show: the prefix and eight of the secret
+SHOWN_CHARACTERS = 11  # characters of a key that lists show: the prefix and eight of the secret
 ALL_SCOPES: frozenset[Scope] = frozenset({"read", "write", "admin"})
-USED_STEP: Final = timedelta(minutes=1)
+USE_NOTED_EVERY: Final = timedelta(minutes=1)
 """A key's last use is written at most this often."""
-LONGEST_USER: Final = 255
-MOST_READ: Final = 1_000
+MAX_USER_ID_LENGTH: Final = 255
+MAX_CACHED_KEYS: Final = 1_000
 """Keys that a process keeps as it read them; it asks the database at each use whether they are so still."""
 
 
@@ -56,9 +56,9 @@ class KeyService:
         self._anonymous_allowed = anonymous_allowed
         self._default_tenant: UUID | None = None
         self._failures = FailedKeys(failures_per_minute, shell.clock.monotonic)
-        self._read: dict[bytes, ReadKey] = {}
+        self._cached: dict[bytes, ReadKey] = {}
         """By the hash of the secret."""
-        self._used: set[UUID] = set()
+        self._uses_to_note: set[UUID] = set()
         self._noting: asyncio.Task[None] | None = None
 
     @property
@@ -100,18 +100,18 @@ class KeyService:
 
     async def _stored(self, digest: bytes) -> ApiKey | None:
         """The key with that hash, unless revoked."""
-        read = self._read.get(digest)
+        cached = self._cached.get(digest)
         async with self._shell.uow(None) as uow:
-            if read is not None and await uow.keys.is_unchanged(read):
-                return read.key
-            read = await uow.keys.by_hash(digest)
-        self._read.pop(digest, None)
-        if read is None:
+            if cached is not None and await uow.keys.is_unchanged(cached):
+                return cached.key
+            cached = await uow.keys.by_hash(digest)
+        self._cached.pop(digest, None)
+        if cached is None:
             return None
-        if len(self._read) >= MOST_READ:
-            self._read.clear()
-        self._read[digest] = read
-        return read.key
+        if len(self._cached) >= MAX_CACHED_KEYS:
+            self._cached.clear()
+        self._cached[digest] = cached
+        return cached.key
 
     async def usable(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
         """The tenant's key with that id, if it can be used now; a session stands for it."""
@@ -145,7 +145,7 @@ class KeyService:
         now = self._shell.clock.now()
         if not tenant.strip() or not tenant.isprintable():
             raise InvalidInputError.of("tenant", "a tenant is named by printable characters")
-        _refuse_unfit(scopes, user_id)
+        _refuse_unfit_user(scopes, user_id)
         _refuse_past(expires_at, now)
         secret = PREFIX + secrets.token_urlsafe(32)
         async with self._shell.uow(None) as uow:
@@ -153,7 +153,7 @@ class KeyService:
                 id=self._shell.new_id(),
                 tenant_id=await self._tenant_made_if_missing(uow, tenant),
                 name=name,
-                prefix=secret[:SHOWN],
+                prefix=secret[:SHOWN_CHARACTERS],
                 secret_hash=hash_of(secret),
                 scopes=frozenset(scopes),
                 user_id=user_id,
@@ -215,21 +215,21 @@ class KeyService:
             await asyncio.wait([self._noting], timeout=self._shell.timings.heartbeat_seconds)
             self._noting.cancel()
 
-    async def ready(self) -> None:
+    async def make_default_tenant(self) -> None:
         """Make the default tenant, so that the development mode has one."""
         await self._default_tenant_id()
 
     def _note_use_soon(self, key: ApiKey, now: datetime) -> None:
-        if key.last_used_at is not None and now - key.last_used_at < USED_STEP:
+        if key.last_used_at is not None and now - key.last_used_at < USE_NOTED_EVERY:
             return
-        self._used.add(key.id)
+        self._uses_to_note.add(key.id)
         if self._noting is None or self._noting.done():
             self._noting = asyncio.create_task(self._write_uses())
 
     async def _write_uses(self) -> None:
-        while self._used:
-            used = frozenset(self._used)
-            self._used.clear()
+        while self._uses_to_note:
+            used = frozenset(self._uses_to_note)
+            self._uses_to_note.clear()
             with suppress(DependencyUnavailableError):
                 async with self._shell.uow(None) as uow:
                     await uow.keys.note_use(used)
@@ -256,7 +256,7 @@ def hash_of(key: str) -> bytes:
     return hashlib.sha256(key.encode(errors="replace")).digest()
 
 
-def given_limits(words: Collection[str]) -> dict[str, Any]:
+def parse_limits(words: Collection[str]) -> dict[str, Any]:
     """Limits as the command line has them: ``name=number``, or ``name=none`` for none.
 
     Raises:
@@ -277,11 +277,13 @@ def given_limits(words: Collection[str]) -> dict[str, Any]:
     return given
 
 
-def _refuse_unfit(scopes: Collection[Scope], user_id: str | None) -> None:
+def _refuse_unfit_user(scopes: Collection[Scope], user_id: str | None) -> None:
     if user_id is None:
         return
-    if not user_id.strip() or len(user_id) > LONGEST_USER or not user_id.isprintable():
-        raise InvalidInputError.of("user_id", f"an end user is named by at most {LONGEST_USER} printable characters")
+    if not user_id.strip() or len(user_id) > MAX_USER_ID_LENGTH or not user_id.isprintable():
+        raise InvalidInputError.of(
+            "user_id", f"an end user is named by at most {MAX_USER_ID_LENGTH} printable characters"
+        )
     if "admin" in scopes:
         raise InvalidInputError.of("scopes", "a key of one end user cannot have the scope admin: choose read and write")
 

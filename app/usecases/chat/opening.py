@@ -33,7 +33,7 @@ from app.usecases.shared.waiting import Exchange, exchange_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadyOpening:
+class PreparedOpening:
     """What of a turn's beginning is found before its transaction."""
 
     history: Prepared = NOTHING_PREPARED
@@ -64,14 +64,14 @@ async def opening_of(
     shell: Shell,
     conversation: Conversation,
     given: ChatInput,
-    before: Mapping[str, Any] | None,
-    ready: ReadyOpening,
+    earlier: Mapping[str, Any] | None,
+    prepared: PreparedOpening,
     *,
     compute: Compute,
 ) -> Opening:
     """Store what is new of a turn's beginning, in a *locked* conversation.
 
-    ``before`` is what the same request did earlier, whose turn died, and is taken up; ``ready`` what was found of the
+    ``before`` is what the same request did earlier, whose turn died, and is taken up; ``prepared`` what was found of the
     request before the transaction.
 
     Raises:
@@ -80,23 +80,23 @@ async def opening_of(
         ConversationMovedOnError: Other messages came meanwhile.
         TooLargeError: What is new can never fit.
     """
-    opening = await _opening_of(uow, shell, conversation, given, before, ready, compute)
+    opening = await _opening_without_media(uow, shell, conversation, given, earlier, prepared, compute)
     return replace(opening, message=await uow.contents.filled_one(opening.message))
 
 
-async def _opening_of(
+async def _opening_without_media(
     uow: UnitOfWork,
     shell: Shell,
     conversation: Conversation,
     given: ChatInput,
-    before: Mapping[str, Any] | None,
-    ready: ReadyOpening,
+    earlier: Mapping[str, Any] | None,
+    prepared: PreparedOpening,
     compute: Compute,
 ) -> Opening:
     resolved = shell.resolver(conversation, model=given.model)
     _refuse_if_no_room_for_messages(resolved, given)
-    if before is not None:
-        return await _opening_of_dead_turn(uow, shell, conversation, UUID(before["message_id"]))
+    if earlier is not None:
+        return await _opening_of_dead_turn(uow, shell, conversation, UUID(earlier["message_id"]))
     check_expected_last(conversation, given.expected_last_message_id)
     if given.regenerates:
         answered = await supersede_reply(uow, shell, conversation, compute=compute)
@@ -104,7 +104,7 @@ async def _opening_of(
             message=answered, question=answered, resolved=shell.resolver(await uow.conversations.get(conversation.id))
         )
     if given.results or given.has_message:
-        return await _appended(uow, shell, resolved, given, ready, compute)
+        return await _opening_of_appended(uow, shell, resolved, given, prepared, compute)
     return await _opening_of_unanswered(uow, shell, conversation)
 
 
@@ -119,34 +119,34 @@ async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
         await off_loop(lambda: refuse_unfit(options, profile, taken=shell.resolver.own_tools))
 
 
-async def _appended(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, ready: ReadyOpening, compute: Compute
+async def _opening_of_appended(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, prepared: PreparedOpening, compute: Compute
 ) -> Opening:
     """The user's new message, results, or both."""
-    conversation, drafts = resolved.conversation, [*ready.said.drafts]
+    conversation, drafts = resolved.conversation, [*prepared.said.drafts]
     exchange = Exchange()
     if given.results:
         exchange = await exchange_of(uow, conversation.id)
-        drafts = [*await _result_drafts(uow, shell, conversation, exchange, given, ready), *drafts]
+        drafts = [*await _result_drafts(uow, shell, conversation, exchange, given, prepared), *drafts]
     extended = resolved.with_options(given.options)
     refuse_too_large(extended, drafts, together=True)
     if not drafts[-1].is_command:
         refuse_without_room(extended, drafts)
-    messages, resolved = await append(uow, shell, conversation, drafts, prepared=ready.said, compute=compute)
+    messages, resolved = await append(uow, shell, conversation, drafts, prepared=prepared.said, compute=compute)
     asked = messages[-1] if given.has_message else exchange.question
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
 
 
 async def prepared_opening(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem | None
-) -> ReadyOpening:
+) -> PreparedOpening:
     """What is weighed and read before the transaction: the user's message, and what comes with it."""
     groups = [given.history, [_user_draft(given)] if given.has_message else []]
     history, said = await prepared_groups(
         shell, tenant_id, conversation_id, groups, after=len(given.results), idem=idem
     )
     results = await _weighed_results(shell, tenant_id, conversation_id, given)
-    return ReadyOpening(history=history, said=said, results=results)
+    return PreparedOpening(history=history, said=said, results=results)
 
 
 async def _weighed_results(
@@ -188,7 +188,7 @@ async def _result_drafts(
     conversation: Conversation,
     exchange: Exchange,
     given: ChatInput,
-    ready: ReadyOpening,
+    prepared: PreparedOpening,
 ) -> list[MessageDraft]:
     """One message for each result. With a user's message beside them some may be missing: the stub stands for those."""
     waiting = exchange.unanswered()
@@ -200,7 +200,7 @@ async def _result_drafts(
     if missing and not given.has_message:
         raise _missing_results_error(missing)
     drafts = (_result_draft(waiting[result.tool_call_id], result) for result in given.results)
-    weighed = ready.results
+    weighed = prepared.results
     return [
         known if (known := weighed.get(result.tool_call_id)) and known.parts == draft.parts else draft
         for result, draft in zip(given.results, drafts, strict=True)

@@ -17,7 +17,7 @@ from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.failed_turns import tell_failed
 from app.usecases.chat.mirroring import Mirrors
-from app.usecases.chat.opening import ReadyOpening, opening_of, prepared_opening, refuse_unfit_input
+from app.usecases.chat.opening import PreparedOpening, opening_of, prepared_opening, refuse_unfit_input
 from app.usecases.chat.regenerating import SUPERSEDED
 from app.usecases.chat.relaying import Seal, relay
 from app.usecases.chat.replaying import replayed
@@ -105,7 +105,7 @@ class ChatService:
         given: ChatInput,
         idem: Idem | None,
         seat: _Seat,
-        ready: ReadyOpening,
+        ready: PreparedOpening,
         results: Results,
     ) -> TurnHandle | tuple[Started, Sequence[Event]]:
         """The first transaction, with its events; or the turn that the same request began before."""
@@ -175,7 +175,7 @@ class ChatService:
         conversation: Conversation,
         given: ChatInput,
         before: Mapping[str, Any] | None,
-        ready: ReadyOpening,
+        ready: PreparedOpening,
         compute: Compute,
     ) -> Started:
         """Everything of the first transaction but its commit."""

@@ -146,7 +146,7 @@ class Chunk:
             block_before=resolved.breakdown.block,
             target=resolved.target_tokens,
             carried=self.carries,
-            coming_tokens=resolved.coming_with(self.plan.folded_tokens),
+            coming_tokens=resolved.coming_tool_tokens_after(self.plan.folded_tokens),
             lasting_tokens=resolved.lasting_tokens,
             anchors=self.anchors,
             outdated=self.outdated,
@@ -293,7 +293,7 @@ def plan(resolved: Resolved, tail: Tail, request: FoldRequest, most_tokens: int)
     return plan_compaction(
         tail,
         breakdown=resolved.breakdown,
-        budgets=resolved.in_estimates,
+        budgets=resolved.planning_budgets,
         estimator=resolved.policy.estimator,
         request=request,
         chunk_tokens=most_tokens,

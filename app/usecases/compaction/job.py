@@ -66,7 +66,7 @@ class Job:
         return cls(shell=shell, lease=lease, limits=limits, deadline=deadline)
 
     @property
-    def unrecorded(self) -> AttemptsResult | None:
+    def unsaved_result(self) -> AttemptsResult | None:
         """Calls about a chunk of which nothing was saved, as when the job was cancelled in the middle of it."""
         return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
@@ -87,7 +87,7 @@ class Job:
         most = min(self.limits.attempts or allowed, allowed)
         calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
         while True:
-            asking = await self._asking(chunk)
+            asking = await self._asking_about(chunk)
             attempted = await with_model_probes(chunk, asking, calls, await run_attempts(asking, calls))
             attempted = await retried_below_floor(chunk, asking, calls, attempted)
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
@@ -102,9 +102,9 @@ class Job:
     def _summarizer_off_record(self, summarizer: Summarizer) -> Summarizer:
         record = self.record
         # A crash while another service's model is waited for is not this work's doing: it is not counted.
-        return _WaitedFor(summarizer, record) if record and summarizer.profile.metered else summarizer
+        return _SummarizerOffRecord(summarizer, record) if record and summarizer.profile.metered else summarizer
 
-    async def _asking(self, chunk: Chunk) -> Asking:
+    async def _asking_about(self, chunk: Chunk) -> Asking:
         fallback = await fallback_of(self.shell, chunk.resolved)
         return Asking(
             summarizer=self._summarizer_off_record(summarizer_of(self.shell, chunk.resolved)),
@@ -117,7 +117,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class _WaitedFor:
+class _SummarizerOffRecord:
     """A summarizer that is waited for off the record: its time is not this process's work on a text."""
 
     summarizer: Summarizer

@@ -125,13 +125,13 @@ class CompactionService:
         except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
             log.warning("compaction.impossible", compaction_id=str(lease.compaction_id), reason=error.stable_code)
             reason = "model_unavailable" if isinstance(error, InvalidInputError) else error.stable_code
-            return await self.end(lease, status="failed", reason=reason, attempted=job.unrecorded)
+            return await self.end(lease, status="failed", reason=reason, attempted=job.unsaved_result)
         except asyncio.CancelledError:
-            self._keep_unrecorded_calls(lease, job.unrecorded)
+            self._keep_unrecorded_calls(lease, job.unsaved_result)
             raise
         except Exception:  # so must a defect of ours
             log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
-            return await self.end(lease, status="failed", reason="internal_error", attempted=job.unrecorded)
+            return await self.end(lease, status="failed", reason="internal_error", attempted=job.unsaved_result)
         return row
 
     async def hand_over(self, lease: Lease) -> Compaction:

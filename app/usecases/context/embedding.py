@@ -145,14 +145,14 @@ class EmbeddingService:
             through, boundary = claimed
             wait = await self._spending.wait_for(uow, "embedding", spares=True) if embedder.metered else None
             if wait is not None:
-                await uow.embeddings.settle(conversation_id, embedder.name, through=through, pause=wait)
+                await uow.embeddings.note_progress(conversation_id, embedder.name, through=through, pause=wait)
             await uow.commit()
             if wait is not None:
                 return "not_now"
             to_seq, messages = await _next_messages(uow, conversation_id, through, boundary)
         texts = await off_loop(_texts_to_embed, messages, through)
         async with self._shell.uow(tenant_id) as uow:
-            known = await uow.embeddings.known(embedder.name, {one.sha256 for one in texts}) if texts else {}
+            known = await uow.embeddings.vectors_by_hash(embedder.name, {one.sha256 for one in texts}) if texts else {}
         return _Claim(
             conversation_id=conversation_id,
             embedder=embedder,
@@ -204,7 +204,7 @@ class EmbeddingService:
                 await uow.detail_calls.begin(call_of(shell, conversation_id, attempt))
             if answer.error is not None:
                 pause = _pause_after(answer.error)
-                await uow.embeddings.settle(conversation_id, model, through=claim.through, pause=pause)
+                await uow.embeddings.note_progress(conversation_id, model, through=claim.through, pause=pause)
                 await uow.commit()
                 return "failed"
             same = await _unchanged(uow, claim)
@@ -223,7 +223,7 @@ class EmbeddingService:
             )
             is_whole = all(message.seq in same for message in claim.messages)
             through = claim.to_seq if is_whole else claim.through
-            await uow.embeddings.settle(conversation_id, model, through=through)
+            await uow.embeddings.note_progress(conversation_id, model, through=through)
             await uow.commit()
         return "made" if is_whole else "stale"
 

@@ -79,7 +79,7 @@ class SimilarityService:
         if len(seqs) > (most := most_vectors(dimensions)):
             seqs = await off_loop(_best_by_words, conversation_id, gathered, most)
         async with self._shell.uow(tenant_id) as uow:
-            return await uow.embeddings.of(conversation_id, seqs, embedder.name)
+            return await uow.embeddings.vectors_by_seq(conversation_id, seqs, embedder.name)
 
     async def _vector_of(
         self, tenant_id: UUID, conversation_id: UUID, question: str, embedder: Embedder

@@ -123,7 +123,7 @@ class ConversationService:
             created_at=now,
             updated_at=now,
         )
-        await self._shell.resolver.weighed(conversation)
+        await self._shell.resolver.weigh_large_prompt(conversation)
         resolved = self._shell.resolver(conversation)
         self._refuse_unmeetable(resolved, {"policy": given.policy})
         await check_models(self._shell.models, given.policy)
@@ -203,7 +203,7 @@ class ConversationService:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
             values = _values_with_merged(present, changes)
-            await self._shell.resolver.weighed(replace(present, **values))
+            await self._shell.resolver.weigh_large_prompt(replace(present, **values))
             before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
             if before.policy.estimator != after.policy.estimator:
                 values["token_factor"] = 1.0  # learned of the other estimator's numbers
@@ -241,7 +241,7 @@ class ConversationService:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
             changed = replace(present, **_values_with_merged(present, changes))
-            await self._shell.resolver.weighed(changed)
+            await self._shell.resolver.weigh_large_prompt(changed)
             after = self._shell.resolver(changed)
             asks = asks_for_goals(self._shell.resolver(present), after)
             return await goals_stated(uow, after) if asks else NO_GOALS

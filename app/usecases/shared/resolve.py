@@ -68,7 +68,7 @@ class Resolved:
     """What the schema of a structured output weighs, beside ``system`` and ``tools``."""
     adapted: Adapted | None = None
     """Where the thresholds follow the conversation: those in force, which stand in ``policy`` and ``budgets`` too."""
-    own: tuple[CompactionPolicy, Budgets] | None = None
+    unadapted: tuple[CompactionPolicy, Budgets] | None = None
     """Then also the policy and the budgets as they were set."""
     has_options: bool = False
     """Whether a client's part of one turn is in it."""
@@ -98,7 +98,7 @@ class Resolved:
     @property
     def as_set(self) -> tuple[CompactionPolicy, Budgets]:
         """The policy as preset, operator and client set it, with its budgets: without what was adapted."""
-        return self.own or (self.policy, self.budgets)
+        return self.unadapted or (self.policy, self.budgets)
 
     @property
     def messages(self) -> int:
@@ -116,7 +116,7 @@ class Resolved:
         total = self.conversation.total
         return self.fixed_tokens + tokens_of(total.held_tokens, total.held_bytes, self.policy.estimator)
 
-    def warned(self, warning: str) -> Resolved:
+    def with_warning(self, warning: str) -> Resolved:
         """This one with a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
@@ -142,12 +142,12 @@ class Resolved:
             has_options=bool(options.instructions or options.offered),
         )
 
-    def coming_with(self, folded_tokens: int) -> int:
+    def coming_tool_tokens_after(self, folded_tokens: int) -> int:
         """Tokens of the tools that are offered once so many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
     @property
-    def in_estimates(self) -> Budgets:
+    def planning_budgets(self) -> Budgets:
         """The budgets for planning, which works in estimates: the target counts as reached when the evaluation says so.
 
         What a compaction brings along is left free.
@@ -189,7 +189,7 @@ class Resolved:
         if adapted is None:
             return self
         policy, budgets = in_force(self.policy, self.budgets, adapted)
-        return replace(self, policy=policy, budgets=budgets, adapted=adapted, own=(self.policy, self.budgets))
+        return replace(self, policy=policy, budgets=budgets, adapted=adapted, unadapted=(self.policy, self.budgets))
 
 
 class Resolver:
@@ -204,7 +204,7 @@ class Resolver:
     ) -> None:
         """``further`` are the operator's tools, ``defaults`` the operator's numbers."""
         self._models = models
-        self._further = tuple(further)
+        self._operator_tools = tuple(further)
         self._defaults = defaults
         self.default_preset = default_preset
         """Of conversations that name none."""
@@ -212,7 +212,7 @@ class Resolver:
     @property
     def own_tools(self) -> frozenset[str]:
         """Names of the tools that the service runs itself, offered now or not."""
-        return OWN | {tool.name for tool in self._further}
+        return OWN | {tool.name for tool in self._operator_tools}
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
         """Resolve for the configured chat model, or for the named one."""
@@ -238,13 +238,13 @@ class Resolver:
             coming_tool_tokens=coming,
         )
         if policy.context_window and policy.context_window > budgets.limit:
-            resolved = resolved.warned(f"context_window_clamped:{budgets.limit}")
+            resolved = resolved.with_warning(f"context_window_clamped:{budgets.limit}")
         for name in policy.models.values():
             if not self._models.allows(name):
-                resolved = resolved.warned(f"model_not_allowed:{name}")
+                resolved = resolved.with_warning(f"model_not_allowed:{name}")
         return resolved.adaptive()
 
-    async def weighed(self, conversation: Conversation) -> None:
+    async def weigh_large_prompt(self, conversation: Conversation) -> None:
         """Weigh a large system prompt off the event loop, so that resolving the conversation then takes no time."""
         if len(conversation.system_prompt) > ON_LOOP:
             await off_loop(self, conversation)
@@ -277,10 +277,10 @@ class Resolver:
             policy,
             hidden_tokens=hidden_tokens(conversation),
             overflows=cut_off,
-            further=self._further,
+            further=self._operator_tools,
             locale=conversation.locale,
         )
-        most = most_offered(policy, self._further, conversation.locale)
+        most = most_offered(policy, self._operator_tools, conversation.locale)
         return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
 
     def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
@@ -304,7 +304,7 @@ def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
 
     def begin_weighing(tenant_id: UUID | None) -> UnitOfWork:
         uow = begin(tenant_id)
-        uow.conversations.weighed = resolver.weighed
+        uow.conversations.on_read = resolver.weigh_large_prompt
         return uow
 
     return begin_weighing
