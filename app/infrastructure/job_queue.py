@@ -1,4 +1,8 @@
-"""The producer of jobs: hands a compaction's id to Celery by the task's name. A hint; the row is the truth."""
+"""Sends jobs to the workers through Celery: the name of a task, and the id of what it is about.
+
+A job is only a hint that there is work. The work itself stands in the database, where the sweeper finds whatever no
+worker was told of.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +38,10 @@ QUEUE_NAME: Final = "throughline"
 _SOCKET_SECONDS = 1.0
 _SEND_SECONDS = 2.0
 _THREADS = 2
-# About 10 MB of ids. The sweeper re-sends what waits: without a cap an absent worker would fill Redis.
+# About 10 MB of ids. The sweeper sends waiting work again and again: without a limit, that would fill Redis while no
+# worker runs.
 MAX_WAITING: Final = 10_000
-# Details are wanted in no hurry, and each one that is done asks for the next.
+# Work for later is not added to a longer queue: it is in no hurry, and each such job that is done asks for the next.
 MAX_WAITING_FOR_LATER: Final = 20
 _LOWEST_PRIORITY: Final = 9  # the lowest priority: workers take everything else first
 
@@ -46,7 +51,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class CeleryJobQueue:
     """``JobQueue`` on a Celery broker.
 
-    After a failure the broker is left alone for ``pause_seconds``; the sweeper sends again.
+    After a failure nothing is sent for ``pause_seconds``; the sweeper sends the lost jobs again.
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
@@ -55,24 +60,28 @@ class CeleryJobQueue:
         self._circuit = Circuit(pause_seconds)
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
-        """True when the broker took it; False within two seconds otherwise, or at once soon after a failure.
+        """Ask for a compaction; whether the broker took the job, known within two seconds.
 
-        False does not exclude that the broker took it late: running a job twice is harmless, for the row's
-        lease decides.
+        Soon after a failure the answer is False at once. The broker may have taken a job all the same: running it
+        twice does no harm, for the lease of the compaction's row goes to one worker only.
         """
         return await self._within_time(partial(self._send, compaction_id, request_id), compaction_id=compaction_id)
 
     async def send_later(self, wanted: Later, id_: UUID) -> bool:
-        """Ask for something that can wait, behind everything else; False when the broker is away.
+        """Ask for work that can wait, with the lowest priority; False when the broker is away.
 
-        Where enough wait already none is added, and that is no failure: whoever is done asks for the next.
+        Where the queue is long already, nothing is added and the answer is True: a worker that ends such work asks for
+        the next.
         """
         return await self._within_time(
             partial(self._send_at_lowest_priority, LATER_TASK_NAMES[wanted], id_), wanted=wanted, id=id_
         )
 
     async def send_fork(self, conversation_id: UUID) -> bool:
-        """Ask for what a forked conversation lacks, with the compactions: somebody waits for it."""
+        """Ask for the messages that a forked conversation still lacks, with the priority of compactions.
+
+        A client waits for them.
+        """
         send = partial(self._send, conversation_id, None, FORK_TASK_NAME)
         return await self._within_time(send, conversation_id=conversation_id)
 
@@ -92,7 +101,7 @@ class CeleryJobQueue:
         return taken
 
     async def close(self) -> None:
-        """Let go of threads and connections."""
+        """End the threads and close the connections."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._disconnect)
 
@@ -137,7 +146,7 @@ class CeleryJobQueue:
 
 
 def celery_broker_url(redis_url: str) -> str:
-    """Translate the form that redis-py reads into the one that Celery reads.
+    """The address of a Redis in the form that Celery reads, out of the form that redis-py reads.
 
     ``unix:///path?db=0`` becomes ``redis+socket:///path?virtual_host=0``, and ``rediss://`` checks certificates
     unless the address says otherwise (Celery's own default is not to).

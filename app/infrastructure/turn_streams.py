@@ -89,7 +89,7 @@ class RedisTurnStreams:
 
     @asynccontextmanager
     async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
-        """Yield a queue of numbers and entries, filled while the block runs; neither end of the block waits for Redis."""
+        """Yield a queue of numbers and entries, filled while the block runs; entering it never waits for Redis."""
         follower = _Follower()
         self._followers[turn_id].add(follower)
         self._follower_came.set()

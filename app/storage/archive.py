@@ -1,4 +1,4 @@
-"""A backup as a file: a ZIP with the rows of each table as COPY text, and a manifest that says what they must be.
+"""Reads and writes the file of a backup: a ZIP with the rows of each table as COPY text, and a manifest to check them by.
 
 The manifest comes last and names, for each table, its columns, the number of its rows, and size and SHA-256 of its
 text. COPY text is read by every version of PostgreSQL, and by people.
@@ -22,9 +22,9 @@ MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST_BYTES: Final = 1_000_000
 _CHUNK_BYTES: Final = 1_048_576
 _COMPRESSION_LEVEL: Final = 3
-"""Of deflate: half of the time of its default, a twentieth more bytes."""
+"""The level of deflate: it takes half the time of the default level, and a twentieth more bytes."""
 DAMAGE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""What reading a damaged ZIP raises; the last is said of one with a password."""
+"""The errors that reading a damaged ZIP raises; the last one is also raised for a ZIP with a password."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -32,7 +32,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class BackupError(Exception):
-    """What a person can put right about a backup or a restore; the message is one line."""
+    """A backup or a restore cannot be done, for a reason that a person can put right; the message is one line."""
 
 
 class _StrictModel(BaseModel):
@@ -40,7 +40,7 @@ class _StrictModel(BaseModel):
 
 
 class TableContent(_StrictModel):
-    """What a table's text must be."""
+    """What the manifest says of a table's text."""
 
     name: Name
     columns: tuple[Name, ...] = Field(strict=False)
@@ -50,7 +50,7 @@ class TableContent(_StrictModel):
 
 
 class History(_StrictModel):
-    """What was said: the number of conversations and messages, and the SHA-256 over every message in its order."""
+    """The number of conversations and messages, and the SHA-256 over all messages in their order."""
 
     conversations: Count
     messages: Count
@@ -58,18 +58,18 @@ class History(_StrictModel):
 
 
 class Manifest(_StrictModel):
-    """What a backup holds."""
+    """The manifest: what a backup holds."""
 
     format: Literal["throughline.backup"] = FORMAT
     version: Literal[1] = 1
     throughline: Annotated[str, Field(max_length=40)]
     """The version of the program that made it."""
     revision: Annotated[str, Field(max_length=40)]
-    """Of the schema, as Alembic names it."""
+    """Alembic's name for the version of the schema."""
     postgres: Annotated[str, Field(max_length=200)]
     made_at: Annotated[str, Field(max_length=40)]
     tables: tuple[TableContent, ...] = Field(strict=False)
-    """A table comes after those that it refers to."""
+    """In an order in which each table comes after those that it refers to."""
     history: History
 
 
@@ -83,7 +83,7 @@ class TableText:
         self._rows = self._bytes = 0
 
     async def write(self, data: bytes) -> None:
-        """Take a piece; a line end ends a row, and stands nowhere else."""
+        """Write a piece. Rows are counted by line ends, for COPY text has none within a row."""
         self._target.write(data)
         self._hash.update(data)
         rows = data.count(b"\n")
@@ -92,7 +92,7 @@ class TableText:
         self._advance(rows)
 
     def content(self, name: str, columns: tuple[str, ...]) -> TableContent:
-        """What was written."""
+        """What the manifest is to say of what was written."""
         return TableContent(
             name=name, columns=columns, rows=self._rows, bytes=self._bytes, sha256=self._hash.hexdigest()
         )
@@ -112,24 +112,24 @@ class ArchiveWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What failed before fails once more here; the first reason is the one to tell.
+        # After a failure, closing fails as well: the person is to be told of the first one.
         with suppress(OSError, ValueError):
             self._zip.close()
 
     @contextmanager
     def table(self, name: str, advance: Callable[[int], None]) -> Iterator[TableText]:
-        """The next table; ``advance`` is told the number of further rows."""
+        """Yield the text of the next table, to be written; ``advance`` is called with the rows of each piece."""
         with self._zip.open(_member_name(name), "w", force_zip64=True) as target:
             yield TableText(target, advance)
 
     def finish(self, manifest: Manifest) -> None:
-        """Write the manifest and the end of the file, without which it is no backup."""
+        """Write the manifest and close the ZIP: a file without them is no backup."""
         self._zip.writestr(MANIFEST, manifest.model_dump_json(indent=2))
         self._zip.close()
 
 
 class ArchiveReader:
-    """A backup that is read. Nothing of it is believed before :meth:`verify` has passed.
+    """Reads a backup; call :meth:`verify` before anything of it is used.
 
     Raises:
         BackupError: The file cannot be read, is no backup, or one of a later format.
@@ -150,11 +150,11 @@ class ArchiveReader:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._zip.close()
 
     def verify(self, advance: Callable[[int], None]) -> None:
-        """Read everything once; ``advance`` is told the number of further rows.
+        """Read everything once, and compare it with the manifest; ``advance`` is called with the rows of each piece.
 
         Raises:
             BackupError: A table is not what the manifest says.

@@ -1,8 +1,8 @@
-"""Statements that are compiled once: their text, how their values are written, how their rows are read.
+"""Statements that SQLAlchemy compiles only once: their SQL text, how to write their values, how to read their rows.
 
-The ORM makes most of what a statement costs a process, and makes it anew for each execution. What is built once and
-holds no values, but names that are given some (``tenancy.built_once``), becomes text here, with the tenant's condition
-in it as in every other statement, and goes to the driver as that text.
+Most of the time that a statement takes in a process is spent in SQLAlchemy, again at each execution. A statement that
+is built once and has named parameters in place of values (``tenancy.built_once``) is turned into text here, with the
+tenant's condition as in every other statement, and goes to the driver as that text.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from app.core.text.patterns import compiled
 from app.storage import tenancy
 
 KEPT: Final = 1_024
-"""Statements; each takes some 10 kB."""
+"""How many statements are kept; each takes some 10 kB."""
 _MISSING: Final = object()
 _FLOAT8: Final = 701
-"""What Postgres calls our only kind of number that is not whole."""
+"""The type number that Postgres has for ``double precision``, our only type of numbers with fractions."""
 _PARAMETER: Final = compiled(r"\$(\d{1,3})")
 _PLAIN_WORD: Final = compiled(r"[a-z0-9_-]{1,64}")
 _LITERAL_TYPES: Final = (str, UUID, int, datetime, timedelta, NoneType)
@@ -40,10 +40,10 @@ class CompiledStatement:
     __slots__ = ("_arguments", "_is_object", "_parts", "_processes", "_row", "is_insert", "table", "text")
 
     def __init__(self, statement: Any, scoped: Any, dialect: Dialect) -> None:
-        """``scoped`` is the statement with the tenant's condition.
+        """Compile ``scoped``, which is the statement with the tenant's condition.
 
         Raises:
-            ValueError: Its text depends on its values, or its rows hold an object and more.
+            ValueError: Its text depends on its values, or its rows hold an object and further columns.
         """
         made: Any = scoped.compile(dialect=dialect)
         prefetched = [getattr(made, f"{kind}_prefetch", None) for kind in ("insert", "update")]
@@ -54,10 +54,10 @@ class CompiledStatement:
         text, binds = _with_constants_written_in(str(made), [made.binds[name] for name in made.positiontup])
         self.text = text
         self._parts = _PARAMETER.split(self.text)
-        """Text and the number of a value in turns."""
+        """In turns a piece of the text and the number of the parameter after it."""
         self.is_insert = bool(statement.is_insert)
         self.table: str | None = str(statement.table) if isinstance(statement, UpdateBase) else None
-        """What it writes; ``None`` where it reads."""
+        """The table that it writes; ``None`` where it only reads."""
         self._arguments: list[tuple[str, Any, Process | None]] = [
             (
                 bind.key,
@@ -74,16 +74,16 @@ class CompiledStatement:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every column is read as the driver gives it."""
+        """Whether the values of its rows need no conversion after the driver."""
         return not self._processes
 
     @property
     def count(self) -> int:
-        """How many values it takes."""
+        """The number of its parameters."""
         return len(self._arguments)
 
     def arguments(self, given: Mapping[str, Any]) -> list[Any]:
-        """The values in their order. Raises ``KeyError`` where one is missing."""
+        """The values of its parameters in their order. Raises ``KeyError`` where one is missing."""
         found = []
         for name, constant, process in self._arguments:
             value = given.get(name, constant)
@@ -93,21 +93,21 @@ class CompiledStatement:
         return found
 
     def text_with_values(self, values: Sequence[Any]) -> str:
-        """The text with its values in it: any text is written in hexadecimal digits, unless it is a plain word.
+        """The SQL text with the values written into it; a string that is no plain word is written in hexadecimal digits.
 
-        Raises ``ValueError`` for values that are no texts, ids, numbers or times.
+        Raises ``ValueError`` for values of other types than those of ``_LITERAL_TYPES`` and lists of ids.
         """
         parts = self._parts.copy()
         parts[1::2] = [_literal(values[int(number) - 1]) for number in parts[1::2]]
         return "".join(parts)
 
     def scalar(self, record: Sequence[Any]) -> Any:
-        """The first column of a row; where rows stand for objects, the object."""
+        """The first column of a row of the driver, or the whole row where it stands for an object."""
         row = self.row(record)
         return row if self._is_object else row[0]
 
     def row(self, record: Sequence[Any]) -> Any:
-        """A row, its columns by name and in order."""
+        """A row of the driver as a named tuple of converted values."""
         if not self._processes:
             return self._row._make(record)
         values = list(record)
@@ -118,9 +118,10 @@ class CompiledStatement:
 
 @lru_cache(maxsize=KEPT)
 def joined_sql(statements: tuple[CompiledStatement, ...]) -> str:
-    """Several statements as one SQL text, which returns the rows of the last; its values are theirs in order.
+    """Several statements as one SQL text that returns the rows of the last.
 
-    All of them see what was there before, so none may read or change what another writes (``can_join``).
+    Its parameters are those of the first statement, then those of the next, and so on. All statements see the database
+    as it was before any of them, so none may read or change what another writes (``can_join``).
     """
     texts, before = list[str](), 0
     for one in statements:
@@ -155,12 +156,12 @@ def _renumbered(before: int, text: str) -> str:
 
 
 def can_join(statement: CompiledStatement, others: Sequence[CompiledStatement]) -> bool:
-    """Whether a statement that writes has no part of its table in common with others; new rows have none."""
+    """Whether a statement that writes can be joined with others: none writes its table, unless both only add rows."""
     return all(one.table != statement.table or (one.is_insert and statement.is_insert) for one in others)
 
 
 def can_be_literals(values: Sequence[Any]) -> bool:
-    """Whether ``CompiledStatement.text_with_values`` takes them."""
+    """Whether ``CompiledStatement.text_with_values`` can write these values; lists of ids are left out here."""
     return all(isinstance(one, _LITERAL_TYPES) for one in values)
 
 
@@ -181,7 +182,7 @@ def _literal(value: Any) -> str:
 
 
 def _id_in_list(value: Any) -> str:
-    # The list is one literal as a whole: in it the word ``null`` would be nothing.
+    # The whole list becomes one literal, and in that a bare ``null`` would stand for a missing value.
     if not isinstance(value, UUID):
         raise ValueError("of a list only ids are spelt out")  # noqa: TRY004 - a value, not a type
     return str(value)
@@ -195,7 +196,7 @@ def _result_processor(kind: Any, dialect: Dialect) -> Process | None:
 
 
 def _row_names(statement: Any, columns: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether rows stand for objects, and the names of what is in them."""
+    """Whether each row stands for an object of a table, and the names of its columns."""
     if isinstance(statement, UpdateBase):
         attributes = _attributes_by_column(statement.entity_description["entity"])
         return len(columns) == len(attributes), [attributes[name] for name in columns]
@@ -214,6 +215,6 @@ def _attributes_by_column(entity: Any) -> dict[str, str]:
 
 @lru_cache(maxsize=KEPT)
 def compiled_for(statement: Any, dialect: Dialect, kind: type) -> CompiledStatement:
-    """A statement for the sessions of one tenant, of one end user, or of all tenants: which, says ``kind``."""
+    """A statement compiled for sessions of that kind (``tenancy.kind_of``): one tenant's, one end user's, or all."""
     scoped = statement if kind is NoneType else tenancy.scoped_for(statement, kind)
     return CompiledStatement(statement, scoped, dialect)

@@ -1,4 +1,4 @@
-"""Objects of OpenAI's API with every field that it has: pure builders, no decisions."""
+"""Builds the objects of OpenAI's API from given values, each with every field that the API has. Decides nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 OWNER: Final = "throughline"
 CREATED: Final = 1_795_132_800
-"""When models that have no date of their own came into being: the day of the first version."""
+"""The date shown for models, which have none of their own: the day of the service's first version."""
 
 DEFAULT_ECHO: Final[Mapping[str, Any]] = {
     "model": OWNER,
@@ -41,16 +41,16 @@ DEFAULT_ECHO: Final[Mapping[str, Any]] = {
     "previous_response_id": None,
     "user": None,
 }
-"""What a response says of its request, where the request said nothing."""
+"""The fields in which a response repeats its request, with their values where the request left them out."""
 
 
 def unix_seconds(moment: datetime | None) -> int | None:
-    """A moment as that API counts: whole seconds."""
+    """A moment in whole seconds since 1970, as that API tells times."""
     return None if moment is None else math.floor(moment.timestamp())
 
 
 def response_usage(usage: Mapping[str, Any] | None) -> Json:
-    """Tokens of a response, of what a model reported."""
+    """The token counts that a model reported, in the form of a response."""
     read, written = _count(usage, "input_tokens"), _count(usage, "output_tokens")
     return {
         "input_tokens": read,
@@ -62,7 +62,7 @@ def response_usage(usage: Mapping[str, Any] | None) -> Json:
 
 
 def chat_usage(usage: Mapping[str, Any] | None) -> Json:
-    """Tokens of a chat completion."""
+    """The token counts that a model reported, in the form of a chat completion."""
     read, written = _count(usage, "input_tokens"), _count(usage, "output_tokens")
     return {
         "prompt_tokens": read,
@@ -91,19 +91,20 @@ def response_object(
     reason: str | None = None,
     conversation: str | None = None,
 ) -> Json:
-    """A response, every field present.
+    """A response with all its fields.
 
     Args:
         id_: Its id.
         created_at: When it was asked for, in seconds.
         status: ``in_progress``, ``completed``, ``incomplete``, ``cancelled`` or ``failed``.
-        echo: What the request said (``DEFAULT_ECHO`` has the fields).
+        echo: The fields of the request that the response repeats; those of ``DEFAULT_ECHO`` that are missing get their
+            default.
         output: Its items.
         completed_at: When it was complete, in seconds.
-        usage: As a model reported it; ``None`` while it runs.
-        error: ``code`` and ``message`` of a failed one.
+        usage: The token counts that a model reported; ``None`` while it runs.
+        error: ``code`` and ``message`` where it failed.
         reason: Why it is incomplete.
-        conversation: The conversation that keeps it.
+        conversation: The id of the conversation that it is stored in.
     """
     return {
         "id": id_,
@@ -121,7 +122,7 @@ def response_object(
 
 
 def conversation_object(conversation: Conversation) -> Json:
-    """A conversation."""
+    """A conversation, without its items."""
     return {
         "id": conversation_id(conversation.id),
         "object": "conversation",
@@ -131,12 +132,12 @@ def conversation_object(conversation: Conversation) -> Json:
 
 
 def deletion_object(id_: str, kind: str) -> Json:
-    """What is said of an object that was deleted."""
+    """The answer to a deletion; ``kind`` is ``response`` or ``conversation.deleted``."""
     return {"id": id_, "object": kind, "deleted": True}
 
 
 def list_object(data: Sequence[Json], *, has_more: bool) -> Json:
-    """A page."""
+    """One page of a list."""
     return {
         "object": "list",
         "data": list(data),
@@ -162,7 +163,7 @@ def chat_completion(
     usage: Mapping[str, Any] | None,
     reasoning: str = "",
 ) -> Json:
-    """A whole chat completion."""
+    """A chat completion that is not streamed."""
     message: Json = {
         "role": "assistant",
         "content": text if text or not calls else None,
@@ -187,5 +188,5 @@ def chat_completion(
 
 
 def chat_tool_call(id_: str, name: str, arguments: str) -> Json:
-    """A call of a chat completion."""
+    """A tool call within a chat completion."""
     return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}

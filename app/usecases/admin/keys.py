@@ -1,4 +1,7 @@
-"""Tenants and API keys: stored hashed, compared in constant time, with scopes."""
+"""API keys and the tenants they belong to: made, changed, revoked, and checked at each request.
+
+Only the hash of a key is stored, and hashes are compared in constant time.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +34,14 @@ PREFIX = "tl_"
 SHOWN_CHARACTERS = 11  # characters of a key that lists show: the prefix and eight of the secret
 ALL_SCOPES: frozenset[Scope] = frozenset({"read", "write", "admin"})
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
-"""A key's last use is written at most this often."""
+"""The time of a key's last use is written at most this often."""
 MAX_USER_ID_LENGTH: Final = 255
 MAX_CACHED_KEYS: Final = 1_000
-"""Keys that a process keeps as it read them; it asks the database at each use whether they are so still."""
+"""How many keys a process keeps in memory. At each use it asks the database only whether the key has changed."""
 
 
 def principal_of(key: ApiKey) -> Principal:
-    """What a key may do."""
+    """The principal that a key stands for: tenant, scopes, end user and limits."""
     return Principal(
         tenant_id=key.tenant_id,
         scopes=key.scopes,
@@ -49,7 +52,7 @@ def principal_of(key: ApiKey) -> Principal:
 
 
 class KeyService:
-    """Knows keys by their hash only."""
+    """Makes, changes, revokes and checks keys."""
 
     def __init__(self, shell: Shell, *, anonymous_allowed: bool, failures_per_minute: int = 0) -> None:
         self._shell = shell
@@ -63,7 +66,7 @@ class KeyService:
 
     @property
     def anonymous_allowed(self) -> bool:
-        """Whether a request without a key is the default tenant's."""
+        """Whether a request without a key is taken as one of the default tenant."""
         return self._anonymous_allowed
 
     async def authenticate(self, key: str | None, address: str | None = None) -> Principal:
@@ -71,7 +74,7 @@ class KeyService:
 
         Raises:
             UnauthenticatedError: The key is unknown, revoked or expired, or there is none.
-            RateLimitedError: Too many keys from this address were so.
+            RateLimitedError: Too many keys from this address were refused.
         """
         if not key:
             if self._anonymous_allowed:
@@ -84,7 +87,7 @@ class KeyService:
 
         Raises:
             UnauthenticatedError: It is unknown, expired or revoked.
-            RateLimitedError: The address failed too often.
+            RateLimitedError: Too many keys from this address were refused.
         """
         digest, now = hash_of(key), self._shell.clock.now()
         self._failures.check(address, digest)
@@ -114,7 +117,7 @@ class KeyService:
         return cached.key
 
     async def usable(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
-        """The tenant's key with that id, if it can be used now; a session stands for it."""
+        """The tenant's key with that id, if it can be used now. For browser sessions, which name a key by its id."""
         now = self._shell.clock.now()
         async with self._shell.uow(tenant_id) as uow:
             try:
@@ -136,11 +139,14 @@ class KeyService:
         limits: Mapping[str, Any] | None = None,
         expires_at: datetime | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key of a tenant, which is made when there is none of that name; the secret is shown only now.
+        """Make a key; the tenant is made too where none has that name.
+
+        Returns:
+            The key, and its secret, which cannot be read again.
 
         Raises:
-            InvalidInputError: A key of one end user cannot be an administrator's; the tenant, the user or the expiry
-                cannot be one.
+            InvalidInputError: The name of the tenant or the end user is unfit, the expiry is past, or a key of one end
+                user would have the scope admin.
         """
         now = self._shell.clock.now()
         if not tenant.strip() or not tenant.isprintable():
@@ -169,9 +175,13 @@ class KeyService:
     async def change(
         self, key_id: UUID, *, limits: Mapping[str, Any] | None = None, expires_at: datetime | None = None
     ) -> ApiKey:
-        """Set limits (``None`` as a value: none; those that are not named stay as they are) or the expiry.
+        """Set limits or the expiry of a key.
 
-        Raises ``NotFoundError`` for a key that is revoked or never was, and ``InvalidInputError``.
+        A limit with the value ``None`` is removed; limits that are not named stay as they are.
+
+        Raises:
+            NotFoundError: There is no such key, or it is revoked.
+            InvalidInputError: The expiry is past.
         """
         _refuse_past(expires_at, self._shell.clock.now())
         async with self._shell.uow(None) as uow:
@@ -187,7 +197,7 @@ class KeyService:
         return changed
 
     async def all(self) -> list[ApiKey]:
-        """Every key, without its secret."""
+        """The keys of all tenants."""
         async with self._shell.uow(None) as uow:
             return await uow.keys.all()
 
@@ -197,7 +207,7 @@ class KeyService:
             return await uow.keys.tenant_names()
 
     async def revoke(self, key_id: UUID) -> None:
-        """The key stops working at once."""
+        """End a key at once. Raises ``NotFoundError`` where there is none, or it is revoked already."""
         async with self._shell.uow(None) as uow:
             if not await uow.keys.revoke(key_id, self._shell.clock.now()):
                 raise NotFoundError("no such key, or it is revoked already")
@@ -210,13 +220,13 @@ class KeyService:
             return await uow.keys.any()
 
     async def drain(self) -> None:
-        """Wait until every use is noted, at the end of the process."""
+        """At the end of the process, write the last uses of keys that are not written yet."""
         if self._noting is not None:
             await asyncio.wait([self._noting], timeout=self._shell.timings.heartbeat_seconds)
             self._noting.cancel()
 
     async def make_default_tenant(self) -> None:
-        """Make the default tenant, so that the development mode has one."""
+        """Make the default tenant where it is missing, for requests without a key."""
         await self._default_tenant_id()
 
     def _note_use_soon(self, key: ApiKey, now: datetime) -> None:
@@ -252,15 +262,15 @@ class KeyService:
 
 
 def hash_of(key: str) -> bytes:
-    """SHA-256: keys are 256 random bits, so a slow hash would protect nothing."""
+    """The SHA-256 of a key. Keys are 256 random bits: a slow hash would protect them no better."""
     return hashlib.sha256(key.encode(errors="replace")).digest()
 
 
 def parse_limits(words: Collection[str]) -> dict[str, Any]:
-    """Limits as the command line has them: ``name=number``, or ``name=none`` for none.
+    """Limits from the command line: ``name=number``, or ``name=none`` to remove one.
 
     Raises:
-        InvalidInputError: Naming what cannot be a limit.
+        InvalidInputError: A word is no limit; the message names it.
     """
     given: dict[str, Any] = {}
     for word in words:

@@ -1,4 +1,7 @@
-"""What a turn answers: a new message of the user, results of the client's tools, or what waits already."""
+"""How a turn begins: what it answers is found or stored.
+
+That is a new message of the user, results of the client's tools, or a stored message that has no reply yet.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,17 @@ from app.usecases.shared.waiting import Exchange, exchange_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedOpening:
-    """What of a turn's beginning is found before its transaction."""
+    """What a turn's request brings, as far as it is computed before the transaction that stores it."""
 
     history: Prepared = NOTHING_PREPARED
-    """What came before the user's message and is not stored yet."""
+    """Messages before the user's that the client sent along and that are not stored yet."""
     said: Prepared = NOTHING_PREPARED
     """The user's message."""
     results: Mapping[str, MessageDraft] = field(default_factory=dict)
-    """Messages of the client's results, weighed, by the id of the call."""
+    """Large tool results of the client as messages with counted tokens, by the id of the call."""
 
     def unread(self) -> Self:
-        """This opening, to be read in the transaction."""
+        """The same, but its messages are looked through for anchors within the transaction."""
         return replace(self, history=self.history.unread(), said=self.said.unread())
 
 
@@ -53,9 +56,9 @@ class Opening:
     """How a turn begins."""
 
     message: Message
-    """What it answers: the user's message, or the last of the results."""
+    """The message that the turn answers: the user's, or the last tool result."""
     question: Message
-    """The user's message that it is all about."""
+    """The user's message, also where the turn answers a tool result that came after it."""
     resolved: Resolved
 
 
@@ -69,16 +72,22 @@ async def opening_of(
     *,
     compute: Compute,
 ) -> Opening:
-    """Store what is new of a turn's beginning, in a *locked* conversation.
+    """Store the request's new messages in a *locked* conversation, and say what the turn answers.
 
-    ``before`` is what the same request did earlier, whose turn died, and is taken up; ``prepared`` what was found of the
-    request before the transaction.
+    Args:
+        uow: The transaction that holds the conversation's lock.
+        shell: What all services work with.
+        conversation: The conversation, as it was locked.
+        given: The request.
+        earlier: What an earlier attempt of the same request recorded, if its turn died: that turn is continued.
+        prepared: What was computed of the request before the transaction.
+        compute: Runs what is large outside of the transaction.
 
     Raises:
-        InvalidInputError: What the client says answers nothing.
+        InvalidInputError: The request has no message, and nothing waits for a reply; or a result fits no call.
         ToolsPendingError: Calls of the client's tools wait, and results are missing.
-        ConversationMovedOnError: Other messages came meanwhile.
-        TooLargeError: What is new can never fit.
+        ConversationMovedOnError: Other messages were stored meanwhile.
+        TooLargeError: The new messages can never fit into the budget.
     """
     opening = await _opening_without_media(uow, shell, conversation, given, earlier, prepared, compute)
     return replace(opening, message=await uow.contents.filled_one(opening.message))
@@ -109,7 +118,9 @@ async def _opening_without_media(
 
 
 async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
-    """Refuse what the turn's model cannot be sent; schemas may be large, and are tried off the event loop.
+    """Refuse instructions, tools and schemas that the turn's model cannot be sent.
+
+    Schemas may be large: they are checked off the event loop.
 
     Raises:
         InvalidInputError: What the client brings is out of contract, or more than the model can take.
@@ -122,7 +133,7 @@ async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
 async def _opening_of_appended(
     uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, prepared: PreparedOpening, compute: Compute
 ) -> Opening:
-    """The user's new message, results, or both."""
+    """Append the user's new message, the results of the client's tools, or both."""
     conversation, drafts = resolved.conversation, [*prepared.said.drafts]
     exchange = Exchange()
     if given.results:
@@ -140,7 +151,7 @@ async def _opening_of_appended(
 async def prepared_opening(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem | None
 ) -> PreparedOpening:
-    """What is weighed and read before the transaction: the user's message, and what comes with it."""
+    """Count tokens and find anchors of the request's messages before the transaction."""
     groups = [given.history, [_user_draft(given)] if given.has_message else []]
     history, said = await prepared_groups(
         shell, tenant_id, conversation_id, groups, after=len(given.results), idem=idem
@@ -152,7 +163,7 @@ async def prepared_opening(
 async def _weighed_results(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput
 ) -> dict[str, MessageDraft]:
-    """Large results of the calls that wait now; of small ones none, which are weighed on the way."""
+    """Results as messages with counted tokens, where they are large; small ones are counted in the transaction."""
     if sum(AN_ITEM + json_size(result.content) for result in given.results) <= ON_LOOP:
         return {}
     async with shell.uow(tenant_id) as uow:
@@ -190,7 +201,10 @@ async def _result_drafts(
     given: ChatInput,
     prepared: PreparedOpening,
 ) -> list[MessageDraft]:
-    """One message for each result. With a user's message beside them some may be missing: the stub stands for those."""
+    """One message for each result.
+
+    Results may be missing only where a user's message comes with them: the model is then shown a stub for each.
+    """
     waiting = exchange.unanswered()
     wrong = await _wrong_results(uow, conversation, exchange, waiting, given.results)
     if wrong:
@@ -268,7 +282,7 @@ async def _calls_left_to_client(
 ) -> list[str]:
     unanswered = exchange.unanswered(shell.resolver.own_tools)
     if not unanswered:
-        # A turn that died told its client of no calls.
+        # Where the turn died, the client never heard of its calls, and need not answer them.
         return []
     made = {message.id for message in exchange.since if message.role == "assistant"}
     turn = await uow.turns.replied_by(conversation.id, made)

@@ -1,6 +1,6 @@
-"""The tools of the chat model: expanding, searching, and those of the operator. Whatever happens, there is a result.
+"""Runs the tools that the chat model calls: expand, search, and those of the operator. Each call gets a result.
 
-A result that quotes earlier messages says which, so that erasing one of them finds it.
+A result that quotes earlier messages names them, so that erasing one of them also finds the result.
 """
 
 from __future__ import annotations
@@ -29,35 +29,39 @@ log = structlog.get_logger(__name__)
 
 
 class Tool(Protocol):
-    """A further tool, by the operator."""
+    """A tool that the operator adds."""
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool as it is offered."""
+        """Name, description and parameters, as the model is told of them."""
 
     async def run(self, arguments: Mapping[str, object]) -> str:
-        """The result as text. Raises ``InvalidInputError`` for arguments that do not fit, and whatever it likes."""
+        """The result as text.
+
+        Raises ``InvalidInputError`` for arguments that do not fit: the model is told why. Of any other exception it is
+        told the class only.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where calls are made."""
+    """The turn in which tools are called, and what of it they need."""
 
     turn: Turn
     message: Message
-    """The user's, which is answered, also where the turn goes on from results of the client's tools."""
+    """The user's message, also where the turn goes on from results of the client's tools."""
     model: str | None = None
     """The chat model, where it is not the configured one."""
     locale: str = FALLBACK
-    """The conversation's: what is told of a call is in its language."""
+    """The conversation's language, in which the model is told that a call failed."""
     options: TurnOptions = NO_OPTIONS
-    """By the client."""
+    """Instructions and tools that the client brings to this turn."""
     reasoning: Reasoning = "shown"
-    """What becomes of the model's thoughts."""
+    """Whether the model's thoughts are dropped, shown, or also asked for."""
 
 
 class Toolbox:
-    """Runs calls."""
+    """Runs the calls of a turn; ``further`` are the operator's tools."""
 
     def __init__(self, shell: Shell, *, lookups: Lookups, further: Sequence[Tool] = ()) -> None:
         self._shell = shell
@@ -65,12 +69,12 @@ class Toolbox:
         self._further = {tool.spec.name: tool for tool in further}
 
     async def run(self, scope: Scope, call: ToolCall, *, calls: int = 1) -> ToolResult:
-        """The result of a call: of a tool that there is not, that fails or takes too long, a word about that.
+        """The result of a call; where the tool is unknown, fails or takes too long, a text that says so.
 
-        ``calls`` is how many were made at once: they share their room.
+        ``calls`` is how many the model made at once: their results share the tokens that results may have.
 
         Raises:
-            DependencyUnavailableError: The database is away: the turn's own matter, and not the model's.
+            DependencyUnavailableError: The database is away: this ends the turn, and the model is told nothing.
         """
         say = catalogue_of(scope.locale)
         try:
