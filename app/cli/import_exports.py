@@ -1,7 +1,8 @@
-"""Exports of ChatGPT and of Claude: each conversation as the service takes it, with its times.
+"""Turns the exports of ChatGPT and of Claude into conversations that the service can import, with their times.
 
-Of ChatGPT's tree only the branch that is shown is read. What neither shows (reasoning, hidden messages) is counted and
-left out; calls of tools and their results become parts; files are named in the text, since exports do not hold them.
+ChatGPT stores a tree of messages: only the branch that it shows is read. What neither program shows (reasoning, hidden
+messages) is counted and left out. Tool calls and their results become parts; files are named in the text, since
+exports do not contain them.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _HIDDEN_TYPES: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
 )
 _KNOWN_KEYS: Final = frozenset({"content_type", "language", "response_format_name", "parts", "text", "result"})
-"""Keys of a message's content that say nothing, or are read."""
+"""Keys of a message's content that are read here, or hold nothing that was said."""
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def export_kind(value: Any) -> Kind | None:
-    """Whose export a conversation is from; ``None`` for another file."""
+    """Which program exported a conversation; ``None`` where it is from neither."""
     if isinstance(value, Mapping):
         if "mapping" in value:
             return "chatgpt"
@@ -42,7 +43,7 @@ def export_kind(value: Any) -> Kind | None:
 
 
 def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
-    """One conversation of an export.
+    """One conversation of an export; ``name`` is the file's, ``place`` tells where in it the conversation stands.
 
     Raises:
         ComplaintError: It has another shape, or a message that the service would refuse; file and place are named.
@@ -76,7 +77,7 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
 
 @dataclass(slots=True)
 class _Talk:
-    """Messages as they come."""
+    """The messages of one conversation, added one after the other."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     hidden: int = 0
@@ -86,12 +87,12 @@ class _Talk:
     """Id and name of a call that has no result yet."""
 
     def say(self, role: str, text: str, at: str | None, model: str = "") -> None:
-        """Add words."""
+        """Add a message of text."""
         self._add_message({"role": role, "content": text, **({"model": model[:_MAX_NAME]} if model else {})}, at)
         self._open_call = None
 
     def call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
-        """Add the call of a tool, to the assistant's message before it where nothing stands between."""
+        """Add a tool call: to the last message, where that is the assistant's and has no call yet."""
         id_, name = id_[:_MAX_NAME] or f"call-{len(self.messages)}", name[:_MAX_NAME] or "tool"
         part = {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
         last = self.messages[-1] if self.messages else {}
@@ -102,7 +103,7 @@ class _Talk:
         self._open_call = (id_, name)
 
     def result(self, name: str, text: str, at: str | None) -> None:
-        """Add what a tool answered; further answers to the same call join the first."""
+        """Add a tool's result. A further result of the same call is appended to the first."""
         last = self.messages[-1] if self.messages else {}
         if self._open_call is None and last.get("role") == "tool":
             last["parts"][0]["content"] += f"\n{text}"
@@ -115,7 +116,7 @@ class _Talk:
         self._open_call = None
 
     def _add_message(self, message: dict[str, Any], at: str | None) -> None:
-        # One without a time of its own was said when the one before it was.
+        # A message without a time gets that of the message before it.
         self.last_time = at or self.last_time
         self.messages.append(message | ({"created_at": self.last_time} if self.last_time else {}))
 
@@ -138,7 +139,7 @@ def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
 
 
 def _ids_of_shown_branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
-    """Ids from the root to the node that is shown; without such a node, to the last that says something."""
+    """Ids from the root of the tree to its shown end: the node ``last``, or else the last node that has text."""
     node = last if isinstance(last, str) else None
     if node not in nodes:
         node = next((id_ for id_ in reversed(nodes) if _message_with_text(nodes[id_])), None)
@@ -289,7 +290,7 @@ def _storable_text(value: Any) -> str:
 
 
 def _iso_time(value: Any) -> str | None:
-    """Seconds since 1970, or a time as text; ``None`` for what is neither."""
+    """A time in ISO 8601, from seconds since 1970 or from text; ``None`` where it has no time zone or is no time."""
     try:
         if isinstance(value, str):
             found = datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""Reads and writes the file of a backup: a ZIP with the rows of each table as COPY text, and a manifest to check them by.
+"""The file of a backup, written and read: a ZIP with the rows of each table as COPY text, and a manifest to check them.
 
 The manifest comes last and names, for each table, its columns, the number of its rows, and size and SHA-256 of its
 text. COPY text is read by every version of PostgreSQL, and by people.

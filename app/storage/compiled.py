@@ -93,9 +93,9 @@ class CompiledStatement:
         return found
 
     def text_with_values(self, values: Sequence[Any]) -> str:
-        """The SQL text with the values written into it; a string that is no plain word is written in hexadecimal digits.
+        """The SQL text with the values written into it. A string that is no plain word is written in hexadecimal digits.
 
-        Raises ``ValueError`` for values of other types than those of ``_LITERAL_TYPES`` and lists of ids.
+        Raises ``ValueError`` for values that are no texts, numbers, times, ids, lists of ids or ``None``.
         """
         parts = self._parts.copy()
         parts[1::2] = [_literal(values[int(number) - 1]) for number in parts[1::2]]

@@ -81,7 +81,7 @@ async def opening_of(
         given: The request.
         earlier: What an earlier attempt of the same request recorded, if its turn died: that turn is continued.
         prepared: What was computed of the request before the transaction.
-        compute: Runs what is large outside of the transaction.
+        compute: Computes what is large: off the event loop, or for the next try of the transaction.
 
     Raises:
         InvalidInputError: The request has no message, and nothing waits for a reply; or a result fits no call.

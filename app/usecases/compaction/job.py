@@ -1,4 +1,4 @@
-"""What a running compaction carries from chunk to chunk, and its attempts at the next one."""
+"""A running compaction: what it knows from chunk to chunk, and how it asks the summarizer about the next chunk."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ IN_TURN_CALLS = 3  # ask, retry, fallback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLimits:
-    """How much of a job one caller does."""
+    """How much of a compaction one caller does."""
 
     attempts: int | None = None
-    """Model calls per chunk, where that is less than the policy's; ``None`` = the policy's."""
+    """The most model calls per chunk, where the policy allows more; ``None`` = as many as the policy allows."""
     chunks: int | None = None
-    """Chunks before the rest is queued; ``None`` = all."""
+    """After so many chunks the rest is left to a worker; ``None`` = never."""
     withholds_blocked: bool = True
-    """Whether what is too long is halved and what is blocked is looked for: not while somebody waits in a chat."""
+    """Whether a chunk that is too long for the model is halved, and messages that a provider blocks are found and left
+    out. Both take many calls: not while somebody waits in a chat."""
     deadline: float | None = None
-    """When the caller's time is up, on the clock that never goes back; ``None`` = a job's own time from now."""
+    """When the caller's time is up, on the monotonic clock; ``None`` = ``job_seconds`` after the job begins."""
 
     def until(self, deadline: float) -> JobLimits:
         """These limits with another deadline."""
@@ -46,18 +47,18 @@ LAST_TRY = JobLimits(attempts=1, chunks=1, withholds_blocked=False)
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One run of one row."""
+    """One run of a compaction: of one row of ``compactions``."""
 
     shell: Shell
     lease: Lease
     limits: JobLimits
     deadline: float
     most_tokens: int | None = None
-    """The largest chunk: it only shrinks, once the model's real window turned out to be smaller than thought."""
+    """The size of the largest chunk. It only shrinks: when the model's window turns out smaller than was assumed."""
     record: OnRecord | None = None
-    """The step in hand, which is off record while a provider answers."""
+    """The record that this process is at work on a chunk; taken back while a provider answers."""
     calls: Calls | None = None
-    """The calls about the chunk in hand; ``None`` between two chunks."""
+    """The model calls about the chunk at hand; ``None`` between two chunks."""
 
     @classmethod
     def of(cls, shell: Shell, lease: Lease, limits: JobLimits) -> Job:
@@ -67,21 +68,22 @@ class Job:
 
     @property
     def unsaved_result(self) -> AttemptsResult | None:
-        """Calls about a chunk of which nothing was saved, as when the job was cancelled in the middle of it."""
+        """The calls about the chunk at hand, of which nothing is saved yet, as when the job is cancelled."""
         return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
     async def read(self) -> Chunk | Nothing:
-        """The next chunk."""
+        """The next chunk, or ``Nothing`` where all is folded."""
         read = await read_chunk(self.shell, self.lease, most_tokens=self.most_tokens)
         if isinstance(read, Chunk):
             self.most_tokens = read.most_tokens
         return read
 
     async def run_attempts(self, chunk: Chunk) -> tuple[Chunk | Nothing, AttemptsResult]:
-        """Ask about a chunk, about half of it where it was too long for the model, and so on while calls are left.
+        """Ask the summarizer about a chunk; where it is too long for the model, about half of it, while calls are left.
 
         Returns:
-            The chunk that the answer is about, and how it went. ``Nothing`` when meanwhile all was folded.
+            The chunk that was asked about last, and the result of its attempts. In place of a chunk ``Nothing``, where
+            all was folded meanwhile.
         """
         allowed = chunk.resolved.policy.calls_per_chunk
         most = min(self.limits.attempts or allowed, allowed)
@@ -101,7 +103,7 @@ class Job:
 
     def _summarizer_off_record(self, summarizer: Summarizer) -> Summarizer:
         record = self.record
-        # A crash while another service's model is waited for is not this work's doing: it is not counted.
+        # If this process dies while it waits for a provider, this chunk is not to blame, and no crash is counted.
         return _SummarizerOffRecord(summarizer, record) if record and summarizer.profile.metered else summarizer
 
     async def _asking_about(self, chunk: Chunk) -> Asking:
@@ -118,7 +120,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _SummarizerOffRecord:
-    """A summarizer that is waited for off the record: its time is not this process's work on a text."""
+    """A summarizer whose calls interrupt the record that this process is at work on a chunk."""
 
     summarizer: Summarizer
     record: OnRecord

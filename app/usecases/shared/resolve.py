@@ -1,4 +1,4 @@
-"""From a stored row to what the core works on: policy, budgets, schema, system prompt, sizes."""
+"""Works out what follows from a conversation's row: its policy, budgets, schema, system prompt, tools and sizes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from app.usecases.ports import Models
 
 
 class Sizes(TypedDict):
-    """The numbers that a trigger is evaluated with."""
+    """What decides whether a trigger is due."""
 
     tokens: int
     messages: int
@@ -55,32 +55,32 @@ class Resolved:
     awareness: str = ""
     """The part of ``system`` that the service adds."""
     system_tokens: int
-    """System prompt with awareness block, and the tools that are offered now."""
+    """Estimated tokens of ``system`` and of the tools that are offered now."""
     breakdown: Breakdown
-    """Where the context's tokens are, as we estimate them."""
+    """Estimated tokens of each part of the context."""
     tools: tuple[ToolSpec, ...] = ()
-    """What the chat model is offered now."""
+    """The tools that the chat model is offered now."""
     coming_tool_tokens: int = 0
-    """What the tools weigh that a compaction brings, once enough is out of sight."""
+    """Tokens of the tools that are not offered yet, but will be once enough messages are compacted."""
     warnings: tuple[str, ...] = ()
-    """What of the stored policy does not hold any more, since the settings or their models changed."""
+    """What of the stored policy no longer holds, because the settings or their models changed."""
     schema_tokens: int = 0
-    """What the schema of a structured output weighs, beside ``system`` and ``tools``."""
+    """Tokens of the schema of a structured output, which ``system_tokens`` contain."""
     adapted: Adapted | None = None
-    """Where the thresholds follow the conversation: those in force, which stand in ``policy`` and ``budgets`` too."""
+    """The adaptive thresholds, where the policy asks for them; ``policy`` and ``budgets`` contain them already."""
     unadapted: tuple[CompactionPolicy, Budgets] | None = None
-    """Then also the policy and the budgets as they were set."""
+    """With adaptive thresholds, the policy and the budgets as they were before."""
     has_options: bool = False
-    """Whether a client's part of one turn is in it."""
+    """Whether it contains instructions or tools that a client options to one turn."""
 
     @property
     def prefix(self) -> CachedPrefix:
-        """What every request of the conversation begins with, that of a turn's client apart."""
+        """What every request of the conversation begins with, unless a client brings something to the turn."""
         return CachedPrefix(system=self.conversation.system_prompt, awareness=self.awareness, tools=self.tools)
 
     @property
     def caching(self) -> Caching | None:
-        """How a provider may cache it; ``None`` where a client's part is in it, which is stored nowhere."""
+        """How a provider may cache the prefix; ``None`` with a client's part, which may not be stored anywhere."""
         if self.has_options:
             return None
         return Caching(
@@ -92,12 +92,12 @@ class Resolved:
 
     @property
     def tokens(self) -> int:
-        """Numerator of utilization: the estimate, by what the provider reported of requests so far."""
+        """The size of the context: the estimate, corrected by what the provider reported of earlier requests."""
         return self.conversation.counted(self.breakdown.total)
 
     @property
     def as_set(self) -> tuple[CompactionPolicy, Budgets]:
-        """The policy as preset, operator and client set it, with its budgets: without what was adapted."""
+        """The policy as preset, operator and client set it, and its budgets: without adaptive thresholds."""
         return self.unadapted or (self.policy, self.budgets)
 
     @property
@@ -107,23 +107,24 @@ class Resolved:
 
     @property
     def fixed_tokens(self) -> int:
-        """What stands before everything that was said: the system prompt with what goes with it, and the files."""
+        """Tokens of what stands before all messages: the system prompt with the tools, and the files."""
         return self.system_tokens + self.conversation.file_tokens
 
     @property
     def lasting_tokens(self) -> int:
-        """What stands beside the state block whatever is folded: what is before it, and every held message."""
+        """Tokens of what stays beside the state block however much is compacted: ``fixed_tokens`` and held messages."""
         total = self.conversation.total
         return self.fixed_tokens + tokens_of(total.held_tokens, total.held_bytes, self.policy.estimator)
 
     def with_warning(self, warning: str) -> Resolved:
-        """This one with a further warning."""
+        """The same with a further warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
     def with_options(self, options: TurnOptions) -> Resolved:
-        """This one for a turn with these options: their system prompt stands last, and all that they add counts.
+        """The same with the instructions and tools that a client brings to one turn, and their tokens counted.
 
-        Use it only for requests to a model and to decide when one is due: none of it may be stored.
+        Only for the requests of that turn, and to see whether a compaction is due before them: nothing of it may be
+        stored.
         """
         if options == NO_OPTIONS:
             return self
@@ -143,35 +144,35 @@ class Resolved:
         )
 
     def coming_tool_tokens_after(self, folded_tokens: int) -> int:
-        """Tokens of the tools that are offered once so many more tokens are folded."""
+        """Tokens of the tools that will be offered in addition, once so many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
     @property
     def planning_budgets(self) -> Budgets:
-        """The budgets for planning, which works in estimates: the target counts as reached when the evaluation says so.
+        """The budgets with the target in estimated tokens, for planning, which compares it with estimates.
 
-        What a compaction brings along is left free.
+        Room is left for the tools that are offered after a compaction.
         """
         return replace(self.budgets, target=max(self.target_tokens - self.coming_tool_tokens, 0))
 
     @property
     def target_tokens(self) -> int:
-        """The target in estimates, for a context with everything in it that a compaction brings along."""
+        """The target in estimated tokens, for a whole context, with the tools that are offered after a compaction."""
         return self.conversation.estimated_within(self.budgets.target)
 
     @property
     def floor_tokens(self) -> int:
-        """What stands before the state block once the conversation has been compacted."""
+        """Tokens before the state block after a compaction."""
         return self.fixed_tokens + self.coming_tool_tokens
 
     def sizes(self, now: datetime) -> Sizes:
-        """What ``first_due_trigger`` looks at, at this moment."""
+        """The sizes that ``first_due_trigger`` compares, at this moment."""
         last_seq, quiet = self.conversation.last_seq, self.conversation.quiet
         return {"tokens": self.tokens, "messages": self.messages, "last_seq": last_seq, "quiet": quiet, "now": now}
 
     @property
     def gauge(self) -> Gauge:
-        """What clients see of the size."""
+        """The gauge that clients are shown."""
         layout = self.conversation.layout
         behind = layout.anchors_behind_marker if layout else 0
         shown = self.breakdown.scaled(self.tokens)
@@ -179,11 +180,11 @@ class Resolved:
 
     @property
     def thresholds(self) -> AdaptiveThresholds | None:
-        """The thresholds that follow the conversation, with the reason; ``None`` where they are the policy's own."""
+        """The adaptive thresholds and why they are as they are; ``None`` where the policy's own hold."""
         return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def adaptive(self) -> Resolved:
-        """This one with the thresholds that follow from the conversation's pace, where its policy asks for that."""
+        """The same with adaptive thresholds, from the conversation's pace, where its policy asks for them."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
         adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:
@@ -193,7 +194,7 @@ class Resolved:
 
 
 class Resolver:
-    """Resolves rows; O(1) in the history's length."""
+    """Makes ``Resolved`` out of a conversation, in a time that does not grow with the history."""
 
     def __init__(
         self,
@@ -207,15 +208,15 @@ class Resolver:
         self._operator_tools = tuple(further)
         self._defaults = defaults
         self.default_preset = default_preset
-        """Of conversations that name none."""
+        """The preset of conversations that name none."""
 
     @property
     def own_tools(self) -> frozenset[str]:
-        """Names of the tools that the service runs itself, offered now or not."""
+        """The names of all tools that the service runs itself, also of those that are not offered now."""
         return OWN | {tool.name for tool in self._operator_tools}
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
-        """Resolve for the configured chat model, or for the named one."""
+        """Resolve a conversation for the configured chat model, or for the named one."""
         policy = self.policy(conversation.preset, conversation.policy)
         budgets = self.budgets(policy, model)
         schema = schema_named(policy.state_schema)
@@ -245,15 +246,15 @@ class Resolver:
         return resolved.adaptive()
 
     async def weigh_large_prompt(self, conversation: Conversation) -> None:
-        """Weigh a large system prompt off the event loop, so that resolving the conversation then takes no time."""
+        """Count the tokens of a large system prompt off the event loop; resolving the conversation then takes no time."""
         if len(conversation.system_prompt) > ON_LOOP:
             await off_loop(self, conversation)
 
     def refuse_beyond_model(self, window: int) -> None:
-        """Refuse a ``context_window`` that the chat model does not have. A guessed limit refuses nothing.
+        """Refuse a ``context_window`` above the chat model's limit, where that is known and not only assumed.
 
         Raises:
-            PolicyInvalidError: With both numbers.
+            PolicyInvalidError: It is above the limit; the message has both numbers.
         """
         profile = self._models.chat().profile
         if not profile.limit_known or window <= profile.input_limit:
@@ -267,10 +268,10 @@ class Resolver:
     def _tools(
         self, conversation: Conversation, policy: CompactionPolicy, model: str | None, *, overflows: bool
     ) -> tuple[tuple[ToolSpec, ...], int]:
-        """What is offered now, and what the tools weigh that will be offered beside them."""
+        """The tools that are offered now, and the tokens of those that will be offered in addition."""
         if not self._models.chat(model).profile.calls_tools:
             return (), 0
-        # What overflows is compacted before the model is asked, unless nothing is going to, or it failed.
+        # A context that overflows is compacted before the model is asked, unless no trigger would, or it failed.
         stays_over = not policy.triggers or conversation.failure_count > 0
         cut_off = overflows and stays_over and policy.on_failure == "truncate"
         now = offered(
@@ -288,7 +289,7 @@ class Resolver:
         return resolve(preset, self._defaults.beneath(preset, overrides))
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
-        """The policy's shares in tokens for a chat model, whose own limit stands above any ``context_window``."""
+        """The policy's shares in tokens for a chat model. Its own limit holds where ``context_window`` is larger."""
         profile = self._models.chat(model).profile
         limit = profile.input_limit
         if profile.limit_known and policy.context_window and policy.context_window > limit:
@@ -300,7 +301,7 @@ class Resolver:
 
 
 def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
-    """Units of work whose conversations are weighed when they are read."""
+    """Units of work that call ``weigh_large_prompt`` for each conversation that they read."""
 
     def begin_weighing(tenant_id: UUID | None) -> UnitOfWork:
         uow = begin(tenant_id)
@@ -311,7 +312,7 @@ def weighing(begin: UnitOfWorkFactory, resolver: Resolver) -> UnitOfWorkFactory:
 
 
 def hidden_tokens(conversation: Conversation) -> int:
-    """The tokens that a conversation's state covers; what is served word for word is not hidden."""
+    """The tokens that a conversation's state covers, without those of messages that are served verbatim."""
     return conversation.covered.tokens - conversation.covered.held_tokens
 
 
