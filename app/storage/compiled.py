@@ -93,7 +93,7 @@ class CompiledStatement:
         return found
 
     def text_with_values(self, values: Sequence[Any]) -> str:
-        """The SQL text with the values written into it. A string that is no plain word is written in hexadecimal digits.
+        """The SQL text with the values written into it. A string that is no plain word is in hexadecimal digits.
 
         Raises ``ValueError`` for values that are no texts, numbers, times, ids, lists of ids or ``None``.
         """

@@ -183,7 +183,7 @@ class Resolved:
         """The adaptive thresholds and why they are as they are; ``None`` where the policy's own hold."""
         return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
-    def adaptive(self) -> Resolved:
+    def with_adaptive_thresholds(self) -> Resolved:
         """The same with adaptive thresholds, from the conversation's pace, where its policy asks for them."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
         adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
@@ -199,13 +199,13 @@ class Resolver:
     def __init__(
         self,
         models: Models,
-        further: Sequence[ToolSpec] = (),
+        operator_tools: Sequence[ToolSpec] = (),
         defaults: OperatorNumbers = PRESETS_OWN,
         default_preset: str = DEFAULT_PRESET,
     ) -> None:
-        """``further`` are the operator's tools, ``defaults`` the operator's numbers."""
+        """``defaults`` are the numbers that the operator set for all policies."""
         self._models = models
-        self._operator_tools = tuple(further)
+        self._operator_tools = tuple(operator_tools)
         self._defaults = defaults
         self.default_preset = default_preset
         """The preset of conversations that name none."""
@@ -243,10 +243,10 @@ class Resolver:
         for name in policy.models.values():
             if not self._models.allows(name):
                 resolved = resolved.with_warning(f"model_not_allowed:{name}")
-        return resolved.adaptive()
+        return resolved.with_adaptive_thresholds()
 
     async def weigh_large_prompt(self, conversation: Conversation) -> None:
-        """Count the tokens of a large system prompt off the event loop; resolving the conversation then takes no time."""
+        """Count the tokens of a large system prompt off the event loop, so that resolving takes no time."""
         if len(conversation.system_prompt) > ON_LOOP:
             await off_loop(self, conversation)
 
