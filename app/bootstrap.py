@@ -1,4 +1,4 @@
-"""The composition root: settings in, a container of services out. The API, the worker and the CLI use it."""
+"""Builds all services from the settings (the composition root), for the API, the worker and the CLI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A circuit breaker: a dependency that is away costs its callers nothing."""
+"""A circuit breaker: after failures a dependency is not called for a while, so that its absence costs no time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work off the event loop: the one helper for it, and the size from which it is worth the way.
+"""Runs large computations in threads, off the event loop; what is small is computed at once.
 
 The loop's thread serves every request of the process, so that nothing on it may compute for longer than 20 ms. Threads
 share the interpreter: what runs in one slows the loop a little and cannot be ended, so it has to be bounded by size.

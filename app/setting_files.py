@@ -1,4 +1,4 @@
-"""The files that settings come from: a name in them that there is not is said, never passed over."""
+"""Reads the files that settings come from; an unknown name in them is an error, and never ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be typed into a chat beside messages. ``/compact`` is none of these: the service itself understands it."""
+"""The commands of ``throughline chat``; ``/compact`` is none of them, for the service itself understands it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``throughline``: the names of its commands. What one of them does is imported when it is asked for.
+"""The names of the commands of ``throughline``; the code of a command is imported only when it is run.
 
 All of them together take seconds to import; a list of them, or a chat, should not wait for what it does not need.
 """

@@ -1,4 +1,4 @@
-"""What a command says when a person has to put something right: one line, and no traceback."""
+"""Errors of a command that a person can put right: told in one line, without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``throughline doctor``: finds states that are no memory, or damaged, and makes them anew from the originals.
+"""``throughline doctor``: finds stored states that are damaged or no summaries, and makes them again from the messages.
 
 An error text, an excuse, an empty or a cut-off summary never passes the gate; a state that an earlier version wrote, or
 somebody by hand, never met it. Originals are never touched: a repair goes back to how it was before the first

@@ -1,4 +1,4 @@
-"""``throughline erase-user`` and ``throughline tenants delete``: everything of an end user, or of a tenant."""
+"""``throughline erase-user`` and ``throughline tenants delete``: delete all data of an end user, or of a tenant."""
 
 from __future__ import annotations
 

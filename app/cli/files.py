@@ -1,4 +1,4 @@
-"""``throughline files``: the files of a conversation, attached, listed, removed."""
+"""``throughline files``: attach, list and remove the files of a conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a file that is to be imported: read conversation by conversation where it is an export of years.
+"""Opens a file that is to be imported; a large export is read one conversation at a time.
 
 A file of ChatGPT or Claude may have gigabytes: it is never in memory as a whole, only its largest conversation is.
 """

@@ -1,4 +1,4 @@
-"""Files with conversations, read into what the service takes; whatever is wrong names its line.
+"""Reads files with conversations into the form that the service imports; an error names its line.
 
 Read are: our own export; an object with ``messages``; a list of such objects, or of messages; and JSON Lines of either.
 Messages may be ours, or OpenAI's (parts in ``content``, ``tool_calls``, ``tool_call_id``).

@@ -1,4 +1,4 @@
-"""``throughline keys``: API keys of tenants, on the database of ``DATABASE_URL`` or the embedded one."""
+"""``throughline keys``: makes, lists, changes and revokes API keys, in the database that the settings name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at in a conversation, as a person reads it: context, state, segments, compactions, figures."""
+"""Prints the context, state, segments, compactions and figures of a conversation for a person to read."""
 
 from __future__ import annotations
 

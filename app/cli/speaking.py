@@ -1,4 +1,4 @@
-"""In which language the command line speaks: that of the terminal, by the same catalogues as everything else."""
+"""The language of the command line: the terminal's, with the catalogues that all other messages have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that have their names only once they are whole."""
+"""Writes a file under another name first, so that under its own name it is always complete."""
 
 from __future__ import annotations
 

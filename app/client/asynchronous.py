@@ -1,4 +1,4 @@
-"""The client for code that awaits: the same requests, the same patience."""
+"""The asynchronous client: the same requests and retries as the synchronous one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's interface by its published names: compress, expand, assemble."""
+"""The three operations of a context engine under their published names: compress, expand, assemble."""
 
 from __future__ import annotations
 

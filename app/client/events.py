@@ -1,4 +1,4 @@
-"""The events of streams by their types; one of a type or form that is not known here stays an `Event` or a `ChatEvent`.
+"""The events of streams as typed values; one of an unknown type or form stays an `Event` or a `ChatEvent`.
 
 ``data`` is the JSON object as it came: a plain ``dict`` whose keys are named here.
 """

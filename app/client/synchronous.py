@@ -1,4 +1,4 @@
-"""The client for code that waits."""
+"""The synchronous client, for code without an event loop."""
 
 from __future__ import annotations
 

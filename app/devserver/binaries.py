@@ -1,4 +1,4 @@
-"""Where the server programs are: the wheels first, then the distribution, else one clear line."""
+"""Finds the programs of PostgreSQL and Valkey: first in installed wheels, then in the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings say, for commands that need nothing else: read, or each value that is wrong named in one line."""
+"""Reads the settings for the command line; each wrong value is named in one line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""HTTP: routes of a few lines over the services."""
+"""The HTTP API: short routes that call the services."""

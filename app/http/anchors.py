@@ -1,4 +1,4 @@
-"""Anchors: look at what is never compressed away, say what is settled."""
+"""The routes of anchors, which are statements that are never compressed away: list them, and set their status."""
 
 from __future__ import annotations
 

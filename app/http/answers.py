@@ -1,4 +1,4 @@
-"""Answers as JSON: the framework writes small ones on the event loop, and large ones are written off it, here."""
+"""JSON responses: large ones are written here, off the event loop; small ones by the framework, on it."""
 
 from __future__ import annotations
 

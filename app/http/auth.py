@@ -1,4 +1,4 @@
-"""Who asks, and whether they may."""
+"""Authentication and authorization: whose key a request has, and whether it may do what it asks for."""
 
 from __future__ import annotations
 

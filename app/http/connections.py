@@ -1,4 +1,4 @@
-"""Connections that a client leaves open end: without a request, without reading, and above a number.
+"""Ends connections on which a client sends no request or reads no response, and those above a limit.
 
 uvicorn closes a connection that rests between two requests, and only as long as no byte comes. A request's body has
 the time of the whole request (``middleware.Deadline``). What is left is here, once for every connection of the process.

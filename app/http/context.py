@@ -1,4 +1,4 @@
-"""What a model would be sent; looking never compacts, a ``POST`` does where it is told to."""
+"""The routes of the context that a model would be sent. Only a ``POST`` that says so compacts first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What streams bring, as the contract names it: the events of a conversation, and those of a chat.
+"""The schemas of streamed events: those of a conversation, and those of a chat.
 
 Streams are written from the services' values; the acceptance tests hold each event that comes against these models.
 """

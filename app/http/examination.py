@@ -1,4 +1,4 @@
-"""Examining a state that checks of earlier versions of the service made."""
+"""The route that looks for damage that checks of earlier versions of the service did to a state."""
 
 from __future__ import annotations
 

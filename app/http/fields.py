@@ -1,4 +1,4 @@
-"""Types of input fields: limits with a reason, words that say what to do."""
+"""The types of input fields: their limits, and errors that say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ``Idempotency-Key`` stands for."""
+"""Hashes an ``Idempotency-Key``, and the request it came with: neither is stored as the client wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Around every request, in pure ASGI: its id and log line, its last resort, its size, its time.
+"""The middleware of all requests, in pure ASGI: request id, log line, last error handler, limits of size and time.
 
 Outermost first: ``RequestContext``, CORS, ``LastResort``, ``KnownHosts`` (``hosts.py``; only where no key is asked
 for), ``BodyLimit``, ``Deadline``. So every refusal of an inner

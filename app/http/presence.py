@@ -1,4 +1,4 @@
-"""Whether the client is still there."""
+"""Ends the work for a request when its client closes the connection."""
 
 from __future__ import annotations
 

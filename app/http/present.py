@@ -1,4 +1,4 @@
-"""From the services' values to the contract's resources, where ``model_validate`` of the resource is not enough."""
+"""Turns the services' values into the contract's resources, where ``model_validate`` alone is not enough."""
 
 from __future__ import annotations
 

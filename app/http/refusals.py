@@ -1,4 +1,4 @@
-"""What the edge itself refuses, before any service is asked."""
+"""The errors of requests that are refused before any service is asked."""
 
 from __future__ import annotations
 

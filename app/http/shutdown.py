@@ -1,4 +1,4 @@
-"""Knowing early that the process is about to end.
+"""Notices early that the process is about to end.
 
 The server waits for open responses before it tells the lifespan; a stream that never ends would
 hold it up for ever. So the signal itself is overheard, and passed on.

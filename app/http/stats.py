@@ -1,4 +1,4 @@
-"""What is measured: of a conversation, and of all of a tenant's."""
+"""The routes of statistics: of a conversation, and of all of a tenant's."""
 
 from __future__ import annotations
 

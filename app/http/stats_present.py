@@ -1,4 +1,4 @@
-"""From what is measured to what is shown: figures, and labels in a language."""
+"""Turns statistics into what clients see: figures, and labels in a language."""
 
 from __future__ import annotations
 

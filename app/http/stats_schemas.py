@@ -1,4 +1,4 @@
-"""What is measured, as the contract shows it: figures, with what each is called in the reader's language."""
+"""The schemas of statistics: figures, with what each is called in the reader's language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many streams are open, and how long: the limits of whoever opened them.
+"""The limits of streams: how many a key may have open, and how long.
 
 A stream of a reply, which a ``POST`` asks for, counts as its running turn, and is no part of the open streams. All of
 them end when their key does.

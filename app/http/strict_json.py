@@ -1,4 +1,4 @@
-"""Reading a body as the JSON that Postgres and every client can hold: checked at the edge, once.
+"""Reads request bodies as JSON that Postgres and every client can hold; they are checked here, and only here.
 
 The framework would let pass what the database then refuses: NUL and lone surrogates, ``NaN``,
 numbers beyond 64 bits, thousands of nested arrays.

@@ -1,4 +1,4 @@
-"""How many tokens something would weigh."""
+"""The route that counts the tokens of a text or of messages."""
 
 from __future__ import annotations
 

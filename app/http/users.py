@@ -1,4 +1,4 @@
-"""End users of a tenant."""
+"""The route that erases an end user of a tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the garbage collector looks for circles: a full collection stops every thread, the event loop's too."""
+"""Makes the garbage collector run less often: a full collection stops every thread, the event loop's too."""
 
 from __future__ import annotations
 

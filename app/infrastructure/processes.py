@@ -1,4 +1,4 @@
-"""Texts that take seconds to be read are read in processes: these share no interpreter with the loop, and can be ended.
+"""Reads texts that take seconds in other processes, which do not slow the event loop and can be ended.
 
 The processes are those of ``anyio.to_process``: each is started as a program of its own (no fork, so threads do no
 harm), is killed with the task that waits for it, and ends with its parent.

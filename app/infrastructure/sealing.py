@@ -1,4 +1,4 @@
-"""Sealing what a client keeps for us: encrypted, authenticated, readable for one tenant alone."""
+"""Seals data that a client keeps for us: encrypted, authenticated, readable for one tenant alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that says with ``BEGIN``, in one message and so in one round trip, as whom and for whom it acts."""
+"""A database connection that sends ``BEGIN`` with the role and the tenant it acts for, in one round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backup and a restore ask of Postgres: its tables in order, one moment for all of them, and the history."""
+"""The SQL of backups and restores: the tables in order, one snapshot for all of them, and the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation that the demo plays: two files of data, of which the first is an example of its own."""
+"""The conversation that the demo plays, read from two data files; the first alone is also a published example."""
 
 from __future__ import annotations
 

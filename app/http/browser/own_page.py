@@ -1,4 +1,4 @@
-"""Requests of the service's own page, as its browser tells."""
+"""Tells whether a request comes from the service's own page, by the headers that browsers send."""
 
 from __future__ import annotations
 

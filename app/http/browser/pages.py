@@ -1,4 +1,4 @@
-"""``/ui``: the page, as files. They hold nothing of anybody, so that nobody has to log in for them."""
+"""``/ui``: serves the files of the page. They hold nobody's data, so they need no login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of messages, calls and results, as chat completions and responses spell them, to the stored form."""
+"""Turns the contents of messages, calls and results of OpenAI's API into their stored form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations and their items."""
+"""The routes of conversations and their items."""
 
 from __future__ import annotations
 

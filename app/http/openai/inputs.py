@@ -1,4 +1,4 @@
-"""From a request to what the services take: whose conversation, which messages, which attempt."""
+"""Reads from a request of OpenAI's API whose conversation it is about, its messages, and which attempt it is."""
 
 from __future__ import annotations
 

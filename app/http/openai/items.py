@@ -1,4 +1,4 @@
-"""Items: what a conversation or a response is made of there, from and to stored messages."""
+"""Items, of which conversations and responses consist there: made of stored messages, and turned into them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stored response as that API shows it."""
+"""Turns a stored response into OpenAI's form."""
 
 from __future__ import annotations
 

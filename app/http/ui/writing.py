@@ -1,4 +1,4 @@
-"""A UI message while it is written: what happens in a turn, as chunks. Pure."""
+"""Writes a UI message as chunks while a turn runs. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the repositories share."""
+"""The base class of the repositories."""
 
 from __future__ import annotations
 

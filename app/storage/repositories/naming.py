@@ -1,4 +1,4 @@
-"""Who is named in a message's metadata as the one who says it."""
+"""The name of whoever says a message, read from its metadata."""
 
 from __future__ import annotations
 

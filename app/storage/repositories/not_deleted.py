@@ -1,4 +1,4 @@
-"""Rows of deleted conversations are treated as gone before they are removed."""
+"""The condition that leaves out rows of deleted conversations, which are removed only later."""
 
 from __future__ import annotations
 

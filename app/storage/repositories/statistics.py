@@ -1,4 +1,4 @@
-"""Sums over rows: what was measured, of a conversation, of a tenant, and of late over all tenants."""
+"""The figures of statistics: sums over the rows of a conversation, of a tenant, and of late over all tenants."""
 
 from __future__ import annotations
 

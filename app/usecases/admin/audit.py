@@ -1,4 +1,4 @@
-"""Reading who did what."""
+"""Reads the audit log: who did what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a provider reports of our requests, learned as the conversation's token factor."""
+"""Learns a conversation's token factor from the sizes that providers report of its requests."""
 
 from __future__ import annotations
 

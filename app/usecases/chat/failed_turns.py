@@ -1,4 +1,4 @@
-"""The event that tells of a turn without a reply."""
+"""The event of a turn that ended without a reply."""
 
 from __future__ import annotations
 

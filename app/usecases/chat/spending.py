@@ -1,4 +1,4 @@
-"""What calls of the chat model cost is noted for the key that asked, so that its hour can be bounded."""
+"""Notes the cost of chat model calls for the key that asked, so that its spending in an hour can be limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a conversation goes, from its rows: what adaptive thresholds follow."""
+"""Measures a conversation's pace, which adaptive thresholds follow, from its rows."""
 
 from __future__ import annotations
 

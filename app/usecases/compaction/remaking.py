@@ -1,4 +1,4 @@
-"""Telling the narrative again after an erasure, from what remains of the covered range; the boundary stays."""
+"""Writes the narrative again after an erasure, from what remains of the covered range; the boundary stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one more compaction would find nothing to fold for the same reason as the last one: it gets no row."""
+"""Tells whether a compaction would find nothing to fold, as the last one did; then none is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers keep of files: copied there when a turn needs it, again once it is over, deleted when it is to go.
+"""The copies of files at providers: made when a turn needs one, renewed when they expire, deleted with the file.
 
 A copy is of a content, for all conversations of a tenant. Which of them are to be deleted is decided by the database,
 with the last file of the content; here they are made, found, and deleted there.

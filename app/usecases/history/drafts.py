@@ -1,4 +1,4 @@
-"""Messages to be."""
+"""Messages that are to be stored, as a client gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments without what was erased: their levels told anew by code, their topics too, and ids that would tell it."""
+"""Removes what was erased from segments: levels and topics are made again by code, and ids that tell it replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an append computes of its texts, before its transaction: weights and anchors, while nobody waits for the row."""
+"""Counts tokens and finds anchors of new messages before their transaction, while nobody waits for the row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that compute nothing large while they hold a conversation's row.
+"""Transactions that are run again where something large has to be computed, instead of waiting for it with a lock.
 
 A transaction that holds a conversation's row makes all other writers of the conversation wait. So where it needs a
 result that is not computed yet, it is rolled back; the result is computed from the values that it had read; then it

@@ -1,4 +1,4 @@
-"""Whether a conversation ends with something open: a user's message without a reply, tool calls without results."""
+"""What the end of a conversation leaves open: a user's message without a reply, tool calls without results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of the core that are built when they are first needed: built before the first request, not in it."""
+"""Builds the core's tables at start, so that the first request need not."""
 
 from __future__ import annotations
 
