@@ -34,7 +34,7 @@ from app.infrastructure.ids import new_id
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
-from app.usecases.context.recalling import candidates_for, corpus_of, search_stems
+from app.usecases.context.recalling import corpus_of, limit_for_places, search_stems
 from bench import measurements
 from bench.fidelity_measures import SHARES
 from bench.ranking import choose
@@ -124,7 +124,7 @@ async def measure(url: str, count: int) -> tuple[dict[str, list[tuple[bool, ...]
     for given in chosen:
         narrowed = []
         for room in given.rooms:
-            limit = candidates_for(room / average)
+            limit = limit_for_places(room / average)
             async with begin(tenant) as uow:
                 sources = await uow.messages.sources(
                     messages[0].conversation_id,

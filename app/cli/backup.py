@@ -35,8 +35,8 @@ from app.version import VERSION
 
 Report = Callable[[str, int, int], None]
 
-_OWN_ONLY: Final = 0o600
-_AN_ID: Final = compiled(r"last|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_OWNER_ONLY: Final = 0o600
+_CONVERSATION_ID: Final = compiled(r"last|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def backup(
@@ -88,7 +88,7 @@ def restore_command(
 
 def _write_backup(url: str, file: Path, report: Report) -> Manifest:
     try:
-        with whole_file(file, _OWN_ONLY) as target:
+        with whole_file(file, _OWNER_ONLY) as target:
             return asyncio.run(back_up(url, target, program=VERSION, progress=report))
     except OSError as error:
         raise BackupError(text_of("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
@@ -106,7 +106,7 @@ def _check_target(file: Path, *, force: bool) -> None:
 def _check_source(file: Path, *, has_version: bool, url: str | None) -> None:
     if has_version:
         raise ComplaintError("--check is for the file of a backup: leave out the version.")
-    if _AN_ID.fullmatch(str(file)) and not file.exists():
+    if _CONVERSATION_ID.fullmatch(str(file)) and not file.exists():
         raise ComplaintError(text_of("complaint.which_version", id=str(file)))
     if url is not None:
         raise ComplaintError(
@@ -126,7 +126,7 @@ def _verify(archive: ArchiveReader, report: Report) -> None:
 
 
 def _restore_into_place(settings: Settings, archive: ArchiveReader) -> str:
-    with _own_database(settings) as url, _reported_progress("restore") as report:
+    with _exclusive_database(settings) as url, _reported_progress("restore") as report:
         restore(url, archive, report)
     return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
 
@@ -160,8 +160,8 @@ def _existing_database(settings: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def _own_database(settings: Settings) -> Iterator[str]:
-    """The database, with no other process of ours on it; an embedded one is made where there is none."""
+def _exclusive_database(settings: Settings) -> Iterator[str]:
+    """The database, while no other process of the service uses it; an embedded one is made where there is none."""
     if settings.database_url:
         check_database(settings.database_url)
         yield settings.database_url

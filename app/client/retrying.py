@@ -16,27 +16,27 @@ SUCCESS: Final = range(200, 300)
 NO_CONTENT: Final = 204
 NOT_FOUND: Final = 404
 STILL_RUNNING: Final = "idempotency_in_progress"
-"""The first request with our key still runs: what it answers is what the repeated one will."""
+"""The first request with our idempotency key is still running; a later try gets its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
-    """How patient a client is."""
+    """How often and how long a client tries."""
 
     attempts: int = 5
-    """How often a request is sent at most; 1 = never again."""
+    """How often a request is sent at most; 1 = no second time."""
     first_pause: float = 0.5
-    """Seconds after the first failure, doubled with each further one, and shortened by chance by up to a half."""
+    """Seconds to wait after the first failure, doubled with each further one, and shortened at random by up to half."""
     longest_pause: float = 30.0
-    """Seconds; a service that asks for more patience than this is not waited for: its answer is raised."""
+    """Seconds; where the service asks for a longer pause, its error is raised at once."""
 
     def pause(self, failures: int, asked: float | None = None) -> float:
-        """Seconds to wait after so many failures, at least what the service asked for."""
+        """Seconds to wait after so many failures, and at least the ``asked`` seconds of the service."""
         backed_off: float = min(self.first_pause * 2 ** (failures - 1), self.longest_pause)
         return max(backed_off * random.uniform(0.5, 1.0), asked or 0.0)
 
     def gives_up(self, error: ApiError | ConnectionFailedError, failures: int) -> bool:
-        """Whether an error is the end of it, after so many failures."""
+        """Whether the request is not sent again after this error and so many failures."""
         if failures >= self.attempts:
             return True
         if isinstance(error, ConnectionFailedError):
@@ -55,22 +55,22 @@ class Reply:
 
     @property
     def error(self) -> ApiError | None:
-        """What the answer says that is wrong."""
+        """The error that the answer tells of; ``None`` where the request succeeded."""
         if self.status in SUCCESS:
             return None
-        return error_of(self.status, problem_in(self.body), retry_after=seconds_in(self.headers))
+        return error_of(self.status, problem_in(self.body), retry_after=retry_after_seconds(self.headers))
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Do this: send the call. What came is answered: a reply, or that nobody could be reached."""
+    """Tells a client to send the call, and to report its ``Outcome``: a reply, or that the service was not reached."""
 
     call: Call[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Do this: wait so many seconds."""
+    """Tells a client to wait so many seconds."""
 
     seconds: float
 
@@ -78,15 +78,15 @@ class Sleep:
 Command = Send | Sleep
 Outcome = Reply | ConnectionFailedError | None
 Steps = Generator[Command, Outcome, T]
-"""What a client has to do until it has an answer: yields what to do, is sent what came of it."""
+"""What a client has to do until it has an answer, one command after the other; it sends each outcome back."""
 
 
 def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
-    """A request until it has its answer; returns what was read.
+    """Send a request, again after failures that may pass; returns what the answer says.
 
     Raises:
-        ApiError: The service refused for good.
-        ConnectionFailedError: Nobody could be reached.
+        ApiError: The service refused, and did so at the last try too where trying again could help.
+        ConnectionFailedError: The service could not be reached.
     """
     failures, may_be_done = 0, False
     while True:
@@ -103,8 +103,8 @@ def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
         yield Sleep(retrying.pause(failures, getattr(error, "retry_after", None)))
 
 
-def seconds_in(headers: Mapping[str, str]) -> float | None:
-    """What ``Retry-After`` asks for, in seconds."""
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """The seconds that ``Retry-After`` asks for."""
     try:
         return max(float(headers.get("retry-after", "")), 0.0)
     except ValueError:

@@ -44,7 +44,7 @@ from app.http.parts import Part
 from app.off_loop import off_loop
 from app.usecases.chat.chat_input import ChatInput
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.context.recalling import Asked, Wanted
+from app.usecases.context.recalling import Asked, WantedSections
 from app.usecases.context.requests import Compact, ContextAsk
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
@@ -258,11 +258,11 @@ class ContextSections(Input):
         default=None, description="The levels that digests may show; the policy's when it is left out."
     )
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedSections:
         """The service's value."""
         named = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
         levels = None if named is None else tuple(level for level in LEVELS if level in named)
-        return Wanted(**{**dict(self), "levels": levels})
+        return WantedSections(**{**dict(self), "levels": levels})
 
 
 class ContextRequest(Input):

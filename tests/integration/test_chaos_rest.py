@@ -26,7 +26,7 @@ async def test_a_pause_after_a_failure_is_no_rest_when_it_ends_soon(
     (row,) = await service.compactions(conversation_id)
     while_queued = open_work(books)
     async with begin(None) as uow:
-        await uow.compactions.finish(row.id, status="failed", reason="provider_error")
+        await uow.compactions.update_locked(row.id, status="failed", reason="provider_error")
         await uow.commit()
 
     assert while_queued == before + 2, "the queued row, and the conversation at its trigger"

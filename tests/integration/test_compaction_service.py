@@ -392,7 +392,7 @@ async def test_the_sweeper_claims_what_an_append_could_not(begin: UnitOfWorkFact
     conversation_id = await service.conversation()
     await service.say(conversation_id, 60)
     async with begin(None) as uow:
-        await uow.compactions.finish(service.queue.ids[0], status="superseded", reason="stale")
+        await uow.compactions.update_locked(service.queue.ids[0], status="superseded", reason="stale")
         await uow.commit()
     async with begin(None) as uow:
         assert await uow.conversations.due(limit=10) == [(tenant, conversation_id)]

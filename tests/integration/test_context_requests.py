@@ -14,7 +14,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import requests as context_requests
-from app.usecases.context.recalling import Asked, Wanted
+from app.usecases.context.recalling import Asked, WantedSections
 from app.usecases.context.requests import ContextAsk, ContextView
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem, done_before
@@ -221,10 +221,10 @@ async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
     assert {"state", "digests", "held", "recalled", "tail"} <= kinds(everything)
 
     without = {
-        "state": Wanted(state=False),
-        "digests": Wanted(digests=False),
-        "held": Wanted(held=False),
-        "recalled": Wanted(recalled=False),
+        "state": WantedSections(state=False),
+        "digests": WantedSections(digests=False),
+        "held": WantedSections(held=False),
+        "recalled": WantedSections(recalled=False),
     }
     for name, wanted in without.items():
         ask = ContextAsk(asked=Asked(query=QUESTION, wanted=wanted))
@@ -245,7 +245,7 @@ async def test_digests_of_chosen_levels(service: Service) -> None:
     conversation_id = await folded(service, segment_by={"by": "turns", "size": 3}, anchor_share=0.0)
 
     async def levels(*chosen: Any) -> set[str | None]:
-        asked = Asked(wanted=Wanted(levels=chosen))
+        asked = Asked(wanted=WantedSections(levels=chosen))
         context = (await answered(service, conversation_id, ContextAsk(asked=asked))).context
         return {section.level for section in context.sections if section.kind == "digests" and section.segment_id}
 
@@ -259,7 +259,7 @@ async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -
     """Nothing comes back that was not wanted, when other things have to go."""
     conversation_id = await folded(service)
     await service.say(conversation_id, 30)
-    wanted = Wanted(state=False, anchors=False, digests=False, held=False)
+    wanted = WantedSections(state=False, anchors=False, digests=False, held=False)
     ask = ContextAsk(budget=400, asked=Asked(wanted=wanted))
     found = (await answered(service, conversation_id, ask)).context
     assert kinds(found) <= {"system", "state", "tail"}

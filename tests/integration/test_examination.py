@@ -57,7 +57,7 @@ async def damaged(service: Service) -> UUID:
     last = (await service.compactions(conversation_id))[-1]
     attempts = tuple(replace(one, prompt_version=None) for one in last.attempts)
     async with service.begin(service.tenant) as uow:
-        await uow.compactions.finish(last.id, attempts=attempts, entries=replace(last.entries, ungrounded=1))
+        await uow.compactions.update_locked(last.id, attempts=attempts, entries=replace(last.entries, ungrounded=1))
         await uow.commit()
     return conversation_id
 
@@ -134,6 +134,6 @@ async def test_control_checks_of_today_and_other_versions_and_tenants(begin: Uni
     last = (await service.compactions(conversation_id))[-1]
     attempts = tuple(replace(one, prompt_version="summary-2") for one in last.attempts)
     async with service.begin(tenant) as uow:
-        await uow.compactions.finish(last.id, attempts=attempts)
+        await uow.compactions.update_locked(last.id, attempts=attempts)
         await uow.commit()
     assert not (await examine(service, conversation_id, mend=True)).found

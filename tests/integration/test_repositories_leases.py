@@ -71,7 +71,7 @@ class TestClaim:
             assert await unit.compactions.in_flight(row.id) == first
             assert await unit.compactions.in_flight(other.id) is None
             assert await unit.compactions.claim(compaction(other)) is not None
-            await unit.compactions.finish(first.id, status="skipped", reason="nothing_to_compact")
+            await unit.compactions.update_locked(first.id, status="skipped", reason="nothing_to_compact")
             assert await unit.compactions.in_flight(row.id) is None
             assert await unit.compactions.claim(compaction(row)) is not None
 
@@ -189,10 +189,10 @@ class TestLease:
     async def test_finish_needs_no_token(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         made = await held(begin, await stored(begin, tenant))
         async with begin(tenant) as unit:
-            end = await unit.compactions.finish(made.id, status="failed", reason="crashed")
+            end = await unit.compactions.update_locked(made.id, status="failed", reason="crashed")
             assert (end.status, end.reason, end.lease_token) == ("failed", "crashed", None)
             with pytest.raises(NotFoundError):
-                await unit.compactions.finish(uuid4(), status="failed")
+                await unit.compactions.update_locked(uuid4(), status="failed")
 
     @pytest.mark.parametrize(("count", "claims"), [(True, 1), (False, 0)])
     async def test_requeue(self, begin: UnitOfWorkFactory, tenant: UUID, *, count: bool, claims: int) -> None:
@@ -279,9 +279,9 @@ class TestSweeping:
             ended = START + timedelta(seconds=number)
             await claimed(begin, row, status=status, id=UUID(int=number), requested_at=START, finished_at=ended)
         async with begin(tenant) as unit:
-            assert await unit.compactions.seconds(row.id, limit=2) == [3.0, 2.0]
-            assert await unit.compactions.seconds(row.id, limit=9) == [3.0, 2.0, 1.0]
-            assert await unit.compactions.seconds(other.id, limit=9) == []
+            assert await unit.compactions.durations(row.id, limit=2) == [3.0, 2.0]
+            assert await unit.compactions.durations(row.id, limit=9) == [3.0, 2.0, 1.0]
+            assert await unit.compactions.durations(other.id, limit=9) == []
 
     async def test_pages_of_a_conversation_a_status_and_all(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)
@@ -331,13 +331,15 @@ class TestCallsWithin:
         old = await claimed(begin, row)
         async with begin(tenant) as unit:
             assert await unit.spending.metered_calls(HOUR, row.id) == (0, 0)
-            await unit.compactions.finish(old.id, status="failed", attempts=(tried(),) * 7, finished_at=START)
+            await unit.compactions.update_locked(old.id, status="failed", attempts=(tried(),) * 7, finished_at=START)
             await unit.commit()
         await age(engine, "compactions", old.id, finished_at=timedelta(hours=2))
         ended, running = await claimed(begin, row), await held(begin, other)
         async with begin(tenant) as unit:
             mixed = (tried(), tried(metered=False), tried())
-            await unit.compactions.finish(ended.id, status="applied", attempts=mixed, finished_at=datetime.now(UTC))
+            await unit.compactions.update_locked(
+                ended.id, status="applied", attempts=mixed, finished_at=datetime.now(UTC)
+            )
             assert await unit.compactions.update(running.id, token(running), attempts=(tried(),))
             assert await unit.spending.metered_calls(HOUR, row.id) == (2, 3)
             assert await unit.spending.metered_calls(HOUR, other.id) == (1, 3)
@@ -372,7 +374,7 @@ class TestDue:
         queued = await claimed(begin, twin)
         assert await self.due(begin) == {(tenant, row.id)}
         async with begin(other) as unit:
-            await unit.compactions.finish(queued.id, status="failed")
+            await unit.compactions.update_locked(queued.id, status="failed")
             started = await unit.turns.start(turn(twin))
             await unit.commit()
         assert await self.due(begin) == {(tenant, row.id)}

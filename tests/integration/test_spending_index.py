@@ -30,7 +30,7 @@ async def test_an_index_finds_the_calls_of_the_last_hour(
     async with begin(tenant) as uow:
         claimed = await uow.compactions.claim(compaction(row))
         assert claimed is not None
-        await uow.compactions.finish(claimed.id, status="failed", finished_at=datetime.now(UTC))
+        await uow.compactions.update_locked(claimed.id, status="failed", finished_at=datetime.now(UTC))
         await uow.commit()
     asked: list[tuple[str, Any]] = []
     async with engine.begin() as connection:

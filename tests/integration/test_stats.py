@@ -58,7 +58,7 @@ async def ended(begin: UnitOfWorkFactory, row: Conversation, **fields: Any) -> U
     }
     async with begin(row.tenant_id) as unit:
         assert await unit.compactions.claim(claimed) is not None
-        await unit.compactions.finish(claimed.id, **given | fields)
+        await unit.compactions.update_locked(claimed.id, **given | fields)
         await unit.commit()
     return claimed.id
 

@@ -58,7 +58,7 @@ class Service:
         finally:
             self.running -= 1
         async with self._begin(row.tenant_id) as uow:
-            ended = await uow.compactions.finish(row.id, status="applied", finished_at=datetime.now(UTC))
+            ended = await uow.compactions.update_locked(row.id, status="applied", finished_at=datetime.now(UTC))
             await uow.commit()
         return ended
 
@@ -76,7 +76,7 @@ class Service:
             raise RuntimeError("poison")
         self.given_up.append(row.id)
         await uow.conversations.lock(row.conversation_id)
-        await uow.compactions.finish(row.id, status="failed", reason="crashed", finished_at=datetime.now(UTC))
+        await uow.compactions.update_locked(row.id, status="failed", reason="crashed", finished_at=datetime.now(UTC))
         await uow.events.add(row.conversation_id, "compaction.failed", {"compaction_id": str(row.id)}, row.requested_at)
         await uow.conversations.update(row.conversation_id, quiet=Quiet(until_seq=1, reason="crashed"))
 

@@ -201,7 +201,7 @@ class TestMessages:
         await service.say(many, 21)
         async with begin(None) as uow:
             for job in service.queue.ids:
-                await uow.compactions.finish(job, status="superseded", reason="stale")
+                await uow.compactions.update_locked(job, status="superseded", reason="stale")
             await uow.commit()
         async with begin(None) as uow:
             assert await uow.conversations.due(limit=10) == [(service.tenant, many)]

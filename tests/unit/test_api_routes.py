@@ -21,7 +21,7 @@ from app.core.model.state_difference import EntryChange, StateDifference
 from app.http.idempotency import fingerprint, kept_key
 from app.http.openapi import CHECKED_IN
 from app.usecases.chat.turn_handle import ChatEvent
-from app.usecases.context.recalling import Wanted
+from app.usecases.context.recalling import WantedSections
 from app.usecases.context.requests import ContextView
 from app.usecases.history.conversations import NewConversation
 from app.usecases.shared.compaction_views import CompactionView
@@ -830,7 +830,7 @@ async def test_what_a_context_is_asked_with(api: World) -> None:
     args, kwargs = api.calls.last("context_requests.answer")
     ask = args[2]
     assert (ask.compact, ask.asked.query, ask.asked.passages[0].source) == ("if_needed", "q", "s")
-    assert ask.asked.wanted == Wanted(state=False, levels=("L1", "L3"))
+    assert ask.asked.wanted == WantedSections(state=False, levels=("L1", "L3"))
     assert kwargs["idem"].key == kept_key("k")
 
 

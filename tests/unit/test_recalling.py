@@ -22,10 +22,10 @@ from app.usecases.context.recalling import (
     MOST_CANDIDATES,
     RELATED,
     Asked,
-    candidates_for,
+    cached_corpus_of,
+    candidate_limit,
     corpus_of,
-    known_corpus_of,
-    most_looked_at,
+    limit_for_places,
     search_stems,
 )
 from bench.ranking import choose
@@ -69,7 +69,7 @@ def test_a_long_question_brings_no_more_of_them_than_that() -> None:
 
 @pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (200, 600), (300, 900), (1e9, MOST_CANDIDATES)])
 def test_the_more_there_is_room_for_the_more_are_looked_at(places: float, looked_at: int) -> None:
-    assert candidates_for(places) == looked_at
+    assert limit_for_places(places) == looked_at
 
 
 def test_a_query_looks_at_as_many_as_its_budget_holds_and_without_one_at_as_many_as_its_share_does() -> None:
@@ -77,7 +77,7 @@ def test_a_query_looks_at_as_many_as_its_budget_holds_and_without_one_at_as_many
     total = Sums(messages=9_000, tokens=180_000)
     talk = replace(given, conversation=replace(given.conversation, total=total))
     query, in_turn = Asked(query="Which word?"), Asked(in_turn=True)
-    looked_at = partial(most_looked_at, talk)
+    looked_at = partial(candidate_limit, talk)
 
     assert looked_at(query, 1_000) == CANDIDATES, "control: few have room"
     assert looked_at(query, 1_000_000) == MOST_CANDIDATES
@@ -86,9 +86,9 @@ def test_a_query_looks_at_as_many_as_its_budget_holds_and_without_one_at_as_many
 
 def test_a_conversation_that_did_not_change_is_taken_apart_once_and_answers_each_question_as_if_it_were_new() -> None:
     forget()
-    known = known_corpus_of(read(*TEXTS), TALK)
+    known = cached_corpus_of(read(*TEXTS), TALK)
     for asked in ("Who repairs the lantern?", "What colour is the boat?", "How long did Ferreira help?"):
-        again, new = known_corpus_of(read(*TEXTS), TALK), corpus_of(read(*TEXTS))
+        again, new = cached_corpus_of(read(*TEXTS), TALK), corpus_of(read(*TEXTS))
         assert again is known
         assert choose(again, asked_of(asked, again), room=60) == choose(new, asked_of(asked, new), room=60)
 
@@ -111,7 +111,7 @@ def test_one_that_grows_is_taken_apart_as_if_it_were_new(singly: int, monkeypatc
 def assert_as_new(sources: Sequence[Source]) -> None:
     """Whether what is known of the talk is what would be found without it."""
     found = Narrowed(sources=list(sources), documents={}, total=len(sources))
-    known, new = known_corpus_of(found, TALK), corpus_of(found)
+    known, new = cached_corpus_of(found, TALK), corpus_of(found)
     stems = sorted(new.postings.holding)[len(sources) % 3 :: 3]
     assert known.postings.holding == new.postings.holding
     assert [known.postings.get(stem) for stem in stems] == [new.postings.get(stem) for stem in stems]
@@ -122,16 +122,16 @@ def assert_as_new(sources: Sequence[Source]) -> None:
 
 
 def test_one_that_changed_is_taken_apart_anew() -> None:
-    known = known_corpus_of(read(*TEXTS), TALK)
-    changed = known_corpus_of(read(*TEXTS[:2], "A month, and nobody helped.", *TEXTS[3:]), TALK)
+    known = cached_corpus_of(read(*TEXTS), TALK)
+    changed = cached_corpus_of(read(*TEXTS[:2], "A month, and nobody helped.", *TEXTS[3:]), TALK)
     assert changed is not known
     assert not any("A week" in text for text in changed.texts)
-    assert known_corpus_of(read(*TEXTS), TALK) is not known, "control: it is not kept beside the new one"
-    assert known_corpus_of(read(*TEXTS[:-1]), TALK).sources == tuple(read(*TEXTS[:-1]).sources)
-    assert known_corpus_of(read(*TEXTS[1:]), OTHER).sources == tuple(read(*TEXTS[1:]).sources)
+    assert cached_corpus_of(read(*TEXTS), TALK) is not known, "control: it is not kept beside the new one"
+    assert cached_corpus_of(read(*TEXTS[:-1]), TALK).sources == tuple(read(*TEXTS[:-1]).sources)
+    assert cached_corpus_of(read(*TEXTS[1:]), OTHER).sources == tuple(read(*TEXTS[1:]).sources)
 
 
 def test_what_is_chosen_from_a_longer_one_is_not_kept() -> None:
     forget()
     narrowed = replace(read(*TEXTS), documents={"boat": 400}, total=5_000)
-    assert known_corpus_of(narrowed, TALK) is not known_corpus_of(narrowed, TALK)
+    assert cached_corpus_of(narrowed, TALK) is not cached_corpus_of(narrowed, TALK)

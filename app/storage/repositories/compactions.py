@@ -1,4 +1,7 @@
-"""Rows of ``compactions``: lock, outbox and audit. Leases are in database time."""
+"""The table ``compactions``: its rows lock a conversation, are the queue of compactions, and record what they did.
+
+Leases are in database time.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +44,12 @@ class CompactionRepository(LeasedRepository):
     """Rows of ``compactions``. Leases are in database time."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
-        """Insert unless one is in flight (``ON CONFLICT DO NOTHING`` on the partial unique index).
+        """Insert the row; ``None`` where the conversation has a queued or running one (a partial unique index).
 
-        A row inserted as ``running`` gets ``lease_until = now() + 9 s`` and ``claims = 1``.
+        A row inserted as ``running`` gets a lease and ``claims = 1``.
         """
         self._check_tenant(compaction.tenant_id)
-        values = _columns(columns(compaction))
+        values = _as_stored(columns(compaction))
         if compaction.status == "running":
             values |= {
                 "claims": 1,
@@ -102,8 +105,8 @@ class CompactionRepository(LeasedRepository):
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, *bounds).order_by(_id))
 
-    async def seconds(self, conversation_id: UUID, *, limit: int) -> list[float]:
-        """How long its newest applied compactions took, from the claim to the end."""
+    async def durations(self, conversation_id: UUID, *, limit: int) -> list[float]:
+        """The seconds that its newest applied compactions took, from the request to the end, newest first."""
         row = CompactionRow
         took = func.extract("epoch", col(row.finished_at) - col(row.requested_at))
         statement = select(took).where(col(row.conversation_id) == conversation_id, col(row.status) == "applied")
@@ -117,10 +120,10 @@ class CompactionRepository(LeasedRepository):
         return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
 
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
-        """``queued``, or ``running`` with an expired lease, to ``running`` with this lease; ``claims + 1``.
+        """Take a row that is ``queued``, or ``running`` with an expired lease: it runs with this lease, ``claims + 1``.
 
-        A row whose last claim is over is left to the sweeper, which gives it up: a message that a broker delivers
-        again after each crash would otherwise have it taken without end.
+        A row that was claimed ``MAX_CLAIMS`` times is left to the sweeper, which gives it up. Otherwise a message that
+        the broker delivers again after each crash would have it taken without end.
         """
         return await self._one_or_none(
             update(CompactionRow)
@@ -143,7 +146,7 @@ class CompactionRepository(LeasedRepository):
         return await self._one_or_none(statement) is not None
 
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
-        """Prolong the lease, also one that is over but that nobody took; False when it is lost."""
+        """Prolong the lease, also an expired one that nobody took over; False where another process has taken it."""
         statement = (
             update(CompactionRow)
             .where(_held_by(compaction_id, lease_token))
@@ -152,38 +155,38 @@ class CompactionRepository(LeasedRepository):
         return await self._session.first(statement.returning(_id)) is not None
 
     async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:
-        """Set fields, fenced by the lease token; an ending status lets go of the lease. ``None`` when it is lost."""
+        """Set fields of a row while its lease is held; a status that ends it ends the lease. ``None`` if it is lost."""
         statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_values_to_set(changes))
         return await self._one_or_none(statement.returning(CompactionRow))
 
-    async def finish(self, compaction_id: UUID, **changes: Any) -> Compaction:
-        """Set fields without a fence, for a row locked in this transaction. Raises ``NotFoundError``."""
+    async def update_locked(self, compaction_id: UUID, **changes: Any) -> Compaction:
+        """Set fields of a row that this transaction has locked, whoever has its lease. Raises ``NotFoundError``."""
         statement = update(CompactionRow).where(_id == compaction_id).values(**_values_to_set(changes))
         return await self._one(statement.returning(CompactionRow))
 
     async def requeue(self, compaction_id: UUID, lease_token: UUID, *, count: bool) -> bool:
-        """Back to ``queued`` without a lease; ``count=False`` takes the claim back."""
+        """Queue the row again and end its lease; with ``count=False`` its last claim is not counted."""
         statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_as_queued(count=count))
         return await self._session.first(statement.returning(_id)) is not None
 
     async def release_owner(self, owner: str) -> int:
-        """Back to ``queued``, uncounted, everything that process holds (SIGTERM)."""
+        """Queue again all rows that a process holds, without counting its claims; for a process that ends (SIGTERM)."""
         statement = update(CompactionRow).where(_RUNNING, col(CompactionRow.owner) == owner)
         return len(await self._session.all(statement.values(**_as_queued(count=False)).returning(_id)))
 
     async def mark_sent(self, compaction_ids: Sequence[UUID]) -> None:
-        """``sent_at = now()``."""
+        """Note that these compactions were sent to the broker just now."""
         await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows whose lease is over, all tenants, the longest dead first; not locked."""
+        """Running rows of all tenants whose lease expired, that of longest ago first; they are not locked."""
         statement = select(CompactionRow).where(_has_expired_lease()).order_by(col(CompactionRow.lease_until))
         return await self._all(statement.limit(limit))
 
     async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
-        """Queued rows neither queued nor sent within that time, all tenants, ``FOR UPDATE SKIP LOCKED``.
+        """Queued rows of all tenants that were neither queued nor sent within that time; they are locked.
 
-        A row that was put back is due at once.
+        Rows that another process has locked are left out. A row that was queued again is due at once.
         """
         touched = func.greatest(col(CompactionRow.queued_at), col(CompactionRow.sent_at))
         statement = select(CompactionRow).where(_QUEUED, or_(touched.is_(None), touched < now() - older_than))
@@ -220,7 +223,7 @@ def _as_queued(*, count: bool) -> dict[str, Any]:
     return values if count else values | {"claims": func.greatest(col(CompactionRow.claims) - 1, 0)}
 
 
-def _columns(changes: dict[str, Any]) -> dict[str, Any]:
+def _as_stored(changes: dict[str, Any]) -> dict[str, Any]:
     return {
         name: _JSON[name].dump_python(item, mode="json") if name in _JSON else item for name, item in changes.items()
     }
@@ -229,10 +232,10 @@ def _columns(changes: dict[str, Any]) -> dict[str, Any]:
 def _values_to_set(changes: dict[str, Any]) -> dict[str, Any]:
     ends = changes.get("status", "running") != "running"
     # A row that no longer runs holds no lease.
-    return _columns(changes) | (_NO_LEASE if ends else {})
+    return _as_stored(changes) | (_NO_LEASE if ends else {})
 
 
 def as_compaction(row: CompactionRow) -> Compaction:
-    """A row as a value."""
+    """The record of a row."""
     read = {name: adapter.validate_python(getattr(row, name)) for name, adapter in _JSON.items()}
     return record_from_row(Compaction, row, **read)

@@ -65,7 +65,7 @@ async def finish(
         changes = _with_reason_withheld(changes, row)
     now = shell.clock.now()
     started = row.started_at or row.requested_at
-    ended = await uow.compactions.finish(
+    ended = await uow.compactions.update_locked(
         row.id,
         status=status,
         finished_at=now,

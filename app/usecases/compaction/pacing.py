@@ -17,5 +17,5 @@ async def measured_pace(uow: UnitOfWork, resolved: Resolved) -> Pace | None:
     """The pace at the end of a turn, whose messages are stored in this transaction."""
     conversation = resolved.conversation
     steps = await uow.messages.steps(conversation.id, resolved.policy.estimator, limit=STEPS)
-    seconds = await uow.compactions.seconds(conversation.id, limit=COMPACTIONS)
+    seconds = await uow.compactions.durations(conversation.id, limit=COMPACTIONS)
     return pace_of(steps, seconds, factor=conversation.token_factor)

@@ -34,11 +34,11 @@ from app.usecases.context.recalling import (
     NOTHING,
     Asked,
     Gathered,
-    chosen,
     expansion_of,
     gather,
     question_in,
     with_gathered,
+    with_wanted_sections,
 )
 from app.usecases.context.similarity import By, SimilarityService
 from app.usecases.files.serving import FileServing
@@ -147,7 +147,7 @@ class ContextService:
             loaded, fits = await load(
                 uow, resolved, budget, all_anchors=asked.makes_room(budget), detail_room=room, may_recall=asked.in_turn
             )
-            material = chosen(loaded, asked.wanted)
+            material = with_wanted_sections(loaded, asked.wanted)
             material = _with_question_held(material) if asked.in_turn else material
             begins = bool(material.tail) and material.tail[-1].role == "user"
             started = self._shell.clock.monotonic()

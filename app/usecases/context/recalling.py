@@ -1,6 +1,6 @@
-"""What a context may recall: loads the messages to choose from; the core decides, chooses and puts in place.
+"""Loads the messages from which a context recalls some; the core decides whether to, chooses them and places them.
 
-Also what is left out of it on request, and the record of what was brought back.
+Also leaves out of a context the sections that a caller does not want, and records what was recalled.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork
 
 CANDIDATES: Final = 600
-"""Messages that hold the question's words, beside their neighbours, in a conversation too long to look at whole. Of
-five talks in one, 300 lose three points of the evidence that 1 500 find within the same room, 600 none (questions of
-``bench.narrowing``)."""
+"""How many messages with words of the question are read, without their neighbours, where a conversation is too long to
+be read whole. With five talks in one conversation, 600 find as much evidence in the same room as 1 500 do, and 300 find
+three points less (``bench.narrowing``)."""
 MOST_CANDIDATES: Final = 1_500
-"""Where the budget holds many: as many as a conversation that is looked at whole."""
+"""The same where the budget holds many messages: as many as a conversation has that is still read whole."""
 CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
 RELATED: Final = 16
-"""Words that mean the same as the question's that are sought with them; each is one more look into the index."""
+"""How many words of the same meaning are sought beside the question's own; each is one more search in the index."""
 QUESTION_CHARACTERS: Final = 4_000
-"""Of a longer message the first and the last half of this are the question: bounds the work for a pasted book."""
+"""A longer question is cut to its beginning and its end, half of this each, so that a pasted book costs little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which sections a caller wants; what is left out goes, and the gauge says so."""
+class WantedSections:
+    """Which sections of the context a caller wants; the gauge does not count the others."""
 
     state: bool = True
     anchors: bool = True
@@ -52,34 +52,37 @@ class Wanted:
     held: bool = True
     recalled: bool = True
     levels: tuple[Level, ...] | None = None
-    """Which levels digests may show; ``None`` = as they were laid out."""
+    """The levels that digests may show; ``None`` = those of the stored layout."""
 
 
-EVERYTHING: Final = Wanted()
+EVERYTHING: Final = WantedSections()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What somebody wants recalled."""
+    """What a caller wants recalled."""
 
     query: str | None = None
-    """Explicit: recall always runs, and for this."""
+    """A question of the caller: messages are recalled for it whatever the policy says."""
     passages: tuple[Passage, ...] = ()
-    """The caller's own, served beside what is recalled."""
+    """Texts of the caller that are served beside recalled messages."""
     in_turn: bool = False
-    """The last user message is the question, if the policy says so."""
+    """Whether the context is for a turn: then the last user message is the question, if the policy says so."""
     recall: bool | None = None
-    """Overrides the policy in a turn."""
-    wanted: Wanted = EVERYTHING
+    """In a turn: whether to recall, in place of what the policy says."""
+    wanted: WantedSections = EVERYTHING
     record_id: UUID | None = None
-    """In a turn: the id under which what is recalled is recorded as an expansion; ``None`` = it is not."""
+    """In a turn: the id of the expansion that records what is recalled; ``None`` = nothing is recorded."""
 
     def fills(self, budget: int | None) -> bool:
-        """Whether what is recalled may fill a budget; else it takes a share of it, and only of what is free."""
+        """Whether recalled messages may fill the whole budget; else they get a share of it, if that is free."""
         return self.query is not None and budget is not None
 
     def makes_room(self, budget: int | None) -> bool:
-        """Whether other sections may be dropped or laid out again for it, even where the whole context would fit."""
+        """Whether other sections may be dropped or laid out again to make room for recalled messages.
+
+        That is so even where the context fits as a whole.
+        """
         return self.fills(budget) or bool(self.passages) or self.wanted.levels is not None
 
 
@@ -88,18 +91,18 @@ NOTHING: Final = Asked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What was read for a question, of which ``with_gathered`` makes a ``Recall`` off the event loop."""
+    """What was read for a question. ``with_gathered`` makes a ``Recall`` of it, off the event loop."""
 
     question: str
     is_explicit: bool
     narrowed: Narrowed | None
     passages: tuple[Passage, ...]
     cosines: Mapping[int, float] = field(default_factory=dict)
-    """By ``seq``, how alike question and message are by their vectors."""
+    """By ``seq``: the cosine between the vectors of the question and of the message."""
 
 
 def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
-    """What messages are to be found for; empty where nothing can be recalled, or nothing need be."""
+    """The question that messages are recalled for; empty where none can be recalled, or none are needed."""
     everything_is_served = material.conversation.boundary_seq == 0 and not exceeds(material, budget=budget)
     if everything_is_served or not asked.wanted.recalled:
         return ""
@@ -115,10 +118,10 @@ def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
 async def gather(
     uow: UnitOfWork, material: Material, asked: Asked, question: str, *, budget: int | None = None
 ) -> Gathered:
-    """Read the messages to choose from: a bounded number, whatever the history."""
+    """Read the messages to choose from; their number has a limit, however long the history is."""
     narrowed = None
     if question:
-        limit, stems, talk = most_looked_at(material, asked, budget), search_stems(question), material.conversation
+        limit, stems, talk = candidate_limit(material, asked, budget), search_stems(question), material.conversation
         known = _CORPORA.get(talk.id)
         narrowed = await uow.messages.sources(
             talk.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
@@ -133,35 +136,35 @@ async def gather(
 
 
 def search_stems(question: str) -> list[str]:
-    """The question's stems, and after them those that mean the same."""
+    """The stems of the question's words, then stems of words with the same meaning."""
     own = list(question_of(question, ()).stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
     return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
 
 
-def most_looked_at(material: Material, asked: Asked, budget: int | None) -> int:
-    """How many messages are read to choose from, without their neighbours: the more, the more the room can hold."""
+def candidate_limit(material: Material, asked: Asked, budget: int | None) -> int:
+    """How many messages are read to choose from, without their neighbours; more where the budget has more room."""
     total = material.conversation.total
     room = (1.0 if asked.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
-    return candidates_for(room * total.messages / max(total.tokens, 1))
+    return limit_for_places(room * total.messages / max(total.tokens, 1))
 
 
-def candidates_for(places: float) -> int:
-    """How many messages are read to choose from where there is room for so many."""
+def limit_for_places(places: float) -> int:
+    """How many messages are read to choose from, where there is room for that many in the context."""
     return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
 
 
 _CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()
-"""Of each conversation that is looked at whole."""
+"""The corpora of conversations that are read whole."""
 
 
 def corpus_of(found: Narrowed, before: Corpus | None = None) -> Corpus:
-    """What was read, taken apart; ``before`` as for ``Corpus``."""
+    """The corpus of the messages that were read; ``before`` as for ``Corpus``."""
     return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language, before=before)
 
 
-def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
-    """The corpus; that of a whole conversation is kept, used again while nothing changed, and extended as it grows."""
+def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
+    """The corpus of the messages that were read. That of a whole conversation is cached, and extended as it grows."""
     if found.documents:
         return corpus_of(found)  # others for each question
     known = _CORPORA.get(conversation_id)
@@ -173,9 +176,9 @@ def known_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
 
 
 def with_gathered(material: Material, gathered: Gathered) -> Material:
-    """The material with what was gathered; CPU work."""
+    """The material with a ``Recall`` of what was gathered; much computing, so call it off the event loop."""
     found = gathered.narrowed
-    corpus = known_corpus_of(found, material.conversation.id) if found else Corpus(())
+    corpus = cached_corpus_of(found, material.conversation.id) if found else Corpus(())
     recall = Recall(
         question=gathered.question,
         corpus=corpus,
@@ -186,8 +189,8 @@ def with_gathered(material: Material, gathered: Gathered) -> Material:
     return replace(material, recall=recall)
 
 
-def chosen(material: Material, wanted: Wanted) -> Material:
-    """The material without what is not wanted; for a choice of levels it needs its segments."""
+def with_wanted_sections(material: Material, wanted: WantedSections) -> Material:
+    """The material without the sections that are not wanted; a choice of levels needs the material's segments."""
     if wanted == EVERYTHING:
         return material
     has_digests = wanted.digests and wanted.levels != ()
@@ -208,7 +211,7 @@ def chosen(material: Material, wanted: Wanted) -> Material:
     return material if wanted.held else _without_held(material)
 
 
-def _wanted_layout(material: Material, layout: Layout, wanted: Wanted) -> Layout:
+def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -> Layout:
     digests = Digests(element=layout.digests, segments=layout.segments)
     if not wanted.digests or wanted.levels == ():
         digests = NO_DIGESTS
@@ -234,10 +237,10 @@ def _without_held(material: Material) -> Material:
     return replace(material, held=(), tail=tail)
 
 
-def located(context: AssembledContext, segments: Mapping[int, str]) -> AssembledContext:
-    """The context with one section of recalled messages for each segment that they lie in; the sum stays.
+def split_by_segment(context: AssembledContext, segments: Mapping[int, str]) -> AssembledContext:
+    """The context with its section of recalled messages split into one for each segment, with the same tokens in all.
 
-    ``segments``: their ids, by message.
+    ``segments`` are the ids of segments by the ``seq`` of a message.
     """
     sections = [one for section in context.sections for one in _split_by_segment(section, context.recalled, segments)]
     return replace(context, sections=tuple(sections))

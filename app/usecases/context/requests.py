@@ -14,7 +14,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.due_triggers import due_before_call
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.context import ContextService, Looked
-from app.usecases.context.recalling import NOTHING, Asked, located
+from app.usecases.context.recalling import NOTHING, Asked, split_by_segment
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
@@ -79,7 +79,9 @@ class ContextRequests:
             if ask.counts and context.recalled:
                 await self._count_once(uow, conversation_id, looked, idem, done)
                 await uow.commit()
-        return ContextView(context=located(context, segments), segments=segments, compaction=next(iter(views), None))
+        return ContextView(
+            context=split_by_segment(context, segments), segments=segments, compaction=next(iter(views), None)
+        )
 
     async def _compacted(
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None

@@ -20,7 +20,7 @@ from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.context.embedding import attempt_of, call_of, embedder_of
-from app.usecases.context.recalling import Gathered, known_corpus_of
+from app.usecases.context.recalling import Gathered, cached_corpus_of
 from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
 
@@ -121,5 +121,5 @@ def _best_by_words(conversation_id: UUID, gathered: Gathered, count: int) -> Seq
     found = gathered.narrowed
     if found is None:
         return ()
-    corpus = known_corpus_of(found, conversation_id)
+    corpus = cached_corpus_of(found, conversation_id)
     return Ranking(corpus, asked_of(gathered.question, corpus)).best(count)

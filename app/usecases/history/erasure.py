@@ -374,7 +374,7 @@ async def _erase_from_focuses(
     for row in focused:
         focus = row.request.focus or ""
         if focus == typed or quotes(focus, erased, remaining):
-            await uow.compactions.finish(row.id, request=replace(row.request, focus=None))
+            await uow.compactions.update_locked(row.id, request=replace(row.request, focus=None))
 
 
 def _typed_focus(message: Message) -> str | None:
