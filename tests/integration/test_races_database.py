@@ -197,7 +197,7 @@ async def test_twenty_starters_one_turn(begin: UnitOfWorkFactory, tenant: UUID, 
     (first,) = winners(await race(begin, tenant, 20, lambda unit, _: unit.turns.start(turn(row))))
     await let_leases_expire(engine, "turns")
     assert not winners(await race(begin, tenant, 20, lambda unit, _: unit.turns.start(turn(row))))
-    ended = await race(begin, tenant, 20, lambda unit, _: unit.turns.fail_dead(row.id))
+    ended = await race(begin, tenant, 20, lambda unit, _: unit.turns.fail_expired_in_conversation(row.id))
     assert [one.id for one in winners(ended)] == [first.id], "it is ended once, and told once"
     (second,) = winners(await race(begin, tenant, 20, lambda unit, _: unit.turns.start(turn(row))))
     async with begin(tenant) as unit:

@@ -420,7 +420,7 @@ class TestTurns:
             with pytest.raises(NotFoundError):
                 await unit.turns.get(uuid4())
             assert await unit.turns.end(uuid4(), status="failed") is None
-            assert await unit.turns.fail_dead(row.id) is None
+            assert await unit.turns.fail_expired_in_conversation(row.id) is None
             assert await unit.turns.heartbeat(uuid4()) is None
             assert await unit.turns.running(row.id) is None
             with pytest.raises(NotFoundError):
@@ -433,7 +433,7 @@ class TestTurns:
         await age(engine, "turns", dead.id, lease_until=timedelta(seconds=1))
         async with begin(tenant) as unit:
             assert await unit.turns.running(row.id) is None
-            ended = await unit.turns.fail_dead(row.id)
+            ended = await unit.turns.fail_expired_in_conversation(row.id)
             assert ended is not None
             assert ended.id == dead.id
             await unit.commit()

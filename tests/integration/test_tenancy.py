@@ -312,7 +312,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "turns.request_interrupt": (lambda unit: unit.turns.request_interrupt(CONVERSATION), None),
     "turns.expired": (lambda unit: unit.turns.expired(limit=9), []),
     "turns.fail_expired": (lambda unit: unit.turns.fail_expired(TURN), None),
-    "turns.fail_dead": (lambda unit: unit.turns.fail_dead(CONVERSATION), None),
+    "turns.fail_expired_in_conversation": (lambda unit: unit.turns.fail_expired_in_conversation(CONVERSATION), None),
     "works.renew": (lambda unit: unit.works.renew(WORK, seconds=-99), None),
     "works.end": (lambda unit: unit.works.end([WORK]), None),
     "works.abandoned": (lambda unit: unit.works.abandoned(limit=9), []),

@@ -1,4 +1,7 @@
-"""Rows of ``turns``. Leases are in database time."""
+"""The table ``turns``: a turn begins, is kept alive by heartbeats, and ends or is found dead.
+
+Leases are in database time.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,8 @@ _NEWEST = select(TurnRow).where(_HERE).order_by(_id.desc()).limit(1)
 _BEFORE = _NEWEST.where(_id < bindparam("turn_id"), col(TurnRow.reply_id).is_not(None))
 _LIVING = select(TurnRow).where(_HERE, _RUNNING, col(TurnRow.lease_until) >= now())
 _BEAT = update(TurnRow).where(_THIS, _RUNNING).values(_LEASE).returning(TurnRow)
-_FAIL_DEAD = update(TurnRow).where(_HERE, _EXPIRED).values(_FAILED).returning(TurnRow)
-built_once(_START, _NEWEST, _BEFORE, _LIVING, _BEAT, _FAIL_DEAD)
+_FAIL_EXPIRED = update(TurnRow).where(_HERE, _EXPIRED).values(_FAILED).returning(TurnRow)
+built_once(_START, _NEWEST, _BEFORE, _LIVING, _BEAT, _FAIL_EXPIRED)
 
 
 @lru_cache(maxsize=64)
@@ -75,7 +78,7 @@ class TurnRepository(LeasedRepository):
 
     async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
         """The newest turn whose reply is one of these messages."""
-        found = select(TurnRow).where(_of(conversation_id), col(TurnRow.reply_id).in_(message_ids))
+        found = select(TurnRow).where(_of_conversation(conversation_id), col(TurnRow.reply_id).in_(message_ids))
         return await self._one_or_none(found.order_by(_id.desc()).limit(1))
 
     async def running(self, conversation_id: UUID) -> Turn | None:
@@ -85,7 +88,7 @@ class TurnRepository(LeasedRepository):
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
         """The turns that began after one id and before another, in order; ``None``: from the first, to the last."""
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
-        statement = select(TurnRow).where(_of(conversation_id), *bounds).order_by(_id)
+        statement = select(TurnRow).where(_of_conversation(conversation_id), *bounds).order_by(_id)
         return [as_turn(row) for row in await self._session.all(statement)]
 
     async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
@@ -93,15 +96,17 @@ class TurnRepository(LeasedRepository):
         return await self._one_or_none(_BEFORE, of=conversation_id, turn_id=turn_id)
 
     async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
-        """The ids of those that began last."""
-        return await self._session.all(select(_id).where(_of(conversation_id)).order_by(_id.desc()).limit(limit))
+        """The ids of the turns that began last, newest first."""
+        return await self._session.all(
+            select(_id).where(_of_conversation(conversation_id)).order_by(_id.desc()).limit(limit)
+        )
 
     async def note_follower(self, turn_id: UUID) -> None:
-        """Say on a running turn's row that somebody follows it in another process than its own."""
+        """Note on a running turn's row that somebody follows it in another process than its own."""
         await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))
 
     async def forget_request(self, turn_id: UUID) -> None:
-        """Forget what its request said beside the messages."""
+        """Remove ``request`` from the row: what another API's client said in its request."""
         await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
@@ -114,24 +119,27 @@ class TurnRepository(LeasedRepository):
         return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **new_values(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
-        """Set the column on the running turn."""
+        """Ask the running turn to stop: its process sees that when it next reads the row. ``None`` where none runs."""
         return await self._one_or_none(
-            update(TurnRow).where(_of(conversation_id), _RUNNING).values(interrupt_requested=True).returning(TurnRow)
+            update(TurnRow)
+            .where(_of_conversation(conversation_id), _RUNNING)
+            .values(interrupt_requested=True)
+            .returning(TurnRow)
         )
 
     async def expired(self, *, limit: int) -> list[Turn]:
-        """Running turns whose lease is over, the longest dead first; not locked."""
+        """Running turns whose lease expired, that of longest ago first; they are not locked."""
         statement = select(TurnRow).where(_EXPIRED).order_by(col(TurnRow.lease_until)).limit(limit)
         return [as_turn(row) for row in await self._session.all(statement)]
 
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
-        """End a turn whose lease is over; ``None`` when it is not, or has ended."""
+        """End this turn as failed if it runs and its lease expired; else ``None``."""
         statement = update(TurnRow).where(_id == turn_id, _EXPIRED).values(_FAILED)
         return await self._one_or_none(statement.returning(TurnRow))
 
-    async def fail_dead(self, conversation_id: UUID) -> Turn | None:
-        """End the turn of that conversation whose lease is over, if there is one."""
-        return await self._one_or_none(_FAIL_DEAD, of=conversation_id)
+    async def fail_expired_in_conversation(self, conversation_id: UUID) -> Turn | None:
+        """End the conversation's turn as failed if one runs and its lease expired; else ``None``."""
+        return await self._one_or_none(_FAIL_EXPIRED, of=conversation_id)
 
     @property
     def _lease(self) -> timedelta:
@@ -148,10 +156,10 @@ class TurnRepository(LeasedRepository):
         return found
 
 
-def _of(conversation_id: UUID) -> Any:
+def _of_conversation(conversation_id: UUID) -> Any:
     return col(TurnRow.conversation_id) == conversation_id
 
 
 def as_turn(row: TurnRow) -> Turn:
-    """A row as a value."""
+    """The record of a row."""
     return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS})

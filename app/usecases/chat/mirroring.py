@@ -1,7 +1,7 @@
-"""Following turns that run in other processes: their events come by a stream, their end from the database.
+"""Follows turns that run in other processes: their events are read from a stream, their end from the database.
 
-The stream may be away, or lack something. Then the rest comes when the turn's row has ended: what of the reply has not
-been told yet as one piece, and the terminal event.
+The stream may be away, or lack entries. Then followers get the rest once the turn has ended: the part of the reply that
+they lack, in one piece, and the terminal event.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from app.usecases.shared.background import begin_task
 from app.usecases.shared.shell import Shell
 
 FIRST_SECONDS: Final = 1.0
-"""What the first entry of a stream may take; it is there, or the stream is away."""
+"""How long the first entry of a stream is waited for: a stream that gives none by then is away."""
 LAST_SECONDS: Final = 1.0
-"""What the last one may take once the turn has ended."""
+"""How long the last entry is waited for once the turn has ended."""
 LOOKS: Final = 3
-"""So often, within the time after which nobody counts as a follower, is the turn's row told that somebody follows."""
+"""How often a follower is noted on the turn's row within ``unfollowed_seconds``, after which a turn has none."""
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", "reply.failed"})
 
 log = structlog.get_logger(__name__)
@@ -40,7 +40,7 @@ class Mirrors:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self, turn: Turn) -> TurnHandle:
-        """A running turn, from its beginning."""
+        """Follow a running turn, from its beginning."""
         handle = self._handles.get(turn.id)
         if handle is None:
             handle = self._handles[turn.id] = TurnHandle(monotonic=self._shell.clock.monotonic)
@@ -49,13 +49,13 @@ class Mirrors:
         return handle
 
     async def close(self) -> None:
-        """End them all: the turns go on elsewhere."""
+        """Stop following all turns; they go on in their processes."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _mirror(self, turn: Turn, handle: TurnHandle) -> None:
-        relaying = asyncio.create_task(self._terminal_event_relayed(turn, handle))
+        relaying = asyncio.create_task(self._relay_stream(turn, handle))
         try:
             ended = await self._ended_turn(turn, handle)
             await asyncio.wait({relaying}, timeout=LAST_SECONDS)
@@ -72,9 +72,9 @@ class Mirrors:
             relaying.cancel()
             await asyncio.gather(relaying, return_exceptions=True)
 
-    async def _terminal_event_relayed(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
+    async def _relay_stream(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
         try:
-            last = await self._follow_stream(turn, handle)
+            last = await self._emit_streamed_events(turn, handle)
             if not handle.begun:
                 await self._emit_created_event(turn, handle)
         except (DomainError, ValueError) as error:
@@ -82,7 +82,7 @@ class Mirrors:
             return None
         return last
 
-    async def _follow_stream(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
+    async def _emit_streamed_events(self, turn: Turn, handle: TurnHandle) -> ChatEvent | None:
         if turn.stream_key is None:
             return None
         seal, number = Seal(turn.id, turn.stream_key), 0
@@ -108,7 +108,7 @@ class Mirrors:
             handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
 
     async def _ended_turn(self, turn: Turn, handle: TurnHandle) -> Turn:
-        """The row once the turn has ended; meanwhile it is told that somebody follows.
+        """Wait for the turn's end and return its row; until then, note followers on the row.
 
         Raises:
             NotFoundError: The conversation was deleted.

@@ -181,7 +181,7 @@ class ChatService:
         """Everything of the first transaction but its commit."""
         if await uow.turns.running(conversation.id) is not None:
             raise _turn_in_progress()
-        dead = await uow.turns.fail_dead(conversation.id)
+        dead = await uow.turns.fail_expired_in_conversation(conversation.id)
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
         if given.history and before is None:

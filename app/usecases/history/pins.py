@@ -1,4 +1,4 @@
-"""Pins: whole messages that a client wants to be served verbatim for ever."""
+"""Pins and unpins messages: a pinned message is served verbatim for as long as it is pinned."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from app.usecases.shared.shell import Shell
 
 
 class PinService:
-    """Pin and unpin; what is served changes in the same transaction."""
+    """Pins and unpins; the layout of the context changes in the same transaction."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
 
     async def pin(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
-        """Hold a message verbatim from now on.
+        """Pin a message, so that it is served verbatim from now on.
 
         Raises:
             NotFoundError: No such message.
@@ -37,7 +37,7 @@ class PinService:
         return await self._set(tenant_id, conversation_id, message_id, is_pinned=True)
 
     async def unpin(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
-        """Let go of a pin: the message is held from now on if the policy's rules say so. Raises ``NotFoundError``."""
+        """Unpin a message: only the policy's rules protect it from now on. Raises ``NotFoundError``."""
         return await self._set(tenant_id, conversation_id, message_id, is_pinned=False)
 
     async def _set(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, *, is_pinned: bool) -> Message:
@@ -49,7 +49,7 @@ class PinService:
     async def _set_once(
         self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, results: Results, *, is_pinned: bool
     ) -> tuple[Message, Sequence[Event], Sequence[UUID]]:
-        """The transaction; its events and the compactions to send."""
+        """Run the transaction; returns the message, the events, and the ids of compactions to send to workers."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
@@ -59,18 +59,18 @@ class PinService:
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
                 return await _with_data_and_reasoning(uow, message), (), ()
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
-            jobs = await self._store_after_pinning(uow, resolved, total, results)
+            jobs = await self._store_sizes_and_claim(uow, resolved, total, results)
             shown = await _with_data_and_reasoning(uow, stored)
             await uow.commit()
         return shown, uow.committed_events, jobs
 
     async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
-        """Write the pin and the reasons that follow from it; the sums with them."""
+        """Store the pin and the protection of messages that belong together; returns the conversation's new sums."""
         unit = [wanted if one.id == wanted.id else one for one in await unit_of(uow, wanted)]
         used = await used_beside(uow, resolved, unit)
         reasons = await protection_reasons(resolved, unit, used=used)
         if wanted.is_pinned and reasons[wanted.seq] != "pinned":
-            raise _no_room(resolved, unit, used)
+            raise _no_room_error(resolved, unit, used)
         conversation_id = wanted.conversation_id
         stored = await uow.messages.pin(
             conversation_id, wanted.id, is_pinned=wanted.is_pinned, reason=reasons[wanted.seq]
@@ -78,7 +78,7 @@ class PinService:
         others = {one.seq: reasons[one.seq] for one in unit if one.seq != wanted.seq}
         return stored, await uow.messages.reweigh(conversation_id, dict(others))
 
-    async def _store_after_pinning(
+    async def _store_sizes_and_claim(
         self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results
     ) -> list[UUID]:
         shell, conversation = self._shell, resolved.conversation
@@ -89,7 +89,7 @@ class PinService:
         return [job] if job else []
 
 
-def _no_room(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudgetExceededError:
+def _no_room_error(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudgetExceededError:
     size = sum(size_of(one, resolved.policy.estimator) for one in unit)
     limit = resolved.budgets.pin_tokens
     whole = "the message" if len(unit) == 1 else "the tool call with its results"

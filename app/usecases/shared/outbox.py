@@ -1,6 +1,6 @@
-"""What goes out after a commit: events to the bus, compaction ids to the broker.
+"""Sends what a committed transaction wants sent: events to the bus, compaction ids to the broker.
 
-Both are hints; Postgres is the truth.
+Both are only hints: listeners and workers read in Postgres what there is to do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class Outbox:
-    """Delivers after the commit; never fails its caller, never makes it wait for the broker."""
+    """Sends events and jobs after a commit. It raises no error of bus or broker, and no caller waits for the broker."""
 
     def __init__(self, *, bus: EventBus, queue: JobQueue, uow: UnitOfWorkFactory) -> None:
         self._bus = bus
@@ -47,20 +47,20 @@ class Outbox:
         for compaction_id in jobs:
             begin_task(self._send(compaction_id), self._tasks)
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
-            begin_task(self._send_wanted(conversation_id), self._tasks)
+            begin_task(self._send_hints_after_compaction(conversation_id), self._tasks)
         return begin_task(self._bus.publish(events), self._tasks) if events else None
 
     def send_later(self, wanted: Later, id_: UUID) -> None:
-        """Hint in the background that a conversation, or a provider's cache, has work of this kind."""
+        """Tell workers, in the background, that a conversation or a provider's cache has work of this kind."""
         begin_task(self._send_later(wanted, id_), self._tasks)
 
     async def drain(self) -> None:
-        """Wait a few seconds for what is being sent; the sweeper sends the rest."""
+        """Wait at most three seconds for what is being sent; the sweeper sends the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=3)
 
-    async def _send_wanted(self, conversation_id: UUID) -> None:
-        """After a compaction: hint where a model is to verify its state, or to write about its segments."""
+    async def _send_hints_after_compaction(self, conversation_id: UUID) -> None:
+        """Tell workers that a model is to verify the new state, or to write about segments, where that is so."""
         try:
             async with self._uow(None) as uow:
                 unverified = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
