@@ -192,7 +192,7 @@ class Keys:
             raise UnauthenticatedError("Send a valid key.")
         return Principal(tenant_id=TENANT, scopes=KEYS[key])
 
-    async def ready(self) -> None:
+    async def make_default_tenant(self) -> None:
         self.is_ready = True
 
     async def any(self) -> bool:

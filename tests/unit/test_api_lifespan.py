@@ -131,11 +131,11 @@ class AwayAtFirst(Keys):
         super().__init__()
         self.left = tries
 
-    async def ready(self) -> None:
+    async def make_default_tenant(self) -> None:
         self.left -= 1
         if self.left > 0:
             raise DependencyUnavailableError("The database is away or overloaded; try again.")
-        await super().ready()
+        await super().make_default_tenant()
 
 
 async def test_a_start_waits_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
