@@ -430,9 +430,10 @@ def test_it_joins_what_was_told_earlier_and_stands_before_what_is_on_record() ->
     [
         (f"{TALE} {EXAM}", EXAM, "contradicted"),
         (TALE, "Bruno told of his exam.", "contradicted"),
+        (TALE, SWAPPED, "contradicted"),
         (TALE, EXAM, "novel_value"),
     ],
-    ids=["it is told", "it has no value", "no verifier took it out"],
+    ids=["it is told", "it has no value", "it is what was contradicted", "no verifier took it out"],
 )
 def test_control_else_nothing_comes_back(text: str, before: str, reason: RepairReason) -> None:
     made = taken_out(retold(text, before), reason=reason)

@@ -23,6 +23,7 @@ from app.core.state.outdated import Outdated
 from app.core.summarizer.offline.items import parted
 from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
 from app.core.text.budget import first_fitting
+from app.core.text.relative import undated
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
@@ -135,7 +136,8 @@ def with_replaced_sentences(
     Sentences of the earlier text stand behind it again, in doubt, if nothing else tells their exact values: as many as
     there is room for below ``cap``, in tokens.
     """
-    contradicted = {one.entry_id for one in verified.repairs if one.reason == "contradicted"}
+    judged = [one for one in verified.repairs if one.reason == "contradicted"]
+    contradicted, false = {one.entry_id for one in judged}, {undated(one.before) for one in judged}
     before = [
         replace(entry, text=text, in_doubt=False, superseded=())
         for entry in verified.entries
@@ -144,17 +146,18 @@ def with_replaced_sentences(
     ]
     present = [entry for entry in verified.entries if not entry.pruned]
     room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
-    back = forgotten(schema, before, present, room=room, estimator=estimator)
+    lost = forgotten(schema, before, present, room=room, estimator=estimator)
+    back = [text for _, text in lost if undated(text) not in false]  # the text before may have told it too
     if not back:
         return verified
-    added = _entry_of_lost_texts(schema, [text for _, text in back], version, next_entry, ())
+    added = _entry_of_lost_texts(schema, back, version, next_entry, ())
     place = next((place for place, one in enumerate(present) if one.role == "narrative" and one.in_doubt), len(present))
     if place < len(present):
         added = replace(present[place], text=f"{present[place].text} {added.text}")
     entries = (*present[:place], added, *present[place + 1 :], *(entry for entry in verified.entries if entry.pruned))
     repairs = [
         Repair(field=added.field, reason="value_restored", before="", after=as_sentence(text), entry_id=added.id)
-        for _, text in back
+        for text in back
     ]
     return replace(verified, entries=entries, repairs=(*verified.repairs, *repairs))
 
