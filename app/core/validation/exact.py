@@ -122,7 +122,7 @@ def unsupported_values(
         beside: What it takes the place of.
         calculated: What was calculated already.
         left: How many values of the answer may still be calculated.
-        now: From what day a narrative counts.
+        now: The day of the newest message, for a sentence of a narrative: it may count days to it.
     """
     novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
     if not novel:

@@ -44,7 +44,7 @@ class Basis:
     near: Sequence[Source] = ()
     """Each message beside them."""
     now: date | None = None
-    """The day of the newest message, of a narrative's sentence: it may count from where things stand."""
+    """The day of the newest message, for a sentence of a narrative: it may count days to it."""
 
     @property
     def of_own(self) -> Operands:

@@ -62,7 +62,7 @@ _WANTING = text(WANTS_DETAIL)
 
 
 def _servables(picked: Any, levels: Collection[Level]) -> Any:
-    """Of the picked segments what ``ServableSegment`` has, the texts as pairs of level and text."""
+    """Selects the columns of ``ServableSegment`` for the picked segments, the texts as pairs of level and text."""
     row, level = SegmentRow, SegmentLevelRow
     pairs = func.array_agg(array([col(level.level), col(level.text)]), type_=ARRAY(Text, dimensions=2))
     texts = select(pairs).where(
@@ -163,7 +163,7 @@ class SegmentRepository(Repository):
         return int(await self._session.first(_COUNT, conversation_id=conversation_id))
 
     async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> dict[int, str]:
-        """By message, the id of the current one that holds it, of those that one does: one index probe each."""
+        """The id of the current segment that holds a message, by the message's ``seq``; one index probe for each."""
         found = await self._session.records(_COVERING, conversation_id=conversation_id, seqs=sorted(set(seqs)))
         return {row[0]: row[1] for row in found}
 
@@ -276,7 +276,7 @@ class SegmentRepository(Repository):
         return await self._read_segments(_with_levels(picked, LEVELS))
 
     async def _servable(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
-        """By ``from_seq``, of a statement that has the newest first."""
+        """Segments in order of ``from_seq``; the statement has the newest first."""
         records = await self._session.records(statement, **given)
         return [_servable((*own, dict(pairs or ()))) for *own, pairs in reversed(records)]
 
