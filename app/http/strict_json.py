@@ -175,7 +175,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _find_faults(value: Any, path: Steps, faults: list[FieldError]) -> None:
-    if len(path) > MAX_DEPTH:
+    if len(path) >= MAX_DEPTH and isinstance(value, dict | list):
         raise UnreadableError(f"The body is nested deeper than {MAX_DEPTH} levels.")
     if len(faults) >= MAX_ERRORS:
         return

@@ -207,10 +207,12 @@ def test_signs_within_texts_are_no_values(text: str) -> None:
         parse(json.dumps(document).encode()[:-10])
 
 
-def test_depth_is_limited_and_the_limit_is_reachable() -> None:
-    assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+@pytest.mark.parametrize("innermost", [b"[1]", b"[]", b"{}"])
+def test_depth_is_limited_and_the_limit_is_reachable(innermost: bytes) -> None:
+    around = MAX_DEPTH - 1
+    assert parse(b"[" * around + innermost + b"]" * around)
     with pytest.raises(UnreadableError, match="deeper than 64"):
-        parse(b"[" * (MAX_DEPTH + 1) + b"1" + b"]" * (MAX_DEPTH + 1))
+        parse(b"[" * MAX_DEPTH + innermost + b"]" * MAX_DEPTH)
 
 
 def test_what_cannot_be_stored_is_refused_by_name() -> None:
