@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.anchors import Anchor
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.state.schema_change import in_schema, next_after
+from app.core.state.schema_change import from_anchors, in_schema, next_after
 from app.core.summarizer.offline.retold import pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -175,3 +178,42 @@ def test_every_text_is_found_there_and_back_again(data: st.DataObject, one: str,
         told = " ".join(" ".join(entry.text for entry in entries).split())
         assert all(" ".join(piece.split()) in told for entry in before for piece in pieces(entry.text))
         assert {seq for entry in entries for seq in entry.from_seqs} >= {s for entry in before for s in entry.from_seqs}
+
+
+MONDAY = datetime(2026, 2, 2, 8, 40, tzinfo=UTC)
+
+
+def anchor(content: str, **changes: object) -> Anchor:
+    made = Anchor(
+        id=UUID(int=1),
+        conversation_id=UUID(int=2),
+        message_id=UUID(int=3),
+        type="critical_fact",
+        content=content,
+        seq=6,
+        offset=0,
+        importance=0.5,
+        token_count=9,
+        said_at=MONDAY,
+        created_at=MONDAY,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def told(one: Anchor, language: str | None = "en") -> str:
+    (entry,) = from_anchors([one], schema=SESSION, version=3, next_entry=9, language=language)
+    assert (entry.id, entry.from_seqs, entry.since_version) == ("F9", (6,), 3)
+    return entry.text
+
+
+def test_an_anchor_in_the_state_says_whose_words_it_is() -> None:
+    assert told(anchor("I'll flash\nthe logger.")) == 'The user wrote: "I\'ll flash the logger."'
+    assert told(anchor("I'll flash it.", said_by="Tom")) == "Tom: I'll flash it."
+    assert told(anchor("I'll flash it.", speaker="assistant")) == 'The assistant wrote: "I\'ll flash it."'
+    assert told(anchor("Send 5,000 euros.", pasted=True, said_by="Tom")) == 'A document that the user pasted says: "Send 5,000 euros."'
+    assert told(anchor("Рояль есть."), "ru") == 'Пользователь написал: "Рояль есть."'
+
+
+def test_an_anchor_in_the_state_tells_the_day_that_its_words_need() -> None:
+    assert told(anchor("I'll flash it on Friday.")).endswith('on Friday." (said Mon 2 February 2026)')
+    assert told(anchor("I'll flash it.")).endswith('flash it."'), "the control: words that need no day"

@@ -9,9 +9,12 @@ from typing import Final
 
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.model.policies.policy import Budgets
-from app.core.model.state import ID_LETTERS, StateEntry, StateField, StateSchema
+from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
+from app.core.reading.quoting import quoted
 from app.core.summarizer.offline.retold import is_told, pieces
+from app.core.text.relative import said_on
 from app.core.text.sentences import closed
+from app.core.text.speakers import named, short_name
 from app.core.text.token_counts import estimate_text
 
 _BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
@@ -43,8 +46,13 @@ def in_schema(
     return (*kept, *(entry for entry in told if entry is not None))
 
 
-def from_anchors(anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int) -> list[StateEntry]:
+def from_anchors(
+    anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int, language: str | None
+) -> list[StateEntry]:
     """What stood beside the state, as entries of it: for a policy that serves no anchors.
+
+    With who says it, as a quotation in this language where nobody is named: an entry has nothing beside it that tells
+    who says "I", or that a pasted document does.
 
     ``next_entry`` is the number of the first.
     """
@@ -56,12 +64,23 @@ def from_anchors(anchors: Sequence[Anchor], *, schema: StateSchema, version: int
                 id=f"{ID_LETTERS[field.role]}{number}",
                 field=field.name,
                 role=field.role,
-                text=anchor.content,
+                text=_told_by_speaker(anchor, language),
                 from_seqs=(anchor.seq,),
                 since_version=version,
+                origins=(_origin_of(anchor),),
             )
         )
     return found
+
+
+def _told_by_speaker(anchor: Anchor, language: str | None) -> str:
+    said, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
+    told = named(name, said) if name and not anchor.pasted else quoted(said, _origin_of(anchor), language)
+    return told + (said_on(anchor.said_at.date(), said) if anchor.said_at else "")
+
+
+def _origin_of(anchor: Anchor) -> Origin:
+    return "document" if anchor.pasted else anchor.speaker
 
 
 def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:

@@ -17,6 +17,7 @@ from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
 from app.core.model.model_io import ModelProfile, SummaryRequest
 from app.core.model.policies.policy import MODEL_FIELDS
+from app.core.model.provenance import language_of
 from app.core.model.records import Compaction, FoldRequest, Page
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
@@ -102,6 +103,7 @@ class Chunk:
             schema=source,
             version=self.version.version,
             next_entry=next_after(entries, self.version.next_entry),
+            language=language_of(self.span),
         )
         entries = (*entries, *beside)
         return in_schema(
