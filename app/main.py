@@ -17,6 +17,7 @@ from app.http.application import build_app
 from app.http.connections import ConnectionLimits, affordable, connection_class
 from app.http.lifespan import living
 from app.logs import configure_logs
+from app.process_settings import settings_of_process
 from app.settings import Settings
 
 
@@ -52,7 +53,7 @@ def _lifespan(settings: Settings, given: Container | None) -> Callable[[FastAPI]
 
 def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] = create_app) -> None:
     """Serve what the factory makes until a signal says otherwise."""
-    settings = Settings()
+    settings = settings_of_process()
     parser = argparse.ArgumentParser(prog="python -m app.main", description="The API.")
     parser.add_argument("--host", default=settings.host)
     parser.add_argument("--port", type=int, default=settings.port)

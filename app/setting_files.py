@@ -104,11 +104,16 @@ def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) 
 
     None where the key stands under its own name as well: the other one belongs to another program.
     """
-    in_file = {name.upper(): value for name, value in DotEnvSettingsSource(settings).env_vars.items()}
-    given = {name for name, value in {**in_file, **environment}.items() if value}
+    given = given_variables(settings, environment)
     missing = {name for name in _variable_of_each_field(settings).values() if name.endswith("_API_KEY")} - given
     meant = {name: _NAMES_OF_KEYS.get(name) or _nearest_name(name, missing, _MISSPELLED_KEY) for name in sorted(given)}
     return [f"{name} is not read: name the key {key}." for name, key in meant.items() if key in missing]
+
+
+def given_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> set[str]:
+    """The names that have a value in the environment or in the file of variables."""
+    in_file = {name.upper(): value for name, value in DotEnvSettingsSource(settings).env_vars.items()}
+    return {name for name, value in {**in_file, **environment}.items() if value}
 
 
 def misspelled(names: Iterable[str], known: Iterable[str]) -> str:

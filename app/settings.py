@@ -51,6 +51,7 @@ ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 _CALLS_OF_A_JOB = 5
 """Model calls that are to have the time that they may take, within one compaction."""
+_LEAST_SEALING_KEY = 16
 _HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _ORIGIN = compiled(r"[a-z][a-z0-9+.-]{0,60}://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
@@ -69,6 +70,12 @@ def _origin_or_any(value: str) -> str:
     if value != "*" and not _ORIGIN.fullmatch(value.lower()):
         raise ValueError(f"{value!r} is no origin: write scheme and host, as http://localhost:3000, and nothing behind")
     return value.lower()
+
+
+def _long_enough(value: SecretStr) -> SecretStr:
+    if len(value) < _LEAST_SEALING_KEY:
+        raise ValueError(f"write at least {_LEAST_SEALING_KEY} characters")
+    return value
 
 
 def _zero_where_absent(value: Any) -> Any:
@@ -131,6 +138,8 @@ class Settings(BaseSettings):
         extra="ignore",
         frozen=True,
         populate_by_name=True,
+        # What an error would show beside its reason may be a key.
+        hide_input_in_errors=True,
     )
 
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
@@ -212,7 +221,7 @@ class Settings(BaseSettings):
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
 
-    sealing_key: Annotated[SecretStr, Field(min_length=16)] | None = None
+    sealing_key: Annotated[SecretStr, AfterValidator(_long_enough)] | None = None
     """Seals what clients of ``/v1/responses/compact`` keep for us; unset: a secret of each tenant in the database."""
     auth_required: bool | None = None
     """Unset: keys are required unless the server listens on loopback in embedded mode."""
@@ -274,6 +283,8 @@ class Settings(BaseSettings):
     @classmethod
     def _limits_over_defaults(cls, value: Any, info: ValidationInfo) -> Any:
         defaults = TENANT_LIMITS if info.field_name == "tenant_limits" else KEY_LIMITS
+        if isinstance(value, dict) and (wrong := misspelled(map(str, value), Limits.model_fields)):
+            raise ValueError(wrong)
         return {**defaults.model_dump(), **value} if isinstance(value, dict) else value
 
     @field_validator("log_level", mode="before")

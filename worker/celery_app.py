@@ -10,7 +10,7 @@ from celery import Celery
 from celery.signals import worker_init
 
 from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
-from app.logs import configure_logs
+from app.process_settings import settings_of_process
 from app.settings import Settings
 
 # For a process that no longer answers to its own deadline: so long after that it is told, and so long later killed.
@@ -62,9 +62,7 @@ def build_app(settings: Settings) -> Celery:
     return celery
 
 
-_settings = Settings()
-configure_logs(_settings)
-app = build_app(_settings)
+app = build_app(settings_of_process())
 
 
 def refuse_without_broker(**_: Any) -> None:

@@ -10,8 +10,17 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
 from app.devserver.errors import CannotStartError
-from app.setting_files import NOT_UTF8, SettingFileError, misnamed_keys, unknown_variables, variable_of
+from app.setting_files import (
+    NOT_UTF8,
+    SettingFileError,
+    given_variables,
+    misnamed_keys,
+    unknown_variables,
+    variable_of,
+)
 from app.settings import Settings
+
+_NO_SUCH_NAME = "extra_forbidden"
 
 
 def read_settings() -> Settings:
@@ -32,9 +41,16 @@ def read_settings() -> Settings:
 
 
 def _setting_and_reason(wrong: ErrorDetails) -> str:
-    place = ".".join(map(str, wrong["loc"]))
+    place = ".".join((*map(_as_written, wrong["loc"][:1]), *map(str, wrong["loc"][1:])))
+    if wrong["type"] == _NO_SUCH_NAME:
+        return f"{place} is no setting"
     said = wrong["msg"].removeprefix("Value error, ")
     return f"{place}: {said}" if place else said
+
+
+def _as_written(field: int | str) -> str:
+    variable = variable_of(Settings, str(field))
+    return variable if variable in given_variables(Settings, os.environ) else str(field)
 
 
 def _unreadable_json(error: SettingsError) -> str:

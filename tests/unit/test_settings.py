@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
+from structlog.testing import capture_logs
 
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
+from app.process_settings import settings_of_process
 from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds
@@ -47,7 +53,7 @@ def test_a_variable_that_holds_no_json_is_named_with_its_place(folder: Path, mon
 
 def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
     line = said_of(folder, env="THROUGHLINE_DEFAULT_PRESET=semantics\n")
-    assert line.startswith("Settings that cannot be used: default_preset: unknown preset 'semantics'; known: semantic,")
+    assert line.startswith("Settings that cannot be used: THROUGHLINE_DEFAULT_PRESET: unknown preset 'semantics'; known: semantic,")
 
 
 def test_a_name_without_a_value_is_told_how_to_get_one(folder: Path) -> None:
@@ -98,7 +104,7 @@ def test_a_device_in_place_of_dotenv_says_nothing(folder: Path) -> None:
 )
 def test_what_no_browser_names_as_its_origin_stops_the_start(folder: Path, origin: str) -> None:
     line = said_of(folder, env=f"THROUGHLINE_CORS_ORIGINS=http://localhost:3000,{origin}\n")
-    assert f"cors_origins.1: {origin!r} is no origin: write scheme and host, as http://localhost:3000" in line
+    assert f"THROUGHLINE_CORS_ORIGINS.1: {origin!r} is no origin: write scheme and host, as http://localhost:3000" in line
 
 
 def test_origins_as_browsers_name_them(folder: Path) -> None:
@@ -112,7 +118,7 @@ def test_origins_as_browsers_name_them(folder: Path) -> None:
 @pytest.mark.parametrize("seconds", ["inf", "nan", "1e18", "0"])
 def test_a_time_without_an_end_stops_the_start(folder: Path, name: str, seconds: str) -> None:
     said = said_of(folder, env=f"THROUGHLINE_{name}_SECONDS={seconds}\n")
-    assert said.startswith(f"Settings that cannot be used: {name.lower()}_seconds: Input should be ")
+    assert said.startswith(f"Settings that cannot be used: THROUGHLINE_{name}_SECONDS: Input should be ")
 
 
 def test_what_else_stands_in_the_runner_section_is_not_ours(folder: Path) -> None:
@@ -224,3 +230,68 @@ def test_a_verifier_that_cannot_be_built_is_named_by_its_setting() -> None:
 def test_the_offline_model_and_a_model_with_a_key_may_start() -> None:
     check_models(Settings())
     check_models(Settings(GOOGLE_API_KEY="k"))
+
+
+PROCESSES = {
+    "api": ("app.main",),
+    "worker": ("celery", "-A", "worker.celery_app", "worker"),
+}
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_process_that_cannot_start_says_one_line_without_a_secret(process: str, folder: Path) -> None:
+    """Under docker-compose API and worker are started by themselves, and not by ``throughline run``."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("COV_")},
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "GOOGLE_API_KEY": "AIzaOfNobody",
+        "THROUGHLINE_SEALING_KEY": "sealed",
+    }
+    command = [sys.executable, "-m", *PROCESSES[process]]
+    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "Settings that cannot be used: THROUGHLINE_SEALING_KEY: write at least 16 characters.\n"
+
+
+def test_an_error_of_the_settings_shows_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "AIza-of-nobody")
+    monkeypatch.setenv("THROUGHLINE_HEARTBEAT_SECONDS", "8")
+    with pytest.raises(ValidationError) as hidden:
+        Settings()
+    assert "AIza" not in str(hidden.value)
+    talkative = type("Talkative", (Settings,), {"model_config": {"hide_input_in_errors": False}})
+    with pytest.raises(ValidationError) as shown:
+        talkative()
+    assert "AIza" in str(shown.value), "the control: by itself the library shows what was given"
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ('{"requests_per_minut": 1}', "THROUGHLINE_KEY_LIMITS: requests_per_minut is no setting (is requests_per_minu"),
+        ('{"zebra": 1}', "THROUGHLINE_KEY_LIMITS.zebra is no setting."),
+        ('{"running_turns": -1}', "THROUGHLINE_KEY_LIMITS.running_turns: Input should be greater than or equal to 0."),
+    ],
+)
+def test_a_wrong_limit_is_named_as_it_was_written(
+    limits: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THROUGHLINE_KEY_LIMITS", limits)
+    assert said in said_of(folder)
+    monkeypatch.setenv("THROUGHLINE_KEY_LIMITS", '{"running_turns": 3}')
+    assert read_settings().key_limits.running_turns == 3, "the control: a right one is taken"
+
+
+def test_what_is_overlooked_is_told_in_the_log_of_a_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> list[str]:
+        with capture_logs() as lines:
+            settings_of_process()
+        return [line["detail"] for line in lines if line["event"] == "start.setting_not_read"]
+
+    monkeypatch.setattr("app.process_settings.configure_logs", lambda _: None)
+    monkeypatch.delenv("THROUGHLINE_EMBEDDED", raising=False)
+    assert told() == []
+    monkeypatch.setenv("THROUGHLINE_LOGLEVEL", "INFO")
+    assert told() == ["THROUGHLINE_LOGLEVEL is no setting and is not read (is THROUGHLINE_LOG_LEVEL meant?)."]
+    monkeypatch.setenv("THROUGHLINE_EMBEDDED", "1")
+    assert told() == [], "`throughline run` has told it"
