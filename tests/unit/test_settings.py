@@ -53,7 +53,8 @@ def test_a_variable_that_holds_no_json_is_named_with_its_place(folder: Path, mon
 
 def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
     line = said_of(folder, env="THROUGHLINE_DEFAULT_PRESET=semantics\n")
-    assert line.startswith("Settings that cannot be used: THROUGHLINE_DEFAULT_PRESET: unknown preset 'semantics'; known: semantic,")
+    said = "Settings that cannot be used: THROUGHLINE_DEFAULT_PRESET: unknown preset 'semantics'; known: semantic,"
+    assert line.startswith(said)
 
 
 def test_a_name_without_a_value_is_told_how_to_get_one(folder: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_device_in_place_of_dotenv_says_nothing(folder: Path) -> None:
 )
 def test_what_no_browser_names_as_its_origin_stops_the_start(folder: Path, origin: str) -> None:
     line = said_of(folder, env=f"THROUGHLINE_CORS_ORIGINS=http://localhost:3000,{origin}\n")
-    assert f"THROUGHLINE_CORS_ORIGINS.1: {origin!r} is no origin: write scheme and host, as http://localhost:3000" in line
+    assert f"THROUGHLINE_CORS_ORIGINS.1: {origin!r} is no origin: write scheme and host, as http://local" in line
 
 
 def test_origins_as_browsers_name_them(folder: Path) -> None:
@@ -242,13 +243,13 @@ PROCESSES = {
 def test_a_process_that_cannot_start_says_one_line_without_a_secret(process: str, folder: Path) -> None:
     """Under docker-compose API and worker are started by themselves, and not by ``throughline run``."""
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("COV_")},
+        **os.environ,
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "GOOGLE_API_KEY": "AIzaOfNobody",
         "THROUGHLINE_SEALING_KEY": "sealed",
     }
     command = [sys.executable, "-m", *PROCESSES[process]]
-    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "Settings that cannot be used: THROUGHLINE_SEALING_KEY: write at least 16 characters.\n"
 
