@@ -27,6 +27,9 @@ T = TypeVar("T")
 OWNER: Final = f"worker:{socket.gethostname()}:{os.getpid()}"
 """Who holds the leases of this worker: read in the parent and inherited by the fork, so that it is one name."""
 
+_ROUNDS_TO_HEAR: Final = 8
+"""Rounds of the loop in which it reads a server's last words, then the end, and tells who holds the connection."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -77,6 +80,7 @@ class Runtime:
 
     async def _in_time(self, awaitable: Awaitable[T]) -> T:
         async with watching(self._timings.watchdog_seconds), asyncio.timeout(self._timings.task_seconds):
+            await _hear_of_closed_connections()
             return await awaitable
 
     def stop(self) -> None:
@@ -111,6 +115,12 @@ def start_child(**_: Any) -> None:
 def stop_child(**_: Any) -> None:
     """Give connections back."""
     runtime.stop()
+
+
+async def _hear_of_closed_connections() -> None:
+    # Between two jobs the loop stood still: without this the pool would lend a connection that the server has cut.
+    for _ in range(_ROUNDS_TO_HEAR):
+        await asyncio.sleep(0)
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:

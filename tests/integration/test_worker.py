@@ -16,11 +16,15 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.bootstrap import Container
+from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import compaction, stored
+from tests.integration.test_database import OTHERS
 from tests.servers import ROOT
+from worker.runtime import Runtime
 
 
 class Worker:
@@ -121,6 +125,37 @@ async def desk(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, redi
     queue = CeleryJobQueue(redis_url)
     yield Desk(begin, engine, tenant, queue)
     await queue.close()
+
+
+@pytest.mark.own_database
+async def test_a_job_after_a_restart_of_postgres_just_works(
+    desk: Desk, engine: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    runtime = Runtime()
+
+    async def look(container: Container) -> bool:
+        async with container.parts.uow(None) as uow:
+            await uow.compactions.get(sent)
+        return True
+
+    async def look_after_a_restart() -> bool:
+        async with engine.connect() as connection:
+            await connection.execute(text(f"SELECT pg_terminate_backend(pid) {OTHERS}"))
+        await asyncio.sleep(0.3)
+        return await asyncio.to_thread(runtime.run, look)
+
+    sent = await desk.send()
+    try:
+        assert await asyncio.to_thread(runtime.run, look)
+        for _ in range(3):
+            assert await look_after_a_restart()
+        monkeypatch.setattr("worker.runtime._ROUNDS_TO_HEAR", 0)
+        with pytest.raises(DependencyUnavailableError):  # the control: a loop that did not look is not told
+            await look_after_a_restart()
+    finally:
+        await asyncio.to_thread(runtime.stop)
 
 
 @pytest.mark.long
