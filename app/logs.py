@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, TextIO
 
@@ -15,6 +17,8 @@ from app.core.model.redaction import redact, redact_value
 from app.core.text.patterns import compiled
 from app.settings import Settings
 
+_LINE: Final = "%(levelname)s %(name)s %(message)s"
+"""How a person is shown what libraries log."""
 _ID: Final = compiled(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -44,7 +48,7 @@ def configure_logs(settings: Settings) -> None:
     )
     logging.basicConfig(level=logging.WARNING)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s %(message)s"))
+        handler.setFormatter(JsonFormatter() if for_machines else RedactingFormatter(_LINE))
 
 
 def _to_standard_error(*_: object) -> structlog.PrintLogger:
@@ -58,6 +62,16 @@ class RedactingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, redacted as a whole."""
         return redact(super().format(record))
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats what libraries log, Celery's lines among them, as ours are for machines: one object in one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, with its traceback if there is one, redacted as a whole."""
+        event = {"event": redact(super().format(record)), "logger": record.name, "level": record.levelname.lower()}
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds")
+        return json.dumps(event | {"timestamp": moment.replace("+00:00", "Z")})
 
 
 def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import LOGGING_CONFIG
 
 from app.bootstrap import Container, build_container
 from app.http.application import build_app
@@ -65,6 +66,8 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
         host=asked.host,
         port=asked.port,
         http=connection_class(limits_of(settings)),
+        # For machines its lines look as all others do.
+        log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=asked.grace,

@@ -30,7 +30,7 @@ _WINDOW_SECONDS = 60.0
 # Lines kept of a child, to be shown once the service stands or to say why it fell.
 _KEPT_LINES = 200
 # What the HTTP server says after the reason.
-_EMPTY_WORDS = ("Application startup failed. Exiting.",)
+_EMPTY_WORDS = "Application startup failed. Exiting."
 
 Emit = Callable[[str, str], None]
 """Takes a child's name and a line of its output."""
@@ -120,7 +120,7 @@ class Child:
     @property
     def last_words(self) -> str:
         """The last line that says something."""
-        told = [line for line in self._kept if line.strip() and not line.strip().endswith(_EMPTY_WORDS)]
+        told = [line for line in self._kept if line.strip() and _EMPTY_WORDS not in line]
         return told[-1].strip() if told else "it said nothing"
 
     def start(self) -> None:

@@ -61,9 +61,8 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     """Keep a process serving.
 
     Raises:
-        StartRefusedError: It would serve without keys where others can reach it, or a configured model cannot be
-            built.
-        DependencyUnavailableError: The database stays away.
+        StartRefusedError: It would serve without keys where others can reach it, a configured model cannot be built,
+            or the database stays away.
     """
     with overhear_signals(stopping):
         await prepare_models(container)
@@ -103,8 +102,8 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
     """Look for keys, and try again for a while where the database is away.
 
     Raises:
-        StartRefusedError: No key exists where one is needed, or the process was asked to end meanwhile.
-        DependencyUnavailableError: The database stays away.
+        StartRefusedError: No key exists where one is needed, the database stays away, or the process was asked to end
+            meanwhile.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + DATABASE_PATIENCE
@@ -113,14 +112,25 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
             await container.keys.make_default_tenant()
             await refuse_to_be_open(container)
         except DependencyUnavailableError as error:
+            told = f"{error.detail}{_words_of_cause(error)}"
             if loop.time() >= until:
-                raise
-            log.warning("start.waits", reason=error.detail, seconds=round(until - loop.time()))
+                raise StartRefusedError(told) from error
+            log.warning("start.waits", reason=told, seconds=round(until - loop.time()))
         else:
             return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), DATABASE_PAUSE)
             raise StartRefusedError("The process was asked to end before the database answered.")
+
+
+def _words_of_cause(error: BaseException) -> str:
+    # Before the first question is answered, the words of the server or the socket hold no value of anybody.
+    cause = error.__cause__
+    if cause is None:
+        return ""
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return f" ({next(iter(str(cause).splitlines()), '') or type(cause).__name__})"
 
 
 async def refuse_to_be_open(container: Container) -> None:

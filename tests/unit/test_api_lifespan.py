@@ -125,16 +125,17 @@ async def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPat
 
 
 class AwayAtFirst(Keys):
-    """The database answers from the given try on."""
+    """The database answers from the given try on; until then for this cause."""
 
-    def __init__(self, tries: int) -> None:
+    def __init__(self, tries: int, cause: Exception | None = None) -> None:
         super().__init__()
         self.left = tries
+        self.cause = cause
 
     async def make_default_tenant(self) -> None:
         self.left -= 1
         if self.left > 0:
-            raise DependencyUnavailableError("The database is away or overloaded; try again.")
+            raise DependencyUnavailableError("The database is away or overloaded; try again.") from self.cause
         await super().make_default_tenant()
 
 
@@ -148,14 +149,32 @@ async def test_a_start_waits_for_the_database(monkeypatch: pytest.MonkeyPatch) -
     await server.stop()
 
 
-async def test_a_start_gives_up_on_a_database_that_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+class LibraryError(Exception):
+    """A library's, around the server's own."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__("(of a library)")
+        self.__cause__ = cause
+
+
+@pytest.mark.parametrize(
+    ("cause", "why"),
+    [
+        (None, ""),
+        (LibraryError(OSError('database "talks" does not exist\nand more')), ' (database "talks" does not exist)'),
+        (TimeoutError(), " (TimeoutError)"),
+    ],
+)
+async def test_a_start_gives_up_on_a_database_that_stays_away_and_says_why(
+    cause: Exception | None, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.http.lifespan.DATABASE_PAUSE", 0.001)
     monkeypatch.setattr("app.http.lifespan.DATABASE_PATIENCE", 0.02)
-    keys = AwayAtFirst(10**9)
+    keys = AwayAtFirst(10**9, cause)
     server, calls, _ = prepared(keys=keys)
     answer = await server.start()
     assert answer["type"] == "lifespan.startup.failed"
-    assert answer["message"] == "The database is away or overloaded; try again."
+    assert answer["message"] == f"The database is away or overloaded; try again.{why}"
     assert keys.left < 10**9 - 1, "it tried once only"
     assert calls.made == []
 

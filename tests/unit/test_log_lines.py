@@ -1,0 +1,44 @@
+"""How lines of libraries look in the log: for machines as ours do, and without known secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+
+from app.logs import JsonFormatter, RedactingFormatter
+
+SECRET = "AIzaSyA1234567890abcdefghijklmnopqrstuvw"
+
+
+def failing() -> None:
+    raise ValueError(f"key {SECRET}")
+
+
+def record(*, with_error: bool = False) -> logging.LogRecord:
+    found = None
+    if with_error:
+        try:
+            failing()
+        except ValueError:
+            found = sys.exc_info()
+    return logging.LogRecord("celery.app.trace", logging.WARNING, __file__, 1, "Task %s\nfailed", ("x",), found)
+
+
+@pytest.mark.parametrize("with_error", [False, True])
+def test_a_librarys_line_is_one_object_for_machines(*, with_error: bool) -> None:
+    line = JsonFormatter().format(record(with_error=with_error))
+    assert "\n" not in line
+    told = json.loads(line)
+    assert (told["logger"], told["level"]) == ("celery.app.trace", "warning")
+    assert told["event"].startswith("Task x\nfailed")
+    assert told["timestamp"].endswith("Z")
+    assert ("Traceback" in told["event"]) is with_error
+    assert SECRET not in line
+    assert SECRET in logging.Formatter().format(record(with_error=True)), "the control: it stands in the traceback"
+
+
+def test_for_people_it_stays_a_line_of_words() -> None:
+    assert RedactingFormatter("%(levelname)s %(message)s").format(record()).startswith("WARNING Task x")
