@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 from uuid import UUID, uuid4
@@ -158,6 +159,45 @@ def sought_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
     monkeypatch.setattr(narrowing.Narrowing, "_messages_holding_both", noting)
     return sought
+
+
+async def test_which_messages_hold_a_common_word_is_looked_for_once_until_something_is_erased(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, large: None
+) -> None:
+    conversation_id, made = await conversation_of(begin, tenant, among_noise(60, at30=KETTLE))
+    with looked_for(engine) as asked:
+        common = await sources(begin, tenant, conversation_id, "harbour")
+        assert common == await sources(begin, tenant, conversation_id, "harbour")
+    assert len(asked) == 1
+    with looked_for(engine) as asked:
+        for _ in range(2):
+            await sources(begin, tenant, conversation_id, "kettle harbour")
+    assert len(asked) == 2, "the control: the next message may hold a word that is not common"
+
+    async with begin(tenant) as unit:
+        gone = message(conversation_id, 1, id=made[0].id, content="", status="erased", token_count=0, byte_length=0)
+        await unit.messages.erase(conversation_id, [gone])
+        await unit.conversations.update(conversation_id, content_epoch=1)
+        await unit.commit()
+    with looked_for(engine) as asked:
+        after = await sources(begin, tenant, conversation_id, "harbour")
+    assert len(asked) == 1
+    assert (1 in seqs(common), 1 in seqs(after)) == (True, False)
+
+
+@contextmanager
+def looked_for(engine: AsyncEngine) -> Iterator[list[str]]:
+    """Every statement meanwhile that looks for messages by their words."""
+    asked: list[str] = []
+
+    def keep(_: object, __: object, statement: str, *___: object) -> None:
+        asked.extend([statement] if "@>" in statement else [])
+
+    event.listen(engine.sync_engine, "before_cursor_execute", keep)
+    try:
+        yield asked
+    finally:
+        event.remove(engine.sync_engine, "before_cursor_execute", keep)
 
 
 async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from array import array as numbers
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from sqlmodel import col
 from app.core.context.tools import OWN
 from app.core.model.overlap import text_with_parts
 from app.core.retrieval.corpus import Source
+from app.core.text.memo import Latest
 from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
@@ -76,6 +78,7 @@ NEIGHBOURS: Final = 3  # places: as far as the score of a message spreads in ``r
 MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
 SAMPLED: Final = 12  # of the newest messages, which tell the language of a conversation
 SAMPLE: Final = 160  # characters of each
+_A_KEY: Final = 600  # bytes that what is kept of a pair takes beside the numbers
 _PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
 _PAIRS_AT_ONCE: Final = 2  # mostly these lead to enough messages: each takes some milliseconds of a long history
 SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
@@ -141,6 +144,15 @@ _LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BI
 built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _SIZE, _LISTS)
 
 
+_Pair = tuple[int, int]
+"""The keys of two stems, or twice that of one."""
+_FIRST_HOLDERS: Final = Latest[tuple[UUID | None, UUID, _Pair], tuple[int, "numbers[int]"]]()
+"""By tenant, conversation and pair, with the content epoch: the first ``COMMON_FROM`` messages that hold both stems.
+
+They hold them until something is erased. Fewer are not kept: the next message may be one more.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Posting:
     """The messages that hold a stem, or the first ``COMMON_FROM`` of them, and in how many it stands."""
@@ -157,6 +169,7 @@ class Narrowing:
         self._id = conversation_id
         self._of = col(MessageRow.conversation_id) == conversation_id
         self._keys = TermKeys(conversation_id)
+        self._epoch = 0
 
     async def sources(
         self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Narrowed | None
@@ -170,6 +183,7 @@ class Narrowing:
         wanted = list(
             dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_stems_of_both_languages(text, language)])
         )
+        self._epoch = epoch
         postings = await self._postings(wanted, last_seq)
         weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
         worth: defaultdict[int, float] = defaultdict(float)
@@ -258,13 +272,26 @@ class Narrowing:
             for (value, _, _), seqs in zip(some, lists, strict=True):
                 worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
 
-    async def _messages_holding_both(self, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
-        if not pairs:
-            return []
-        firsts, seconds = map(list, zip(*pairs, strict=True))
-        found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM)
-        seqs = {place: frozenset(listed) for place, listed in found}
-        return [seqs[place] for place in range(1, len(pairs) + 1)]
+    async def _messages_holding_both(self, pairs: Sequence[_Pair]) -> list[frozenset[int]]:
+        holding = {pair: frozenset(seqs) for pair in pairs if (seqs := self._known_holders(pair))}
+        sought = [pair for pair in pairs if pair not in holding]
+        if sought:
+            firsts, seconds = map(list, zip(*sought, strict=True))
+            found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM)
+            for place, seqs in found:
+                self._keep_if_common(sought[place - 1], seqs)
+                holding[sought[place - 1]] = frozenset(seqs)
+        return [holding[pair] for pair in pairs]
+
+    def _known_holders(self, pair: _Pair) -> Sequence[int]:
+        epoch, seqs = _FIRST_HOLDERS.get((self._session.tenant_id, self._id, pair)) or (None, ())
+        return seqs if epoch == self._epoch else ()
+
+    def _keep_if_common(self, pair: _Pair, seqs: Sequence[int]) -> None:
+        if len(seqs) >= COMMON_FROM:
+            kept = numbers("q", seqs)
+            key = self._session.tenant_id, self._id, pair
+            _FIRST_HOLDERS.keep(key, (self._epoch, kept), _A_KEY + kept.itemsize * len(kept))
 
     async def _read_whole(self, known: Sequence[Source]) -> list[Source]:
         if not known:
