@@ -94,6 +94,8 @@ class Material:
     """The ranking for the question once it was computed; a copy of this material shares it."""
     blocks: dict[tuple[object, ...], int] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What state blocks weigh by their parts (``block_tokens``): one is weighed in draft after draft."""
+    _outlines: dict[int, tuple[Message, Outline]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By the identity of a message, with it: each is looked at in draft after draft."""
 
     def ranking(self, recall: Recall) -> Ranking:
         """The messages that may be recalled, ranked for the question; computed once."""
@@ -102,6 +104,14 @@ class Material:
             found = Ranking(recall.corpus, recall.asked, cosines=recall.cosines)
             self.rankings[:] = [(recall, found)]
         return found
+
+    def outlines(self, messages: Sequence[Message]) -> list[Outline]:
+        """The messages as the planner's laws see them; each is made once."""
+        known = self._outlines
+        for message in messages:
+            if id(message) not in known:
+                known[id(message)] = message, outline_of(message)
+        return [known[id(message)][1] for message in messages]
 
     def with_originals(self, originals: Sequence[Message]) -> Material:
         """This material with what was read of the segments."""

@@ -31,7 +31,7 @@ from app.core.context.drafts import (
 )
 from app.core.context.eliding import with_giants_elided, with_tail_elided
 from app.core.model.anchors import FoundAnchor
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, Outline
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.in_doubt import told_and_earlier, unmarked
 from app.core.model.overlap import message_text
@@ -190,7 +190,7 @@ def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> li
         tail: What is cut.
         last_turn: Whether the last turn stays; else all but the last message may go.
     """
-    outline = [outline_of(message) for message in tail]
+    outline = material.outlines(tail)
     starts = turn_starts(outline)
     most = starts[-1] if starts and last_turn else max(len(tail) - 1, 0)
     legal = legal_cuts(
@@ -200,13 +200,12 @@ def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> li
     leaving = (0 if index in held else weight_of(material, one) for index, one in enumerate(tail))
     unloaded = material.unloaded_tokens if last_turn else 0
     gone = [unloaded + size for size in accumulate(leaving)]
-    first = _orphaned_start(tail) if unloaded else 0
+    first = _orphaned_start(outline) if unloaded else 0
     found = [(index + 1, gone[index]) for index in legal if first <= index + 1 <= most]
     return [(0, unloaded), *found] if unloaded and not (first and found) else found
 
 
-def _orphaned_start(tail: Sequence[Message]) -> int:
-    outline = [outline_of(message) for message in tail]
+def _orphaned_start(outline: Sequence[Outline]) -> int:
     calls = frozenset[str]().union(*(item.calls for item in outline))
     # So many messages go that no result is left without its call.
     return max((index + 1 for index, item in enumerate(outline) if item.results - calls), default=0)
@@ -218,7 +217,7 @@ def _fewest_removing(cuts: Sequence[tuple[int, int]], removed: int) -> int:
 
 def _without_first_of_tail(material: Material, draft: Draft, count: int, room: Room) -> Draft:
     gone = draft.tail[:count]
-    held = held_indexes([outline_of(message) for message in gone])
+    held = held_indexes(material.outlines(gone))
     kept_back = tuple(message for index, message in enumerate(gone) if index in held)
     cut_seq = gone[-1].seq if gone else draft.tail[0].seq - 1
     left_out = LeftOut(from_seq=material.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")

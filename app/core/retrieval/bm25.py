@@ -28,9 +28,9 @@ def scores(
         by_length: How much a long text has to hold more, from 0 to 1.
     """
     mean = sum(lengths) / max(len(lengths), 1) or 1.0
+    damping = [_SATURATION * (1 - by_length + by_length * length / mean) for length in lengths]
     found = [0.0] * len(lengths)
     for worth, holding in asked:
         for text, count in holding:
-            longer = 1 - by_length + by_length * lengths[text] / mean
-            found[text] += worth * count * (_SATURATION + 1) / (count + _SATURATION * longer)
+            found[text] += worth * count * (_SATURATION + 1) / (count + damping[text])
     return found

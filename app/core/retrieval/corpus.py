@@ -38,6 +38,7 @@ _CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
 _ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
 _YEAR: Final = compiled(r"\b\d{4}\b", re.ASCII)
 _PERSONS: Final = (plain_words("first_person"), plain_words("second_person"))
+_ANY_PERSON: Final = _PERSONS[0] | _PERSONS[1]
 _TIMES: Final = plain_words("time")
 _TIME, _FIRST, _SECOND = AnyOf("time"), AnyOf("first_person"), AnyOf("second_person")
 _NUMBER: Final = AnyOf("number")
@@ -100,7 +101,8 @@ def words_of(text: str) -> Words:
         tokens = ascii_tokens(text)
         counts = Counter(stems_of_tokens(tokens))
         says_when = not _TIMES.isdisjoint(tokens) or _YEAR.search(text) is not None
-        first, second = (sum(map(words.__contains__, tokens)) for words in _PERSONS)
+        persons = _ANY_PERSON.intersection(tokens)  # few, if any
+        first, second = (sum(map(tokens.count, persons & words)) for words in _PERSONS)
         names = _ASCII_CAPITALISED.findall(text)
     else:
         counts = Counter(terms(text))

@@ -64,7 +64,7 @@ def ascii_tokens(text: str) -> list[str]:
 
 def stems_of_tokens(tokens: list[str]) -> list[str]:
     """The stems of such words, those without content left out."""
-    return list(map(stem, filter(None, map(_word_of_token, tokens))))
+    return list(filter(None, map(_stem_of_token, tokens)))
 
 
 _RUSSIAN_ENDINGS: Final = tuple(ending for one in languages() for ending in one.terms.endings)
@@ -90,6 +90,11 @@ def is_russian(word: str) -> bool:
 @word_memo
 def _word_of_token(token: str) -> str:
     return token if token[0].isdigit() else next(iter(_words(token)), "")
+
+
+@word_memo
+def _stem_of_token(token: str) -> str:
+    return stem(_word_of_token(token))
 
 
 def _stem_russian(word: str) -> str:
