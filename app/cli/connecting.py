@@ -36,15 +36,16 @@ Conversation = Annotated[str, typer.Argument(help=f"Its id, or `{NEWEST}`.", met
 
 
 @contextmanager
-def connected(url: str | None, key: str | None) -> Iterator[Throughline]:
+def connected(url: str | None, key: str | None, *, language: str | None = None) -> Iterator[Throughline]:
     """A client of the service that answers; what goes wrong with it is one clear line.
 
-    It is asked for labels in the terminal's language.
+    It is asked for labels in the terminal's language, or in ``language``. In an English terminal that is said only
+    where it is given: chats speak the conversation's.
 
     Raises:
         typer.Exit: Nobody answers, or the service refused.
     """
-    with one_clear_line(), open_client(find_service(url), key, language=own_language()) as client:
+    with one_clear_line(), open_client(find_service(url), key, language=language or own_language()) as client:
         yield client
 
 

@@ -154,7 +154,7 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Show what compactions did, saved and cost: of one conversation, or of all."""
-    with connected(url, key) as client:
+    with connected(url, key, language=spoken().language) as client:
         found = client.stats(None if conversation is None else conversation_id(client, conversation))
         print_found(found, show_stats, as_json=as_json)
 

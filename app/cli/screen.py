@@ -21,6 +21,8 @@ from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 DIM: Final = "bright_black"
 _COLUMN_GAP: Final = "  "
 _ALLOWED: Final = "\n\t"
+_SHORTEST: Final = 20
+"""Columns of a terminal that a text needs to be recognised."""
 
 
 class Screen:
@@ -65,12 +67,25 @@ class Screen:
         """One line, cut at the width of a terminal."""
         self._print(self._in_one_row(parts), "\n")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Rows under the names of their columns."""
-        lines = [[one_line(cell) for cell in row] for row in rows]
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        shrinks: int | None = None,
+        spare: Sequence[int] = (),
+    ) -> None:
+        """Rows under the names of their columns.
+
+        In a terminal that is too narrow, cells break; with a column that ``shrinks`` each row stays one line: that
+        column is cut, and the ``spare`` ones go, in their order.
+        """
+        lines: list[Sequence[str]] = [[one_line(cell) for cell in row] for row in rows]
         if not self.is_terminal:
             self._write_plain_table([list(columns), *lines])
             return
+        if shrinks is not None:
+            columns, *lines = self._narrowed([columns, *lines], shrinks, spare)
         table = Table(*(f"[{DIM}]{name}[/]" for name in columns), box=None, pad_edge=False)
         for row in lines:
             table.add_row(*(Text(cell, overflow="fold") for cell in row))
@@ -80,8 +95,26 @@ class Screen:
         """A value as JSON, for programs."""
         self._write(as_json(value) + "\n")
 
+    def _narrowed(self, rows: Sequence[Sequence[str]], shrinks: int, spare: Iterable[int]) -> Iterator[Sequence[str]]:
+        """The rows within the terminal's width, without the columns for which there is no room."""
+        widths = dict(enumerate(_widths(rows)))
+        del widths[shrinks]
+        dropped = iter(spare)
+        while (room := self.width - sum(widths.values()) - len(_COLUMN_GAP) * len(widths)) < _SHORTEST:
+            if (column := next(dropped, None)) is None:
+                break
+            del widths[column]
+        for row in rows:
+            cut = Text(row[shrinks])
+            cut.truncate(max(room, 1), overflow="ellipsis")
+            yield [
+                cut.plain if place == shrinks else cell
+                for place, cell in enumerate(row)
+                if place in widths or place == shrinks
+            ]
+
     def _write_plain_table(self, rows: Sequence[Sequence[str]]) -> None:
-        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        widths = _widths(rows)
         for row in rows:
             cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
             self._write(_COLUMN_GAP.join(cells).rstrip() + "\n")
@@ -102,6 +135,10 @@ class Screen:
     def _write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
 
 def progress_on_stderr(*further: ProgressColumn, is_shown: bool = True) -> Progress:

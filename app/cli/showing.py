@@ -219,7 +219,10 @@ def show_list(screen: Screen, conversations: Sequence[ConversationSummary]) -> N
         for one in conversations
     ]
     columns = ("id", "title", "messages", "context", "state", "preset", "last")
-    screen.table([say.text(f"cli.list.{one}") for one in columns], rows)
+    spare = [columns.index(one) for one in ("state", "preset", "context", "messages", "last")]
+    names = [say.text(f"cli.list.{one}") for one in columns]
+    # An id that is broken over lines cannot be copied.
+    screen.table(names, rows, shrinks=columns.index("title"), spare=spare)
 
 
 def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> None:

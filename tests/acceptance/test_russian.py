@@ -317,6 +317,10 @@ def test_the_command_line_in_a_russian_terminal(
     }
     assert wrong == {}
     assert "сообщений (1–" in read["compact"]
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    cyrillic = re.compile("[А-я]")
+    assert not cyrillic.search(run("stats", talk.id)), "a Russian conversation in an English terminal"
+    assert cyrillic.search(read["stats"]), "control"
 
 
 def _typed(shown: str) -> str:

@@ -79,6 +79,32 @@ def test_a_plain_table_is_aligned_by_columns_of_a_terminal(capsys: pytest.Captur
     assert second.endswith("2")
 
 
+LISTED = ("0c68b1a9-54f0-7d6c-9c1e-0d1f5f0a9a11", "Plans for the lantern festival on the quay 船长", "2,000", "12 %")
+PLAIN = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize(("width", "told"), [(120, 4), (78, 4), (68, 3), (60, 2), (40, 2)])
+def test_a_row_with_a_column_that_shrinks_stays_one_line(
+    width: int, told: int, terminal: tuple[Screen, io.StringIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen, shown = terminal
+    monkeypatch.setattr(screen._console, "_width", width)
+    screen.table(("id", "title", "messages", "context"), [LISTED], shrinks=1, spare=(2, 3))
+    head, row, *further = PLAIN.sub("", shown.getvalue()).splitlines()
+    assert not further or width < 45, "an id that is longer than a line breaks all the same"
+    assert len(head.split()) == told
+    if width > 45:
+        assert row.startswith(LISTED[0]), "the id can be copied"
+        assert cell_len(row.rstrip()) <= width
+    assert (LISTED[1] in row) == (width == 120)
+
+
+def test_control_without_one_a_long_id_is_broken(terminal: tuple[Screen, io.StringIO]) -> None:
+    screen, shown = terminal
+    screen.table(("id", "title", "messages", "context"), [LISTED])
+    assert LISTED[0] not in PLAIN.sub("", shown.getvalue())
+
+
 def test_the_gauge_without_and_with_a_terminal(
     capsys: pytest.CaptureFixture[str], terminal: tuple[Screen, io.StringIO], monkeypatch: pytest.MonkeyPatch
 ) -> None:
