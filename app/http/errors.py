@@ -163,9 +163,10 @@ def error_response(connection: HTTPConnection, error: Exception, headers: Mappin
         return problem_response(error, request_id_of(connection), headers, wish_of(connection))
     known = error if isinstance(error, DomainError) else unexpected()
     status = openai_status(known, status_of(known))
-    merged = {**_headers_of(error, status), **(headers or {})}
+    merged = {**_retry_refusal(error), **_headers_of(error, status), **(headers or {})}
+    asked, path = connection.scope.get("path_params"), connection.scope["path"]
     return Response(
-        to_json({"error": openai_error(known, status, asked=connection.scope.get("path_params"))}),
+        to_json({"error": openai_error(known, status, asked=asked, path=path)}),
         status_code=status,
         headers=merged,
         media_type="application/json",
@@ -274,6 +275,15 @@ def _message_of_fault(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
     words = reason or _PLAIN.get(item["type"], item["msg"])
     return redact(str(words))[:MAX_TEXT]
+
+
+def _retry_refusal(error: Exception) -> dict[str, str]:
+    """What tells OpenAI's SDKs that no other try helps: else they repeat each 409 and each 5xx, which may cost money.
+
+    Of what nobody expected nothing is known: there they decide.
+    """
+    is_final = isinstance(error, DomainError) and not (error.retryable or error.retry_after)
+    return {"X-Should-Retry": "false"} if is_final else {}
 
 
 def _headers_of(error: Exception, status: int) -> dict[str, str]:

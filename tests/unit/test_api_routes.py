@@ -549,6 +549,30 @@ async def test_errors_of_the_services(
     assert response.headers.get("retry-after") == retry_after
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (errors.ModelFailedError("d", extra={"reason": "unauthorized"}), "false"),
+        (errors.ModelFailedError("d", extra={"reason": "server_error"}), None),
+        (errors.ContextOverWindowError("d"), "false"),
+        (errors.DependencyUnavailableError("d"), None),
+        (errors.CompactionInProgressError("d", retry_after=5), None),
+        (RuntimeError("a defect"), None),
+    ],
+)
+async def test_openai_s_clients_are_told_where_no_other_try_helps(
+    api: World, error: Exception, told: str | None
+) -> None:
+    """They repeat every 409 and every 5xx by themselves, unless this header forbids it."""
+    api.calls.answers["conversations.create"] = error
+    async with api.client() as client:
+        response = await client.post("/v1/conversations", json={})
+        elsewhere = await client.post("/conversations", json={})
+    assert response.is_error, response.text
+    assert response.headers.get("x-should-retry") == told
+    assert "x-should-retry" not in elsewhere.headers, "a problem says `retryable`"
+
+
 # What is asked and answered
 
 

@@ -154,6 +154,24 @@ def test_errors_have_that_apis_words(error: DomainError, status: int, expected: 
     assert told.keys() == {"message", "type", "param", "code"}
 
 
+@pytest.mark.parametrize(
+    ("field", "of_a_chat", "of_a_response"),
+    [
+        ("input", "messages", "input"),
+        ("content", "messages", "input"),
+        ("messages.0.content", "messages.0.content", "messages.0.content"),
+        ("reasoning_effort", "reasoning_effort", "reasoning.effort"),
+        ("response_format.schema", "response_format.schema", "text.format.schema"),
+        ("settings.max_tokens", "max_tokens", "max_output_tokens"),
+        ("temperature", "temperature", "temperature"),
+    ],
+)
+def test_a_field_is_named_as_its_request_has_it(field: str, of_a_chat: str, of_a_response: str) -> None:
+    error = InvalidInputError.of(field, "x")
+    assert openai_error(error, 400, path="/v1/chat/completions")["param"] == of_a_chat
+    assert openai_error(error, 400, path="/v1/responses")["param"] == of_a_response
+
+
 def test_a_request_that_is_too_long_is_told_in_the_words_that_clients_know() -> None:
     """LiteLLM and LangChain have an error of their own for it, by which they fall back on another model."""
     told = openai_error(TooLargeError("the request has 9 tokens", extra={}), 400)

@@ -37,6 +37,14 @@ _FORMS: Final = frozenset({"text", "list"})
 """Which form of a field is meant, where it has two: no step of its own."""
 _INPUT: Final = frozenset({"content", "tool_results"})
 """What the other routes call a part of the input."""
+_CHAT: Final = f"{PREFIX}/chat/completions"
+_NAMES_OF_CHATS: Final[Mapping[str, str]] = {"input": "messages"}
+_NAMES_OF_RESPONSES: Final[Mapping[str, str]] = {
+    "reasoning_effort": "reasoning.effort",
+    "response_format": "text.format",
+    "max_tokens": "max_output_tokens",
+}
+"""How a request has what both routes are told of under one name."""
 _TYPES: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
@@ -70,10 +78,12 @@ def openai_status(error: DomainError, status: int) -> int:
     return found or (HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status)
 
 
-def _param(field: str) -> str:
+def _param(field: str, path: str) -> str:
+    names = _NAMES_OF_CHATS if path == _CHAT else _NAMES_OF_RESPONSES
     if field.partition(".")[0] in _INPUT:
-        return "input"
-    steps = [*takewhile(_STEP.fullmatch, field.removeprefix("settings.").split("."))]
+        return names.get("input", "input")
+    first, *further = field.removeprefix("settings.").split(".")
+    steps = [*takewhile(_STEP.fullmatch, [*names.get(first, first).split("."), *further])]
     told = [step for number, step in enumerate(steps) if not _names_form(steps, number)]
     return redact(".".join(told)) or redact(field)
 
@@ -96,14 +106,17 @@ def _text_after(text: str, start: str) -> str:
     return text.removeprefix(start) if text.startswith(start) else ""
 
 
-def openai_error(error: DomainError, status: int, asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def openai_error(
+    error: DomainError, status: int, asked: Mapping[str, Any] | None = None, path: str = ""
+) -> dict[str, Any]:
     """The inner object of an error; no secret that came in is told back.
 
-    ``status`` is the translated one; ``asked`` is what the path names, which a 404 names too.
+    ``status`` is the translated one; ``asked`` is what the path names, which a 404 names too. Fields are named as
+    requests to the ``path`` have them.
     """
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None
-    param = _param(first.field) if first and first.field else None
+    param = _param(first.field, path) if first and first.field else None
     detail = f"{param}: {told}" if first and (told := _text_after(error.detail, f"{first.field}: ")) else error.detail
     message = redact(_not_found_message(asked or {}) if error.stable_code == "not_found" and asked else detail)
     code = _CODES.get(error.stable_code, error.stable_code)

@@ -303,7 +303,7 @@ def _refuse_if_no_room_for_messages(resolved: Resolved, given: ChatInput) -> Non
 
 def _missing_results_error(missing: Sequence[str]) -> ToolsPendingError:
     named = ", ".join(missing)
-    message = f"results are missing of the calls {named}: send them all in tool_results, or a new message instead"
+    message = f"results are missing of the calls {named}: send them all, or a new message instead"
     return ToolsPendingError(
         message, errors=[FieldError(field="tool_results", message=message)], extra={"missing": list(missing)}
     )
