@@ -1,7 +1,7 @@
 /** A long history scrolls: a bounded part of it is in the page, from its end to its beginning. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, open, withPage } from './browser.mjs';
+import { api, open, send, settled, withPage } from './browser.mjs';
 
 const BATCHES = Number(process.env.PAGE_BATCHES ?? 1);
 const PER_BATCH = 1000;
@@ -47,6 +47,17 @@ test('a long history scrolls back to its first message, and forward again', asyn
     await page.keyboard.type('Message 42');
     await page.getByRole('dialog').getByRole('button', { name: /#42\b/ }).click();
     await page.locator('[data-seq="42"].marked').waitFor();
+
+    // What is said from up there stands at the end, and the reader is taken there.
+    await send(page, 'And one more.');
+    await page.getByTestId('thread').getByText('And one more.').waitFor();
+    await page.locator(`[data-seq="${all + 2}"]`).waitFor();
+    await settled(page);
+    const said = page.locator(`[data-seq="${all + 1}"]`);
+    assert.match(await said.innerText(), /^And one more\./);
+    assert.equal(await page.getByTestId('thread').getByText('And one more.', { exact: true }).count(), 1, 'once');
+    const below = await page.getByTestId('thread').evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    assert.ok(below < 48, `${below} pixels are below what is shown`);
   });
 });
 

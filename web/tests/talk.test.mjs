@@ -154,3 +154,38 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
     assert.match((await download).suggestedFilename(), /\.md$/);
   });
 });
+
+test('each line runs in its own direction', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Directions' });
+  const mixed = 'مرحبا, this is Sara.\nAnd مرحبا again.';
+  await api('POST', `/conversations/${id}/messages/batch`, {
+    messages: [{ role: 'user', content: mixed }, { role: 'assistant', content: 'مرحبا, **Sara**.\n\nHello, مرحبا.' }],
+  });
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    /** Where a word begins, in pixels from the left. */
+    const left = (seq, word, nth = 0) =>
+      page.locator(`[data-seq="${seq}"]`).evaluate(
+        (row, [wanted, number]) => {
+          const texts = document.createTreeWalker(row, NodeFilter.SHOW_TEXT);
+          let count = 0;
+          for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+            for (let at = node.data.indexOf(wanted); at >= 0; at = node.data.indexOf(wanted, at + 1)) {
+              if (count++ < number) continue;
+              const range = document.createRange();
+              range.setStart(node, at);
+              range.setEnd(node, at + wanted.length);
+              return range.getBoundingClientRect().left;
+            }
+          }
+          throw new Error(`there is no ${wanted}`);
+        },
+        [word, nth],
+      );
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.ok((await left(1, 'مرحبا')) > (await left(1, 'Sara')), 'a line that begins in Arabic, from the right');
+    assert.ok((await left(1, 'And')) < (await left(1, 'مرحبا', 1)), 'the next one, from the left');
+    assert.ok((await left(2, 'مرحبا')) > (await left(2, 'Sara')), 'in a reply too');
+    assert.ok((await left(2, 'Hello')) < (await left(2, 'مرحبا', 1)));
+  });
+});

@@ -96,3 +96,16 @@ test('an error of the model is told in the language of the page, and the message
     assert.equal(await alert.count(), 0);
   });
 });
+
+test('a failure that lasts is told as one: nobody is sent to ask again for nothing', async () => {
+  const { id } = await api('POST', '/conversations', {});
+  await withPage({ allows: ['status of 5'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await script({ name: 'error_401' });
+    await send(page, 'Hello?');
+    await page.getByText(/Whoever runs this service has to put that right/).waitFor();
+    await script({ name: 'error_500' });
+    await send(page, 'Control: a failure that passes.');
+    await page.getByText(/ask again in a moment/).waitFor();
+  });
+});

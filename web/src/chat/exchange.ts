@@ -5,7 +5,7 @@ import { ApiError } from '@/api/client';
 import { interrupt } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
-import type { History } from '@/state/history';
+import { type History, lastSeq } from '@/state/history';
 import type { Handlers, Reply } from './parts';
 import { ask, askAgain, follow } from './wire';
 
@@ -34,7 +34,7 @@ interface Running {
   base: number | null;
 }
 
-type Start = (handlers: Handlers, signal: AbortSignal) => Promise<Reply | null>;
+type Start = (handlers: Handlers, signal: AbortSignal, show: (change: Partial<Running>) => void) => Promise<Reply | null>;
 
 const NOTHING_YET = Number.MAX_SAFE_INTEGER;
 
@@ -71,7 +71,7 @@ export function useExchange(history: History): Exchange {
       }
       let reply: Reply | null = null;
       try {
-        reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal);
+        reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal, show);
       } catch (failure) {
         if (!signal.aborted && mine.isTurn) {
           setError(failure);
@@ -119,8 +119,13 @@ export function useExchange(history: History): Exchange {
 
   const send = useCallback(
     (text: string) => {
-      const base = read.current.messages.at(-1)?.seq ?? 0;
-      void run({ question: text, reply: null, base }, (handlers, signal) => ask(id, text, handlers, signal));
+      const { atEnd, latest } = read.current;
+      const base = atEnd ? lastSeq(read.current) : NOTHING_YET;
+      void run({ question: text, reply: null, base }, async (handlers, signal, show) => {
+        // Whoever reads further up is shown the end: there stands what they say.
+        if (!atEnd) show({ base: await latest() });
+        return ask(id, text, handlers, signal);
+      });
     },
     [id, run],
   );

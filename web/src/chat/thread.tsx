@@ -70,8 +70,8 @@ export function Thread({ history, exchange, actions }: Props) {
 
   const send = exchange.question;
   useEffect(() => {
-    if (send) toBottom();
-  }, [send, toBottom]);
+    if (send && atEnd) toBottom();
+  }, [send, atEnd, toBottom]);
 
   const goToLatest = () => {
     if (atEnd) toBottom();
@@ -114,9 +114,9 @@ export function Thread({ history, exchange, actions }: Props) {
           )}
           {atEnd && exchange.question !== null && (
             <article className="flex flex-col items-end py-2">
-              <div className="max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2 whitespace-pre-wrap">
+              <p className="max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2 whitespace-pre-wrap">
                 {exchange.question}
-              </div>
+              </p>
             </article>
           )}
           {atEnd && compacting && <RunningDivider trigger={compacting.trigger} since={compacting.since} />}

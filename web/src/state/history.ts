@@ -15,13 +15,16 @@ export interface History extends Stretch {
   error: unknown;
   older: () => Promise<void>;
   newer: () => Promise<void>;
-  /** The end of the history. */
-  latest: () => Promise<void>;
+  /** The end of the history, and the `seq` of its last message. */
+  latest: () => Promise<number>;
   /** The messages around one. */
   around: (seq: number) => Promise<void>;
   /** What is shown, read again: a message may have been erased, pinned or replaced. */
   again: () => Promise<void>;
 }
+
+/** The `seq` of the last message that is shown; 0 where none is. */
+export const lastSeq = ({ messages }: Stretch): number => messages.at(-1)?.seq ?? 0;
 
 const NOTHING: Stretch = { messages: [], atStart: false, atEnd: false };
 
@@ -61,14 +64,13 @@ export function useHistory(id: string): History {
     return queue.current;
   }, []);
 
-  const latest = useCallback(
-    () =>
-      run('first', async (signal) => {
-        const page = await listMessages(id, 'desc', null, PAGE, signal);
-        return { messages: page.data.toReversed(), atStart: !page.has_more, atEnd: true };
-      }),
-    [id, run],
-  );
+  const latest = useCallback(async () => {
+    await run('first', async (signal) => {
+      const page = await listMessages(id, 'desc', null, PAGE, signal);
+      return { messages: page.data.toReversed(), atStart: !page.has_more, atEnd: true };
+    });
+    return lastSeq(held.current);
+  }, [id, run]);
 
   const older = useCallback(
     () =>

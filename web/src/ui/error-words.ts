@@ -26,7 +26,8 @@ export function errorWords({ code, text, problem }: Told, { t, word, language, n
   const extra = (problem ?? {}) as Record<string, unknown>;
   const reason = typeof extra.reason === 'string' ? extra.reason : null;
   if (code === 'model_unavailable' || code === 'model_failed') {
-    return t('error_model', { reason: reason ? word('reason', reason) : t('error_no_reason') });
+    const told = extra.retryable === false ? 'error_model_lasts' : 'error_model';
+    return t(told, { reason: reason ? word('reason', reason) : t('error_no_reason') });
   }
   if (code === 'rate_limited') {
     const wait = Number(extra.reset_seconds);
