@@ -16,7 +16,7 @@ from .methods import Awaiting, Methods
 from .resources import Page
 from .retrying import NO_CONTENT, Command, Outcome, Reply, Retrying, Send, Steps, exchange
 from .sse import Stream
-from .synchronous import TIMEOUT, failed, headers_of, request_of
+from .synchronous import TIMEOUT, address_of, failed, headers_of, request_of
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -39,7 +39,11 @@ class AsyncThroughline(Awaiting, Methods):
     ) -> None:
         """Take what ``Throughline`` takes."""
         self._http = httpx.AsyncClient(
-            base_url=url, headers=headers_of(key, language), timeout=timeout, transport=transport, trust_env=trust_env
+            base_url=address_of(url),
+            headers=headers_of(key, language),
+            timeout=timeout,
+            transport=transport,
+            trust_env=trust_env,
         )
         self._retrying = retrying
         self._sleep = sleep

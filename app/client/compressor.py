@@ -1,4 +1,4 @@
-"""The three operations of a context engine under their published names: compress, expand, assemble."""
+"""Three calls about levels of detail: make one, read one, make a context of them."""
 
 from __future__ import annotations
 

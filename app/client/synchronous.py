@@ -51,7 +51,11 @@ class Throughline(Blocking, Methods):
             sleep: How it waits.
         """
         self._http = httpx.Client(
-            base_url=url, headers=headers_of(key, language), timeout=timeout, transport=transport, trust_env=trust_env
+            base_url=address_of(url),
+            headers=headers_of(key, language),
+            timeout=timeout,
+            transport=transport,
+            trust_env=trust_env,
         )
         self._retrying = retrying
         self._sleep = sleep
@@ -130,6 +134,17 @@ class Throughline(Blocking, Methods):
         except httpx.TransportError as failure:
             return failed(failure, self._http.base_url)
         return Reply(response.status_code, response.headers, response.content)
+
+
+def address_of(url: str) -> str:
+    """The service's address.
+
+    Raises:
+        ValueError: It does not say by which protocol: no try would reach anybody.
+    """
+    if not url.lower().startswith(("http://", "https://")):
+        raise ValueError(f"{url!r} is no address of a service, such as http://localhost:8000")
+    return url
 
 
 def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:

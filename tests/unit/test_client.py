@@ -641,3 +641,12 @@ def test_an_error_says_each_thing_once() -> None:
     further = {"field": "role", "message": "Field required"}
     told = str(ApiError(422, problem | {"errors": [empty, further]}))
     assert told == "422 invalid_input: content cannot be empty: role: Field required"
+
+
+@pytest.mark.parametrize("made", [Throughline, AsyncThroughline])
+def test_an_address_without_its_protocol_is_refused_at_once(made: type[Throughline | AsyncThroughline]) -> None:
+    for url in ("localhost:8000", "127.0.0.1", "ftp://localhost", ""):
+        with pytest.raises(ValueError, match="is no address of a service, such as http://localhost:8000"):
+            made(url)
+    for url in ("http://localhost:8000", "HTTPS://localhost"):
+        made(url)

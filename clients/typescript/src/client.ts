@@ -67,6 +67,10 @@ export class Throughline {
   private readonly options: Required<Pick<Options, "timeout" | "sleep" | "fetch">> & { retrying: Retrying };
 
   constructor(url = "http://localhost:8000", options: Options = {}) {
+    // Without a scheme `localhost:` is taken for one; a page may name its own origin's path.
+    if (url.includes(":") && !/^https?:\/\//i.test(url)) {
+      throw new TypeError(`"${url}" is no address of a service, such as http://localhost:8000`);
+    }
     const { key, language, timeout = 90_000 } = options;
     const send = options.fetch ?? ((request, init) => globalThis.fetch(request, init));
     const retrying = { ...RETRYING, ...options.retrying };

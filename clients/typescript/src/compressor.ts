@@ -1,4 +1,4 @@
-/** The engine's interface by its published names: compress, expand, assemble. */
+/** Three calls about levels of detail: make one, read one, make a context of them. */
 
 import type { Keyed, Level, Schemas, Throughline } from "./client.js";
 

@@ -86,15 +86,24 @@ export async function attempt(send: Fetch, request: Request, timeout: number): P
     return await within(timeout, arrive());
   } catch (failure) {
     ending.abort();
-    throw failed(failure, request.signal);
+    throw failed(failure, request.signal, request.url);
   }
 }
 
-/** The failure that a thrown value stands for; an abort of the caller's stays what it is. */
-export function failed(failure: unknown, signal?: AbortSignal): unknown {
+/** The failure that a thrown value stands for, and at which address; an abort of the caller's stays what it is. */
+export function failed(failure: unknown, signal?: AbortSignal, url?: string): unknown {
   if (signal?.aborted) return signal.reason;
   if (failure instanceof ApiError || failure instanceof ConnectionFailedError) return failure;
-  return new ConnectionFailedError(failure instanceof Error ? failure.message : String(failure), { cause: failure });
+  const at = url ? ` at ${new URL(url).origin}` : "";
+  return new ConnectionFailedError(`${toldOf(failure)}${at}`, { cause: failure });
+}
+
+/** What a thrown value says: `fetch` hides what happened in its cause. */
+function toldOf(failure: unknown): string {
+  if (!(failure instanceof Error)) return String(failure);
+  const { cause } = failure;
+  const why = cause instanceof Error ? cause.message || ("code" in cause && cause.code) : "";
+  return why ? `${failure.message} (${why})` : failure.message;
 }
 
 /** A `fetch` that sends a request until it has its answer; every `POST` has one key over all tries. */

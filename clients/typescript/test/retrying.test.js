@@ -6,6 +6,7 @@ import {
   InvalidInputError,
   NotFoundError,
   RateLimitedError,
+  Throughline,
   UnavailableError,
 } from "../dist/index.js";
 import { all, answer, ID, problem, world } from "./world.js";
@@ -61,7 +62,7 @@ test("patience ends, and may be none", async () => {
     );
     await assert.rejects(
       client.usage(ID),
-      (error) => error instanceof ConnectionFailedError && error.message === "away",
+      (error) => error instanceof ConnectionFailedError && error.message === "away at http://service.test",
     );
     assert.equal(seen.length, attempts);
   }
@@ -168,4 +169,21 @@ test("what is sent: key, language, version, path", async () => {
     [new URL(request.url).pathname, request.method, body],
     ["/conversations/a%2Fb", "PATCH", '{"title":null}'],
   );
+});
+
+test("a failed connection says why, and at which address", async () => {
+  const refused = () => new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED 127.0.0.1:1") });
+  const { client } = world([refused()], { retrying: { attempts: 1 } });
+  await assert.rejects(client.health(), (error) => {
+    assert.ok(error instanceof ConnectionFailedError);
+    assert.match(error.message, /^fetch failed \(connect ECONNREFUSED 127\.0\.0\.1:1\) at http:\/\/\S+$/);
+    return true;
+  });
+});
+
+test("an address without its protocol is refused at once", () => {
+  for (const url of ["localhost:8000", "127.0.0.1:8000", "ftp://localhost"]) {
+    assert.throws(() => new Throughline(url), /is no address of a service, such as http:\/\/localhost:8000/);
+  }
+  for (const url of ["http://localhost:8000", "HTTPS://localhost", "/api", ""]) new Throughline(url);
 });
