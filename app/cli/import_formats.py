@@ -17,15 +17,18 @@ from app.cli.complaints import ComplaintError
 from app.cli.speaking import text_of
 from app.core.model.errors import DomainError
 from app.core.text.contents import from_data_url, is_data_url
-from app.http.requests import MessageInput
+from app.http.requests import PastMessage
 from app.http.strict_json import parse
 from app.usecases.compaction.commands import TypedCommands
 
 EXPORT: Final = "throughline.conversation"
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
 _KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
+_PAST: Final = ("status", "is_command", "reasoning")
+"""What an export alone has of a message."""
 _TABLES: Final = frozenset({"scratchpad", "metadata"})
 _TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
+_NOTHING_PAST: Final[Mapping[str, Any]] = {}
 _INSTRUCTS: Final = ("system", "developer")
 
 
@@ -46,8 +49,6 @@ class Imported:
     files: tuple[Mapping[str, Any], ...] = ()
     """Of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False
-    left_out: int = 0
-    """Messages of an export that are not imported: commands, and those that were erased, replaced or are empty."""
     identity: str = ""
     """What tells that two files hold the same conversation; empty: the whole file and the place in it tell it."""
     hidden: int = 0
@@ -122,18 +123,21 @@ def _conversation_of_messages(
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
         about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)
-    said = _without_commands_and_gone(numbered) if is_export else [*numbered]
-    messages = tuple(checked_message(one, f"{name}: {where}") for where, one in said)
-    _refuse_results_without_call(messages, [f"{name}: {where}" for where, _ in said])
+    past = _pasts(numbered) if is_export else [{}] * len(numbered)
+    messages = tuple(
+        checked_message(one, f"{name}: {where}", became) for (where, one), became in zip(numbered, past, strict=True)
+    )
+    _refuse_results_without_call(messages, [f"{name}: {where}" for where, _ in numbered])
     return Imported(
         place=place,
         about=about,
         messages=messages,
         policy=given["policy"] if is_export and isinstance(given.get("policy"), Mapping) else {},
-        pinned=frozenset(n for n, (_, one) in enumerate(said) if is_export and one.get("protected_reason") == "pinned"),
+        pinned=frozenset(
+            n for n, (_, one) in enumerate(numbered) if is_export and one.get("protected_reason") == "pinned"
+        ),
         files=tuple(one for one in value.get("files") or () if _is_file(one)) if is_export else (),
         is_export=is_export,
-        left_out=len(numbered) - len(said),
     )
 
 
@@ -153,21 +157,19 @@ def _is_file(value: Any) -> bool:
     )
 
 
-def _without_commands_and_gone(numbered: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    # A message that its client gave the type of a command is an ordinary one, and stays.
+def _pasts(numbered: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """What became of each message of an export: all of them come in, so that each keeps its number."""
     commands, names = TypedCommands(), ("role", "event_type", "content", "status")
-    return [
-        (where, message)
-        for where, message in numbered
-        if not (isinstance(message, Mapping) and commands.has(*map(message.get, names))) and not _is_gone(message)
-    ]
-
-
-def _is_gone(message: Any) -> bool:
-    if not isinstance(message, Mapping):
-        return False
-    empty = not message.get("content") and not message.get("parts")
-    return message.get("status") in {"erased", "superseded"} or empty
+    found = list[dict[str, Any]]()
+    for _, message in numbered:
+        given = message if isinstance(message, Mapping) else {}
+        past = {key: given[key] for key in _PAST if given.get(key) not in (None, "", "complete", False)}
+        if "is_command" not in given and commands.has(*map(given.get, names)):  # an export of before it told of it
+            past["is_command"] = True
+        if not past.get("status") and not given.get("content") and not given.get("parts"):
+            past["status"] = "erased"
+        found.append(past)
+    return found
 
 
 def _with_id_as_title(about: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,8 +187,8 @@ def _with_system_prompt(
     return (about | {"system_prompt": text}, numbered[1:]) if text else (about, numbered)
 
 
-def checked_message(given: Any, where: str) -> Mapping[str, Any]:
-    """A message as the service takes it, checked as the service would.
+def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_PAST) -> Mapping[str, Any]:
+    """A message as the service takes it with what became of it, checked as the service would.
 
     Raises:
         ComplaintError: The service would refuse it; ``where`` is named.
@@ -194,12 +196,14 @@ def checked_message(given: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise ComplaintError(text_of("import.no_object", where=where))
     made = {key: given[key] for key in _KEPT if given.get(key) is not None}
+    if made.get("model") == "":  # of a command's answer that no model wrote
+        del made["model"]
     if made.get("role") == "developer":
         made["role"] = "system"
-    made |= _openai_parts(given, where)
+    made |= {**_openai_parts(given, where), **past}
     try:
         parse(json.dumps(made).encode())
-        MessageInput.model_validate(made)
+        PastMessage.model_validate(made)
     except DomainError as error:
         raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
     except ValidationError as error:

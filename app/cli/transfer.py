@@ -50,7 +50,6 @@ class Done:
     title: str
     place: str
     messages: int
-    left_out: int
     hidden: int
     other_branches: int
     was_there: bool
@@ -162,7 +161,7 @@ class _ImportingFile:
             else:
                 advance(len(one.messages))
             title = str(one.about.get("title") or one.place)
-            counts = (len(one.messages), one.left_out, one.hidden, one.other_branches)
+            counts = (len(one.messages), one.hidden, one.other_branches)
             yield Done(id_, title, one.place, *counts, was_there)
 
 
@@ -269,7 +268,7 @@ def _print_imported(screen: Screen, done: Sequence[Done], *, as_json: bool) -> N
         screen.json([_as_value(one) for one in done])
         return
     for one in done:
-        notes = [text_of(f"import.{name}", count=count) for name, count in _counts_of_left_out(one) if count]
+        notes = [text_of(f"import.{name}", count=count) for name, count in _counts_of_unshown(one) if count]
         notes += [text_of("import.there")] if one.was_there else []
         noted = f" ({'; '.join(notes)})" if notes else ""
         title = one_line(one.title)
@@ -280,15 +279,14 @@ def _print_imported(screen: Screen, done: Sequence[Done], *, as_json: bool) -> N
         screen.line(text_of("import.all", new=len(new), messages=messages, there=there))
 
 
-def _counts_of_left_out(one: Done) -> tuple[tuple[str, int], ...]:
-    return ("left_out", one.left_out), ("hidden", one.hidden), ("other_branches", one.other_branches)
+def _counts_of_unshown(one: Done) -> tuple[tuple[str, int], ...]:
+    return ("hidden", one.hidden), ("other_branches", one.other_branches)
 
 
 def _as_value(one: Done) -> dict[str, Any]:
     return {
         "conversation_id": one.id,
         "messages": one.messages,
-        "left_out": one.left_out,
         "place": one.place,
         "hidden": one.hidden,
         "other_branches": one.other_branches,

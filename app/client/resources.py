@@ -135,6 +135,7 @@ class Message(Resource):
     parts: list[dict[str, Any]]
     event_type: str
     status: str
+    is_command: bool = False
     is_protected: bool
     protected_reason: str
     token_count: int

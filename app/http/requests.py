@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
 
@@ -11,9 +12,11 @@ from pydantic import Field, Strict, ValidationInfo, field_validator, model_valid
 
 from app.core.context.formats import Format
 from app.core.model.anchors import AnchorStatus
-from app.core.model.conversation import Role
+from app.core.model.conversation import MessageStatus, Role
 from app.core.model.segments import LEVEL_OF, LEVELS, LevelName
 from app.core.retrieval.serving import Passage
+from app.core.state.erasing import stubs
+from app.core.text.token_counts import Weight
 from app.http.fields import (
     MAX_BATCH,
     MAX_CONTENT,
@@ -113,7 +116,8 @@ class MessageInput(Input):
     @field_validator("content")
     @classmethod
     def _content_or_parts(cls, value: str, info: ValidationInfo) -> str:
-        if not value.strip() and not info.data.get("parts", True):
+        is_whole = info.data.get("status", "complete") == "complete"
+        if not value.strip() and is_whole and not info.data.get("parts", True):
             raise ValueError("content cannot be empty")
         return value
 
@@ -150,10 +154,57 @@ class MessageAppend(MessageInput):
     expected_last_message_id: UUID | None = None
 
 
-class MessageBatch(Input):
-    """Messages to append, all or none."""
+class _Past(Input):
+    """What became of a message in the history that it comes from."""
 
-    messages: Annotated[list[MessageInput], Field(min_length=1, max_length=MAX_BATCH)]
+    status: MessageStatus = Field(
+        default="complete",
+        description="As the history that it comes from has it; of one that was erased place, role, time and the ids of"
+        " tool calls are kept, and nothing else that is given.",
+    )
+    is_command: Flag = Field(
+        default=False, description="A typed command or its answer: in the history, and in no context."
+    )
+    reasoning: Annotated[str, Field(max_length=MAX_CONTENT)] = Field(
+        default="", description="What its model showed of its thoughts."
+    )
+
+
+class PastMessage(MessageInput, _Past):
+    """A message as a client gives it, or as another history has it."""
+
+    @field_validator("role")
+    @classmethod
+    def _role_of_what_became_of_it(cls, value: Role, info: ValidationInfo) -> Role:
+        status = info.data.get("status")
+        if value != "assistant" and status in {"interrupted", "superseded"}:
+            raise ValueError(f"only a message of the assistant can be {status}")
+        if value not in {"user", "assistant"} and info.data.get("is_command"):
+            raise ValueError("only a user types a command, and only the assistant answers it")
+        return value
+
+    def draft(self) -> MessageDraft:
+        """The service's value; of a message that was erased what ``erasing.tombstone`` leaves."""
+        draft = super().draft()
+        if self.status != "erased":
+            return replace(draft, status=self.status, is_command=self.is_command, reasoning=self.reasoning)
+        kept = stubs(draft.parts)
+        return MessageDraft(
+            role=self.role,
+            content="",
+            parts=kept,
+            event_type=self.event_type,
+            created_at=self.created_at,
+            status="erased",
+            is_command=self.is_command,
+            weight=None if kept else Weight(tokens=0, bytes=0),
+        )
+
+
+class MessageBatch(Input):
+    """Messages to append, all or none; with what became of them, where they come from another history."""
+
+    messages: Annotated[list[PastMessage], Field(min_length=1, max_length=MAX_BATCH)]
     expected_last_message_id: UUID | None = None
 
 

@@ -163,6 +163,7 @@ class Message(Output):
     parts: list[dict[str, Any]]
     event_type: str
     status: MessageStatus
+    is_command: bool = Field(description="A typed command or its answer: in the history, and in no context.")
     is_protected: bool
     protected_reason: ProtectedReason
     token_count: int

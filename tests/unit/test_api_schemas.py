@@ -28,6 +28,7 @@ from app.http.requests import (
     ConversationPatch,
     MessageAppend,
     MessageInput,
+    PastMessage,
     TokenCountRequest,
 )
 from app.http.schemas import Message
@@ -80,6 +81,41 @@ def test_a_result_may_name_its_call_by_id_alone() -> None:
     both = {**part, "tool_call_id": "c2"}
     draft = MessageInput(role="tool", parts=[part, both]).draft()
     assert list(draft.parts) == [{**part, "tool_call_id": "c1"}, both]
+
+
+@pytest.mark.parametrize("status", ["interrupted", "superseded"])
+def test_only_a_reply_is_interrupted_or_gives_way(status: str) -> None:
+    assert PastMessage(role="assistant", content="", status=status).draft().status == status
+    expected = [("role", f"Value error, only a message of the assistant can be {status}")]
+    assert faults(PastMessage, role="user", content="c", status=status) == expected
+
+
+def test_only_what_a_user_types_is_a_command() -> None:
+    assert PastMessage(role="user", content="/compact", is_command=True).draft().is_command
+    (fault,) = faults(PastMessage, role="system", content="c", is_command=True)
+    assert fault == ("role", "Value error, only a user types a command, and only the assistant answers it")
+
+
+def test_of_an_erased_message_nothing_that_it_said_is_taken() -> None:
+    parts = [
+        {"type": "text", "text": "secret"},
+        {"type": "media", "media_type": "image/png", "data": "c2VjcmV0"},
+        {"type": "tool_call", "id": "c1", "name": "secret", "arguments": {"q": "secret"}, "more": "secret"},
+    ]
+    said: dict[str, Any] = {"content": "secret", "parts": parts, "metadata": {"name": "secret"}, "model": "secret"}
+    about: dict[str, Any] = {"role": "assistant", "created_at": "2026-11-20T10:30:00Z", "reasoning": "secret"}
+    left = PastMessage(**said, **about, status="erased").draft()
+    assert "secret" in repr(PastMessage(**said, **about).draft())
+    assert "secret" not in repr(left)
+    assert (left.role, left.status, left.parts[0]["id"]) == ("assistant", "erased", "c1")
+    assert left.created_at == datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+    assert PastMessage(role="user", status="erased").draft().weighed().tokens == 0
+
+
+def test_a_message_that_is_appended_alone_has_no_past() -> None:
+    assert faults(MessageAppend, role="user", content="c", status="erased") == [
+        ("status", "Extra inputs are not permitted")
+    ]
 
 
 MODELS: dict[str, type[BaseModel]] = {

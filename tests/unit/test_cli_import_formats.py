@@ -111,7 +111,7 @@ def test_a_result_that_names_its_call_by_id_is_linked_to_it() -> None:
     assert message["parts"] == [{"type": "tool_result", "id": "c1", "content": "9", "tool_call_id": "c1"}]
 
 
-def test_an_export_without_what_was_no_part_of_the_talk() -> None:
+def test_every_message_of_an_export_comes_in_so_that_each_keeps_its_number() -> None:
     row = {"id": "x", "seq": 1, "status": "complete", "protected_reason": "compressible", "event_type": "casual"}
     exported = {
         "format": "throughline.conversation",
@@ -119,10 +119,12 @@ def test_an_export_without_what_was_no_part_of_the_talk() -> None:
         "conversation": {"title": "Boats", "preset": "handoff", "policy": {"target": 0.5}, "state_version": 3},
         "messages": [
             {**row, **USER},
-            {**row, "role": "user", "content": "/compact", "event_type": "command"},
+            {**row, "role": "user", "content": "/compact", "event_type": "command", "model": ""},
             {**row, "role": "user", "content": "", "status": "erased"},
-            {**row, **REPLY, "protected_reason": "pinned"},
+            {**row, **REPLY, "protected_reason": "pinned", "reasoning": "Hm."},
             {**row, "role": "assistant", "content": "", "status": "interrupted"},
+            {**row, **REPLY, "status": "superseded"},
+            {**row, "role": "user", "content": ""},
         ],
         "states": [],
         "anchors": [],
@@ -130,21 +132,43 @@ def test_an_export_without_what_was_no_part_of_the_talk() -> None:
     }
     found = one(exported)
     assert [file["name"] for file in found.files] == ["a.md"]
-    assert found.messages == ({**USER, "event_type": "casual"}, {**REPLY, "event_type": "casual"})
+    user, reply = {**USER, "event_type": "casual"}, {**REPLY, "event_type": "casual"}
+    assert found.messages == (
+        user,
+        {"role": "user", "content": "/compact", "event_type": "command", "is_command": True},
+        {**user, "content": "", "status": "erased"},
+        {**reply, "reasoning": "Hm."},
+        {**reply, "content": "", "status": "interrupted"},
+        {**reply, "status": "superseded"},
+        {**user, "content": "", "status": "erased"},
+    )
     assert (found.about, found.policy) == ({"title": "Boats", "preset": "handoff"}, {"target": 0.5})
-    assert (found.pinned, found.left_out, found.is_export) == (frozenset({1}), 3, True)
+    assert (found.pinned, found.is_export) == (frozenset({3}), True)
 
 
-def test_a_message_that_its_client_called_a_command_is_imported_from_an_export() -> None:
-    row = {"status": "complete", "event_type": "command"}
+def test_a_file_that_is_no_export_says_nothing_of_what_became_of_its_messages() -> None:
+    told = {**REPLY, "status": "finished_successfully", "is_command": True, "reasoning": ["thoughts"]}
+    assert one({"messages": [USER, told]}).messages == (USER, REPLY)
+
+
+def typed_commands(**told: Any) -> list[bool]:
+    row = {"status": "complete", "event_type": "command", **told}
     own = [{**row, "role": "user", "content": "deploy now"}, {**row, "role": "assistant", "content": "Deployed."}]
     typed = [{**row, "role": "user", "content": "/compact money"}, {**row, "role": "assistant", "content": "Folded."}]
     erased = [{**typed[0], "content": "", "status": "erased"}, typed[1]]
     between = [typed[0], own[0], typed[1], *own[1:]]
     messages = [*own, *typed, *erased, *between]
     found = one({"format": "throughline.conversation", "version": 1, "conversation": {}, "messages": messages})
-    assert [message["content"] for message in found.messages] == ["deploy now", "Deployed."] * 2
-    assert found.left_out == len(messages) - len(found.messages)
+    assert len(found.messages) == len(messages)
+    return [message.get("is_command", False) for message in found.messages]
+
+
+def test_a_message_that_its_client_called_a_command_is_an_ordinary_one() -> None:
+    assert typed_commands() == [False, False, True, True, True, True, True, False, True, False]
+
+
+def test_an_export_that_tells_which_messages_are_commands_is_believed() -> None:
+    assert not any(typed_commands(is_command=False))
 
 
 def test_every_complaint_names_the_message() -> None:

@@ -55,7 +55,7 @@ def tombstone(message: Message) -> Message:
         replace(
             message,
             content="",
-            parts=tuple(_stub(part) for part in message.parts if part.get("type") in {"tool_call", "tool_result"}),
+            parts=stubs(message.parts),
             status="erased",
             event_type=message.event_type if message.event_type in _KNOWN_TYPES else "casual",
             protected_reason="compressible",
@@ -66,6 +66,11 @@ def tombstone(message: Message) -> Message:
             metadata={},
         )
     )
+
+
+def stubs(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """What is left of parts: the ids of tool calls and of their results."""
+    return tuple(_stub(part) for part in parts if part.get("type") in {"tool_call", "tool_result"})
 
 
 def other_half(message: Message, calls: Collection[str]) -> Message:

@@ -16,6 +16,7 @@ from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.history.drafts import SAID, MessageDraft
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
@@ -51,6 +52,11 @@ NOTHING_READ: Final = Read(made=(), changed=())
 NOTHING_SAID: Final = Said(read=NOTHING_READ)
 
 
+def says_something(message: Message | MessageDraft) -> bool:
+    """Whether anchors are looked for in it: not in a command, in what was erased or gave way to another reply."""
+    return not message.is_command and message.status in SAID and bool(message.content.strip())
+
+
 async def anchors_said(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message], *, read: Read | None = None
 ) -> Said:
@@ -58,7 +64,7 @@ async def anchors_said(
 
     ``conversation`` is as it stands before these messages; ``read`` is what they say, where that was found before.
     """
-    spoken = [message for message in messages if not message.is_command and message.content.strip()]
+    spoken = [message for message in messages if says_something(message)]
     if not spoken:
         return NOTHING_SAID
     if read is None:

@@ -18,7 +18,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import sizes_of
 from app.usecases.compaction.pacing import ends_turn, measured_pace
 from app.usecases.history.anchoring import NOTHING_SAID, anchors_said, keep_anchors
-from app.usecases.history.drafts import MessageDraft, named_among, refuse_long
+from app.usecases.history.drafts import SAID, MessageDraft, named_among, refuse_long
 from app.usecases.history.due_anchors import ask_worker, due_after, find_due_anchors_within, waits_for_anchors
 from app.usecases.history.holding import (
     decide_protection,
@@ -36,7 +36,6 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
-SAID: frozenset[str] = frozenset({"complete", "interrupted"})
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
 
@@ -181,6 +180,8 @@ def _window_in_estimated_tokens(resolved: Resolved) -> int:
 
 
 def _tokens(resolved: Resolved, draft: MessageDraft) -> int:
+    if draft.is_command or draft.status not in SAID:
+        return 0  # it is never served
     weight = draft.weighed()
     return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
 
@@ -250,7 +251,7 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
 
 
 def _sums(message: Message) -> Sums:
-    """What one message adds to the running sums; a command adds nothing, nor does a copy of an erased message."""
+    """What one message adds to the running sums; a command adds nothing, nor does what was erased or gave way."""
     if message.is_command or message.status not in SAID:
         return Sums()
     held = message.is_protected

@@ -15,6 +15,8 @@ from app.core.text.parts import Part
 from app.core.text.token_counts import Weight, byte_length, weigh
 
 MESSAGE_BYTES: Final = 4_000_000  # of a message's own texts: about a million tokens
+SAID: frozenset[MessageStatus] = frozenset({"complete", "interrupted"})
+"""What is counted and read: nothing of a message that was erased or gave way to another reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

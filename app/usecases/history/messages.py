@@ -55,9 +55,7 @@ class MessageService:
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
-                stored = await uow.messages.between(
-                    conversation_id, before["from_seq"], before["to_seq"], superseded=True
-                )
+                stored = await uow.messages.span(conversation_id, before["from_seq"], before["to_seq"])
                 return await uow.messages.reasoned(await uow.contents.filled(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected)

@@ -15,7 +15,7 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
 from app.off_loop import AN_ITEM, ON_LOOP, in_slices, off_loop
-from app.usecases.history.anchoring import MOST_ACTIVE, Read, message_statements, settled
+from app.usecases.history.anchoring import MOST_ACTIVE, Read, message_statements, says_something, settled
 from app.usecases.history.drafts import MessageDraft, named_among, refuse_long
 from app.usecases.history.due_anchors import waits_for_anchors
 from app.usecases.ports import NewId
@@ -264,7 +264,7 @@ def reckon(texts: _Texts) -> list[tuple[list[Weight], Read | None]]:
         messages = [
             _message(texts, draft, seq)
             for seq, draft in enumerate(drafts, start=first_seq)
-            if not draft.is_command and draft.content.strip()
+            if says_something(draft)
         ]
         read = settled(message_statements(messages, new_id=texts.new_id, now=texts.now), before)
         found.append((weights, read))

@@ -58,12 +58,12 @@ def decided(
 
     Returns:
         A message for which there is no room any more is ``over_allotment``: not held. A tool call and its results are
-        held together or not at all. Messages held by their role take no room. Commands and erased messages are
-        ``compressible``.
+        held together or not at all. Messages held by their role take no room. Commands, erased messages
+        and replies that gave way to others are ``compressible``.
     """
     reasons: dict[int, ProtectedReason] = {}
     budget = Budget(room - used)
-    units = units_of([message for message in messages if message.is_told])
+    units = units_of([message for message in messages if message.is_told and message.status != "superseded"])
     for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
         wanted = _wanted_reasons(policy, unit)
         size = sum(size_of(one, policy.estimator) for one in unit if takes_room(wanted[one.seq]))
