@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from app.cli.complaints import ComplaintError
 from app.cli.speaking import text_of
-from app.core.model.errors import DomainError
+from app.core.model.errors import DomainError, TooLargeError
 from app.core.text.contents import from_data_url, is_data_url
-from app.http.requests import PastMessage
+from app.http.requests import ConversationCreate, PastMessage
 from app.http.strict_json import parse
 from app.usecases.compaction.commands import TypedCommands
+from app.usecases.history.drafts import refuse_long
 
 EXPORT: Final = "throughline.conversation"
+VERSION: Final = 1
+"""Of an export: the one that is read."""
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
 _KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
 _PAST: Final = ("status", "is_command", "reasoning")
@@ -30,6 +33,9 @@ _TABLES: Final = frozenset({"scratchpad", "metadata"})
 _TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
 _NOTHING_PAST: Final[Mapping[str, Any]] = {}
 _INSTRUCTS: Final = ("system", "developer")
+
+
+Request = TypeVar("Request", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +125,13 @@ def _conversation_of_messages(
     given = value.get("conversation") if is_export else value
     if not isinstance(given, Mapping):
         raise ComplaintError(text_of("import.no_export", where=name))
+    if is_export and value.get("version", VERSION) != VERSION:
+        raise ComplaintError(text_of("import.other_version", where=name, version=str(value["version"])))
     about = {key: given[key] for key in _ABOUT if given.get(key) not in (None, "", {})}
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
         about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)
+    _refuse_if_service_would(about, ConversationCreate, f"{name}: {place}" if place else name)
     past = _pasts(numbered) if is_export else [{}] * len(numbered)
     messages = tuple(
         checked_message(one, f"{name}: {where}", became) for (where, one), became in zip(numbered, past, strict=True)
@@ -201,18 +210,27 @@ def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_P
     if made.get("role") == "developer":
         made["role"] = "system"
     made |= {**_openai_parts(given, where), **past}
+    message = _refuse_if_service_would(made, PastMessage, where)
+    try:
+        refuse_long(message.draft())
+    except TooLargeError as error:
+        raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
+    return made
+
+
+def _refuse_if_service_would(made: Mapping[str, Any], as_: type[Request], where: str) -> Request:
+    """What the service would read. Raises ``ComplaintError`` where it would refuse it."""
     try:
         parse(json.dumps(made).encode())
-        PastMessage.model_validate(made)
+        return as_.model_validate(made)
     except DomainError as error:
         raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        step = ".".join(str(one) for one in first["loc"] if one not in _TAGS)
-        said = first["msg"].removeprefix("Value error, ")
+        fault = error.errors(include_url=False)[0]
+        step = ".".join(str(one) for one in fault["loc"] if one not in _TAGS)
+        said = fault["msg"].removeprefix("Value error, ")
         wrong = said if not step or said.startswith(step) else f"{step}: {said}"
         raise ComplaintError(f"{where}: {wrong}.") from None
-    return made
 
 
 def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from app.client import (
     Message,
     NotFoundError,
     Throughline,
+    TooLargeError,
     endpoints,
 )
 from app.client.calls import Call
@@ -157,6 +158,7 @@ class _ImportingFile:
                 except _DeletedError as error:
                     if not one.identity:
                         raise
+                    complain(str(error))
                     id_, was_there = error.id, True  # one that is not wanted does not keep the others out
             else:
                 advance(len(one.messages))
@@ -188,23 +190,31 @@ class _Importing:
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create it and append its messages; each step under a key of its own, so that it has one effect."""
-        id_ = ""
+        id_, start, is_new = "", 0, False
         try:
-            id_ = str(
-                self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given)).id
-            )
-            start = 0
+            created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
+            id_, is_new = str(created.id), created.message_count == 0
             for number, batch in enumerate(_batches(self._one.messages), start=1):
                 appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
                 self._pin_where_possible(id_, appended, start)
                 start += len(batch)
                 advance(len(batch))
             self._attach(id_)
-        except InvalidInputError as error:
-            raise ComplaintError(f"{self._where}: {words_of(error)}") from None
+        except (InvalidInputError, TooLargeError) as error:
+            raise self._refused(id_ if is_new else "", start, error) from None
         except NotFoundError:
             raise _DeletedError(text_of("complaint.deleted", where=self._where), id_) from None
         return id_
+
+    def _refused(self, id_: str, start: int, error: ApiError) -> ComplaintError:
+        """The complaint; what came in of the new conversation with that id goes again, so that it is not half there."""
+        where = self._where
+        if start:
+            where += f", {text_of('import.after_message', number=str(start))}"
+        if id_:
+            self._client.delete_conversation(id_)
+        kept = f" {text_of('import.taken_back')}" if id_ else ""
+        return ComplaintError(f"{where}: {words_of(error)}{kept}")
 
     def _conversation_fields(self, given: Mapping[str, Any]) -> Any:
         asked = {name: value for name, value in given.items() if value is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
@@ -53,7 +53,7 @@ def dated(value: object) -> object:
 
 
 def _within_reach(value: datetime) -> datetime:
-    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+    if not FIRST_YEAR <= value.year <= LAST_YEAR or not FIRST_YEAR <= value.astimezone(UTC).year <= LAST_YEAR:
         raise ValueError(f"must be between the years {FIRST_YEAR} and {LAST_YEAR}")
     return value
 

@@ -250,7 +250,7 @@ class TestTransfer:
         again = client.conversation(id_in(shown))
         names = ("title", "system_prompt", "metadata", "preset", "policy", "locale")
         assert all(getattr(again, name) == talk.get()[name] for name in names)
-        messages, told = Talk(talk.http, str(again.id)).history(), talk.history()
+        messages, told = Talk(offline, talk.http, {"id": str(again.id)}).history(), talk.history()
         assert {one["status"] for one in told} == {"complete", "erased", "superseded"}
         assert [one["seq"] for one in told if one["is_command"]] == [33, 34], "and not what a client only calls one"
         made = {"id", "conversation_id", "model"}  # what no model wrote has an empty name of one, or none
@@ -350,6 +350,27 @@ class TestTransfer:
         assert not {one["conversation_id"] for one in again} & {one["conversation_id"] for one in first}
         for one in (*first[1:], *again):
             client.delete_conversation(one["conversation_id"])
+
+    @pytest.mark.parametrize("policy", [{}, {"oversized": "elide"}])
+    def test_what_the_service_refuses_in_the_middle_is_not_half_there(
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any]
+    ) -> None:
+        monkeypatch.setattr(transfer, "BATCH", 20)
+        title = f"Long {time.time_ns()}"
+        said = [{"role": "user", "content": f"Line {number} of it."} for number in range(30)]
+        about = {"title": title, "preset": "semantic", "policy": {"context_window": 4_000, **policy}}
+        exported = {"format": "throughline.conversation", "version": 1, "conversation": about}
+        file = tmp_path / "long.json"
+        file.write_text(json.dumps({**exported, "messages": [*said, {"role": "user", "content": "word " * 9_000}]}))
+        done = run("import", str(file))
+        there = [one for one in client.conversations() if one.title == title]
+        if policy:
+            assert (done.exit_code, [one.message_count for one in there]) == (0, [31])
+            client.delete_conversation(there[0].id)
+            return
+        assert (done.exit_code, there) == (2, [])
+        assert done.stderr.startswith(f"{file}, after message 20: message 11 of 11 has ")
+        assert done.stderr.endswith("Nothing of this conversation is kept.\n")
 
     def test_a_file_is_never_half_there(
         self, run: Run, offline: Service, start_talk: StartTalk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -118,6 +118,16 @@ def test_a_message_that_is_appended_alone_has_no_past() -> None:
     ]
 
 
+@pytest.mark.parametrize("offset", ["+00:00", "+14:00"])
+def test_a_time_that_is_taken_can_be_shown_in_utc_and_taken_again(offset: str) -> None:
+    time = f"1900-01-01T00:00:00{offset}"
+    if offset == "+00:00":
+        assert MessageInput(role="user", content="c", created_at=time).draft().created_at is not None
+    else:
+        expected = [("created_at", "Value error, must be between the years 1900 and 9000")]
+        assert faults(MessageInput, role="user", content="c", created_at=time) == expected
+
+
 MODELS: dict[str, type[BaseModel]] = {
     model.__name__: model for model in (CompactRequest, ConversationCreate, MessageAppend, MessageInput)
 }

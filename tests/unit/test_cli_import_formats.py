@@ -146,6 +146,36 @@ def test_every_message_of_an_export_comes_in_so_that_each_keeps_its_number() -> 
     assert (found.pinned, found.is_export) == (frozenset({3}), True)
 
 
+@pytest.mark.parametrize("version", [1, 2, None])
+def test_only_exports_of_a_known_version_are_read(version: int | None) -> None:
+    exported = {"format": "throughline.conversation", "version": version, "conversation": {}, "messages": [USER]}
+    if version == 1:
+        assert one(exported).messages == (USER,)
+    else:
+        assert f"an export of version {version}" in refused(json.dumps(exported))
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [
+        ({"title": "t" * 501}, "title: String should have at most 500 characters"),
+        ({"title": "\0"}, "title: must not contain the character NUL"),
+        ({"metadata": {"k": "\udfff"}}, "metadata.k: must not contain half of a surrogate pair"),
+    ],
+)
+def test_what_the_service_would_refuse_of_a_conversation_is_told_before_any_is_sent(about: Json, why: str) -> None:
+    line = "line 2: "
+    told = refused("\n".join(json.dumps({**one, "messages": [USER]}) for one in ({}, about)))
+    assert f"{line}{why}." in told
+    assert line not in refused(json.dumps({**about, "messages": [USER]}))
+
+
+def test_a_message_with_more_text_than_is_taken_is_told_of_before_anything_is_sent() -> None:
+    texts = [{**USER, "content": "я" * count} for count in (2_000_000, 2_000_001)]
+    assert one({"messages": texts[:1]}).messages == tuple(texts[:1])
+    assert "message 2: the texts of the message have 4000002 bytes" in refused(json.dumps({"messages": texts}))
+
+
 def test_a_file_that_is_no_export_says_nothing_of_what_became_of_its_messages() -> None:
     told = {**REPLY, "status": "finished_successfully", "is_command": True, "reasoning": ["thoughts"]}
     assert one({"messages": [USER, told]}).messages == (USER, REPLY)

@@ -262,9 +262,7 @@ def reckon(texts: _Texts) -> list[tuple[list[Weight], Read | None]]:
             found.append((weights, None))
             continue
         messages = [
-            _message(texts, draft, seq)
-            for seq, draft in enumerate(drafts, start=first_seq)
-            if says_something(draft)
+            _message(texts, draft, seq) for seq, draft in enumerate(drafts, start=first_seq) if says_something(draft)
         ]
         read = settled(message_statements(messages, new_id=texts.new_id, now=texts.now), before)
         found.append((weights, read))
