@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -182,6 +183,12 @@ async def erase_at(service: Service, tenant: UUID, conversation_id: UUID, seq: i
 
 async def work(service: Service, conversation_id: UUID) -> str:
     return await service.container.verification.work(conversation_id)
+
+
+def beating_every(service: Service, monkeypatch: pytest.MonkeyPatch, *, seconds: float) -> None:
+    shell = service.container.verification._shell
+    timings = replace(shell.timings, heartbeat_seconds=seconds)
+    monkeypatch.setattr(service.container.verification, "_shell", replace(shell, timings=timings))
 
 
 async def given_up(
@@ -782,9 +789,44 @@ class TestMeanwhile:
         working.cancel()
         await asyncio.wait([working])
         assert await work(service, conversation_id) == "not_wanted", "somebody may be at it"
-        await age(engine, timedelta(seconds=DEFAULT_TIMINGS.verification_claim_seconds))
+        await age(engine, timedelta(seconds=DEFAULT_TIMINGS.lease_seconds))
         assert await work(service, conversation_id) == "verified"
         assert await rows(engine, conversation_id) == [("done", None, 2)]
+
+    @pytest.mark.parametrize("beats", [True, pytest.param(False, marks=pytest.mark.long)])
+    async def test_one_that_works_on_keeps_its_claim(
+        self,
+        begin: UnitOfWorkFactory,
+        tenant: UUID,
+        engine: AsyncEngine,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        beats: bool,
+    ) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held, verdicts(honest))
+        beating_every(service, monkeypatch, seconds=0.05 if beats else 3)
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        await age(engine, timedelta(seconds=DEFAULT_TIMINGS.lease_seconds))
+        await asyncio.sleep(0.5)
+        assert await work(service, conversation_id) == ("not_wanted" if beats else "verified")
+        held.go_on.set()
+        assert await working == ("changed" if beats else "stale")
+
+    async def test_one_whose_claim_another_took_asks_no_further(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held)
+        beating_every(service, monkeypatch, seconds=0.05)
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE verifications SET tries = tries + 1"))
+        assert await working == "stale"
+        assert not held.go_on.is_set()
+        assert await rows(engine, conversation_id) == [("running", None, 2)]
 
     @pytest.mark.long
     async def test_after_a_restore_what_was_restored_is_judged(

@@ -91,7 +91,7 @@ class Timings:
 
     @property
     def verification_claim_seconds(self) -> float:
-        """How long a verification is claimed: for all its calls, and for the wait for a running compaction."""
+        """How long a verification takes at most: for all its calls, and for the wait for a running compaction."""
         return VERIFIER_CALLS * self.call_deadline_seconds + VERDICTS_WAIT_SECONDS + _MOMENT_SECONDS
 
     @property

@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import and_, func, or_, select, text, update
+from sqlalchemy import and_, case, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.records import Attempt, Verification
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
 
@@ -51,6 +51,12 @@ class VerificationRepository(Repository):
     async def update(self, verification_id: UUID, **changes: Any) -> None:
         """Set fields."""
         await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
+
+    async def keep(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
+        """Prolong the claim of that try while it runs, also one that is over; False where another try has begun."""
+        until = case((text(RUNNING), lease_end(seconds)), else_=col(_row.after))
+        mine = update(_row).where(col(_row.id) == verification_id, col(_row.tries) == tries)
+        return await self._session.first(mine.values(after=until).returning(col(_row.id))) is not None
 
     async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
         """(tenant, conversation) of those that are due, and of those whose process died; over all tenants by index."""

@@ -1,17 +1,18 @@
-"""Holding a compaction: a heartbeat beside the work, and an error in it when the lease is lost."""
+"""Keeping work for one process: a heartbeat beside it, and an error in it when another has taken it over."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import structlog
 
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock
 from app.usecases.shared.heartbeats import with_heartbeat
 
@@ -51,24 +52,44 @@ def check_held(row: Compaction, lease: Lease) -> Compaction:
     return row
 
 
-@asynccontextmanager
-async def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: float) -> AsyncIterator[None]:
-    """Keep the lease alive while the body runs; raises ``LeaseLostError`` into the body when it is lost.
+def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: float) -> AbstractAsyncContextManager[None]:
+    """Keep a compaction's lease alive while the body runs, as ``kept`` does."""
 
-    ``every``: seconds between two heartbeats.
+    async def beat(work: UnitOfWork) -> bool:
+        return await work.compactions.heartbeat(lease.compaction_id, lease.token)
+
+    return kept(
+        beat, uow=partial(uow, lease.tenant_id), clock=clock, every=every, of=("compaction", lease.compaction_id)
+    )
+
+
+@asynccontextmanager
+async def kept(
+    prolong: Callable[[UnitOfWork], Awaitable[bool]],
+    *,
+    uow: Callable[[], AbstractAsyncContextManager[UnitOfWork]],
+    clock: Clock,
+    every: float,
+    of: tuple[str, UUID],
+) -> AsyncIterator[None]:
+    """Keep work for this process while the body runs; raises ``LeaseLostError`` into the body when it is lost.
+
+    ``prolong`` says whether it is still this process's; ``every``: seconds between two heartbeats; ``of``: what
+    the log calls the work.
     """
+    kind, id_ = of
 
     async def beat(lose: Callable[[], None]) -> None:
         while True:
             await clock.sleep(every)
             try:
-                async with uow(lease.tenant_id) as work:
-                    alive = await work.compactions.heartbeat(lease.compaction_id, lease.token)
+                async with uow() as work:
+                    is_ours = await prolong(work)
                     await work.commit()
             except DependencyUnavailableError:
-                log.warning("compaction.heartbeat_missed", compaction_id=str(lease.compaction_id))
+                log.warning(f"{kind}.heartbeat_missed", **{f"{kind}_id": str(id_)})
                 continue
-            if not alive:
+            if not is_ours:
                 lose()
                 return
 

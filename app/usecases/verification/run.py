@@ -6,6 +6,7 @@ It is no compaction: it never takes the slot, and waits for whoever has it. What
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -44,6 +45,7 @@ from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import Summarizer
 from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
+from app.usecases.shared.lease import LeaseLostError, kept
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
@@ -77,7 +79,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    """The right to ask about a version, for ``Timings.verification_claim_seconds``."""
+    """The right to ask about a version: for ``Timings.lease_seconds``, and as long again with each heartbeat."""
 
     row: Verification
     """As it is while this claim holds: another claim has another number of tries."""
@@ -156,13 +158,20 @@ class VerificationService:
         claimed = await self._claim_or_outcome(tenant_id, conversation_id)
         if not isinstance(claimed, _Claimed):
             return claimed
+        try:
+            async with self._kept(tenant_id, claimed.row):
+                return await self._judged_and_stored(tenant_id, claimed)
+        except LeaseLostError:
+            return "stale"
+
+    async def _judged_and_stored(self, tenant_id: UUID, claimed: _Claimed) -> Outcome:
         subject = await self._subject(tenant_id, claimed)
         timings, clock = self._shell.timings, self._shell.clock
         subject, judgement = await judge(claimed.summarizer, subject, clock, call_seconds=timings.call_deadline_seconds)
         outcome = await self._stored(tenant_id, claimed, subject, judgement)
         log.info(
             "verification.done",
-            conversation_id=str(conversation_id),
+            conversation_id=str(claimed.conversation.id),
             version=claimed.row.version,
             outcome=outcome,
             claims=len(subject.claims),
@@ -171,6 +180,18 @@ class VerificationService:
             tries=claimed.row.tries,
         )
         return outcome
+
+    def _kept(self, tenant_id: UUID, row: Verification) -> AbstractAsyncContextManager[None]:
+        """The claim is kept while the body runs, so that of a process that died another takes it over soon."""
+        shell, seconds = self._shell, self._shell.timings.lease_seconds
+
+        async def beat(uow: UnitOfWork) -> bool:
+            return await uow.verifications.keep(row.id, row.tries, seconds=seconds)
+
+        every = shell.timings.heartbeat_seconds
+        return kept(
+            beat, uow=partial(shell.uow, tenant_id), clock=shell.clock, every=every, of=("verification", row.id)
+        )
 
     async def _prepare(self, model: str) -> None:
         try:
@@ -244,7 +265,7 @@ class VerificationService:
         version: StateVersion,
         summarizer: Summarizer,
     ) -> _Claimed:
-        now, claim = self._shell.clock.now(), timedelta(seconds=self._shell.timings.verification_claim_seconds)
+        now, claim = self._shell.clock.now(), timedelta(seconds=self._shell.timings.lease_seconds)
         claimed = replace(row, status="running", tries=row.tries + 1, after=now + claim, asked_at=now)
         await uow.verifications.update(
             row.id,
