@@ -36,6 +36,8 @@ _INSTRUCTS: Final = ("system", "developer")
 
 
 Request = TypeVar("Request", bound=BaseModel)
+Place = tuple[Any, Any, Any]
+"""Of an anchor: the position of its message, its offset there, and its type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,8 @@ class Imported:
     """The resolved policy of an export."""
     pinned: frozenset[int] = field(default_factory=frozenset)
     """Places in ``messages`` of those that are pinned."""
+    chosen: frozenset[Place] = field(default_factory=frozenset)
+    """Places of the anchors of an export that a user set to stay."""
     files: tuple[Mapping[str, Any], ...] = ()
     """Of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False
@@ -145,6 +149,7 @@ def _conversation_of_messages(
         pinned=frozenset(
             n for n, (_, one) in enumerate(numbered) if is_export and one.get("protected_reason") == "pinned"
         ),
+        chosen=frozenset(_places_of_chosen(value.get("anchors"))) if is_export else frozenset(),
         files=tuple(one for one in value.get("files") or () if _is_file(one)) if is_export else (),
         is_export=is_export,
     )
@@ -158,6 +163,14 @@ def _refuse_results_without_call(messages: Sequence[Mapping[str, Any]], places: 
                 made.add(part["id"])
             elif part["type"] == "tool_result" and (id_ := part.get("tool_call_id", part.get("id"))) not in made:
                 raise ComplaintError(f"{where}: no tool call with id {id_!r} comes before its result.")
+
+
+def _places_of_chosen(anchors: Any) -> Iterator[Place]:
+    for one in anchors if isinstance(anchors, list) else ():
+        if isinstance(one, Mapping) and (one.get("proposed_by"), one.get("status")) == ("user", "active"):
+            place = one.get("original_position"), one.get("offset"), one.get("type")
+            if all(isinstance(step, int | str) for step in place):
+                yield place
 
 
 def _is_file(value: Any) -> bool:

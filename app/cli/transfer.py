@@ -199,6 +199,7 @@ class _Importing:
                 self._pin_where_possible(id_, appended, start)
                 start += len(batch)
                 advance(len(batch))
+            self._choose_anchors(id_)
             self._attach(id_)
         except (InvalidInputError, TooLargeError) as error:
             raise self._refused(id_ if is_new else "", start, error) from None
@@ -229,6 +230,17 @@ class _Importing:
         if known is None:
             return {}
         return {name: value for name, value in self._one.policy.items() if known.get(name) != value}
+
+    def _choose_anchors(self, id_: str) -> None:
+        """Anchors are found anew in the messages; those that a user set to stay are set so again."""
+        left = set(self._one.chosen)
+        for anchor in self._client.anchors(id_, page_size=100) if left else ():
+            place = (anchor.original_position, anchor.offset, anchor.type)
+            if place in left:
+                self._client.set_anchor_status(id_, anchor.id, "active")
+                left.remove(place)
+        if left:
+            complain(text_of("complaint.not_chosen", where=self._where, count=str(len(left))))
 
     def _attach(self, id_: str) -> None:
         """A file for which there is no room is told of, and the import goes on."""

@@ -235,6 +235,8 @@ class TestTransfer:
         assert talk.http.delete(talk.path(f"/messages/{erased['id']}")).is_success
         talk.chat("Who brings the ropes?")
         assert talk.http.post(talk.path("/chat/regenerate"), json={}).is_success
+        first, *_ = talk.pages("/anchors")
+        assert talk.http.patch(talk.path(f"/anchors/{first['id']}"), json={"status": "active"}).is_success
         tides = tmp_path / "Tides ö.md"
         tides.write_text("High water at 18:45.")
         assert "Tides ö.md" in good(run("files", "add", talk.id, str(tides)))
@@ -253,8 +255,14 @@ class TestTransfer:
         messages, told = Talk(offline, talk.http, {"id": str(again.id)}).history(), talk.history()
         assert {one["status"] for one in told} == {"complete", "erased", "superseded"}
         assert [one["seq"] for one in told if one["is_command"]] == [33, 34], "and not what a client only calls one"
+        ids = {"id", "message_id", "superseded_by"}
         made = {"id", "conversation_id", "model"}  # what no model wrote has an empty name of one, or none
         assert [without(one, made) for one in messages] == [without(one, made) for one in told]
+        anchors = [
+            [without(one.model_dump(mode="json"), ids) for one in client.anchors(id_)] for id_ in (talk.id, again.id)
+        ]
+        assert anchors[0] == anchors[1]
+        assert sum(one["proposed_by"] == "user" for one in anchors[1]) == 1
         files = [list(client.files(id_)) for id_ in (talk.id, again.id)]
         about = ("name", "media_type", "sha256", "bytes", "tokens")
         here, there = ([[getattr(one, name) for name in about] for one in listed] for listed in files)

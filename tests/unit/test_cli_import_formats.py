@@ -148,7 +148,7 @@ def test_every_message_of_an_export_comes_in_so_that_each_keeps_its_number() -> 
 
 @pytest.mark.parametrize("version", [1, 2, None])
 def test_only_exports_of_a_known_version_are_read(version: int | None) -> None:
-    exported = {"format": "throughline.conversation", "version": version, "conversation": {}, "messages": [USER]}
+    exported: Json = {"format": "throughline.conversation", "version": version, "conversation": {}, "messages": [USER]}
     if version == 1:
         assert one(exported).messages == (USER,)
     else:

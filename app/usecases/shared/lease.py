@@ -78,6 +78,7 @@ async def kept(
     the log calls the work.
     """
     kind, id_ = of
+    missed = f"{kind}.heartbeat_missed"
 
     async def beat(lose: Callable[[], None]) -> None:
         while True:
@@ -87,7 +88,7 @@ async def kept(
                     is_ours = await prolong(work)
                     await work.commit()
             except DependencyUnavailableError:
-                log.warning(f"{kind}.heartbeat_missed", **{f"{kind}_id": str(id_)})
+                log.warning(missed, **{f"{kind}_id": str(id_)})
                 continue
             if not is_ours:
                 lose()

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: b4e8e99845ad2b64616d1f67c1572d5073ab4a795225160654a74cfec15d787a
+// sha256 of openapi.json: 9c4fb0144ec91ad0d30b730519fcf956afef0a8c967a21cff56748faa0539680
 
 export interface paths {
     "/conversations": {
@@ -3738,6 +3738,11 @@ export interface components {
              * @enum {string}
              */
             status: "complete" | "interrupted" | "erased" | "superseded";
+            /**
+             * Is Command
+             * @description A typed command or its answer: in the history, and in no context.
+             */
+            is_command: boolean;
             /** Is Protected */
             is_protected: boolean;
             /**
@@ -3809,11 +3814,11 @@ export interface components {
         };
         /**
          * MessageBatch
-         * @description Messages to append, all or none.
+         * @description Messages to append, all or none; with what became of them, where they come from another history.
          */
         MessageBatch: {
             /** Messages */
-            messages: components["schemas"]["MessageInput"][];
+            messages: components["schemas"]["PastMessage"][];
             /** Expected Last Message Id */
             expected_last_message_id?: string | null;
         };
@@ -4075,6 +4080,62 @@ export interface components {
              * @description Where it is from, in your words.
              */
             source: string;
+        };
+        /**
+         * PastMessage
+         * @description A message as a client gives it, or as another history has it.
+         */
+        PastMessage: {
+            /**
+             * Status
+             * @description As the history that it comes from has it; of one that was erased place, role, time and the ids of tool calls are kept, and nothing else that is given.
+             * @default complete
+             * @enum {string}
+             */
+            status?: "complete" | "interrupted" | "erased" | "superseded";
+            /**
+             * Is Command
+             * @description A typed command or its answer: in the history, and in no context.
+             * @default false
+             */
+            is_command?: boolean;
+            /**
+             * Reasoning
+             * @description What its model showed of its thoughts.
+             * @default
+             */
+            reasoning?: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "user" | "assistant" | "system" | "tool";
+            /** Parts */
+            parts?: (components["schemas"]["TextPart"] | components["schemas"]["ToolCallPart"] | components["schemas"]["ToolResultPart"] | components["schemas"]["MediaPart"])[];
+            /**
+             * Content
+             * @description May be empty only beside parts.
+             * @default
+             */
+            content?: string;
+            /**
+             * Event Type
+             * @description `casual`, `initial_objective`, `constraint`, `goal` … or a word of your own.
+             * @default casual
+             */
+            event_type?: string;
+            /** Metadata */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** Created At */
+            created_at?: string | null;
+            /** Model */
+            model?: string | null;
+            /** Usage */
+            usage?: {
+                [key: string]: unknown;
+            } | null;
         };
         /**
          * PrefixStats
