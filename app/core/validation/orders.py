@@ -84,17 +84,25 @@ class Wishes:
         words, topic = frozenset(stems(ordered)), content(ordered)
         if _any_holds_share(words, (retold.of(words) for retold in self._retold), _RETOLD):
             return True
-        is_about_little = len(topic) < _FEW
-        wanted = words if is_about_little else topic
+        form = _words_of_form(ordered)
+        wanted = words if len(topic) < _FEW else topic
         least = _LEAST * len(wanted) if len(wanted) >= _FEW else len(wanted)
         for said, is_short, around in self._said:
             told = said.of(wanted)
+            if _is_told(words, topic, told):
+                return True
             may_agree = (is_short and len(wanted) >= _FEW) or len(told) >= least
-            beside = [told | other.of(wanted) for other in around] if may_agree else []
-            tellings = [one for one in (told, *beside) if not is_about_little or topic <= one]
-            if _any_holds_share(wanted, tellings, _SHARED):
+            if may_agree and any(
+                _is_told(words - form, topic - form, (said.of(words) | other.of(words)) - form) for other in around
+            ):
                 return True
         return False
+
+
+def _is_told(words: frozenset[str], topic: frozenset[str], told: frozenset[str]) -> bool:
+    is_about_little = len(topic) < _FEW
+    wanted = words if is_about_little else topic
+    return (not is_about_little or topic <= told) and _any_holds_share(wanted, [told & wanted], _SHARED)
 
 
 def _any_holds_share(words: frozenset[str], told: Iterable[frozenset[str]], share: float) -> bool:
@@ -125,3 +133,8 @@ def _stem_beginnings(stems: Iterable[str]) -> frozenset[str]:
 def _without_lead_in(order: str) -> str:
     known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
     return order[known.end() :] if known else order
+
+
+def _words_of_form(ordered: str) -> frozenset[str]:
+    """The "always" of "the assistant must always": it only makes an order of the words behind it."""
+    return frozenset(stems(ordered)) - frozenset(stems(_without_lead_in(ordered)))
