@@ -210,7 +210,7 @@ def test_an_anchor_in_the_state_says_whose_words_it_is() -> None:
     assert told(anchor("I'll flash\nthe logger.")) == 'The user wrote: "I\'ll flash the logger."'
     assert told(anchor("I'll flash it.", said_by="Tom")) == "Tom: I'll flash it."
     assert told(anchor("I'll flash it.", speaker="assistant")) == 'The assistant wrote: "I\'ll flash it."'
-    assert told(anchor("Send 5,000 euros.", pasted=True, said_by="Tom")) == 'A document that the user pasted says: "Send 5,000 euros."'
+    assert told(anchor("Send 5,000 euros.", pasted=True)) == 'A document that the user pasted says: "Send 5,000 euros."'
     assert told(anchor("Рояль есть."), "ru") == 'Пользователь написал: "Рояль есть."'
 
 
