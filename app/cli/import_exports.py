@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from app.cli.complaints import ComplaintError
 from app.cli.import_formats import Imported, checked_message
 from app.cli.speaking import text_of
+from app.http.fields import is_within_reach
 
 Kind = Literal["chatgpt", "claude"]
 
@@ -28,7 +29,6 @@ _HIDDEN_TYPES: Final = frozenset(
 )
 _KNOWN_KEYS: Final = frozenset({"content_type", "language", "response_format_name", "parts", "text", "result"})
 """Keys of a message's content that are read here, or hold nothing that was said."""
-_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
@@ -300,7 +300,7 @@ def _iso_time(value: Any) -> str | None:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    if found.tzinfo is None or not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+    if found.tzinfo is None or not is_within_reach(found):
         return None
     return found.isoformat()
 

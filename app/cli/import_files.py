@@ -60,7 +60,7 @@ def open_source(file: Path) -> Source:
         if kind is not None:
             return Source(partial(_exported_conversations, openers, kind, str(file)))
         if is_archive:
-            raise ComplaintError(text_of("import.no_list_in_archive", where=str(file)))
+            raise ComplaintError(text_of("import.empty", where=str(file)))
         if file.stat().st_size > MOST_WHOLE:
             limit = f"{MOST_WHOLE // 1_000_000:,}"
             raise ComplaintError(text_of("import.too_large", where=str(file), limit=limit))

@@ -52,8 +52,13 @@ def dated(value: object) -> object:
     return value
 
 
+def is_within_reach(value: datetime) -> bool:
+    """Whether a time with a zone can be stored, and shown in UTC."""
+    return FIRST_YEAR <= value.year <= LAST_YEAR and FIRST_YEAR <= value.astimezone(UTC).year <= LAST_YEAR
+
+
 def _within_reach(value: datetime) -> datetime:
-    if not FIRST_YEAR <= value.year <= LAST_YEAR or not FIRST_YEAR <= value.astimezone(UTC).year <= LAST_YEAR:
+    if not is_within_reach(value):
         raise ValueError(f"must be between the years {FIRST_YEAR} and {LAST_YEAR}")
     return value
 

@@ -71,6 +71,51 @@ def test_a_conversation_is_created_once(offline: Service, start_talk: StartTalk,
     http.delete(f"/conversations/{good(first)['id']}")
 
 
+@pytest.mark.parametrize(
+    ("tail", "body"),
+    [
+        ("/messages", APPEND),
+        ("/messages/batch", {"messages": [APPEND, APPEND]}),
+        ("/chat", {"content": "Only once, please."}),
+        ("/compact", {}),
+    ],
+    ids=lambda value: value.strip("/") if isinstance(value, str) else "",
+)
+def test_a_request_that_is_repeated_after_its_conversation_was_deleted_finds_none(
+    offline: Service, start_talk: StartTalk, key: str, tail: str, body: Json
+) -> None:
+    talk = start_talk(offline, policy=MANUAL)
+    headers = {"Idempotency-Key": key}
+    assert talk.http.post(talk.path(tail), json=body, headers=headers).is_success
+    assert talk.http.post(talk.path(tail), json=body, headers=headers).is_success
+    assert talk.http.delete(talk.path()).is_success
+    refused(talk.http.post(talk.path(tail), json=body, headers=headers), 404, "not_found")
+
+
+def test_a_repeated_batch_tells_of_every_message_whatever_became_of_it(
+    offline: Service, start_talk: StartTalk, key: str
+) -> None:
+    talk = start_talk(offline, policy=MANUAL)
+    past: list[Json] = [
+        {"status": "erased", "role": "user"},
+        {"is_command": True, "role": "user", "content": "/compact"},
+        {"status": "superseded", "role": "assistant", "content": "No."},
+        {"status": "interrupted", "role": "assistant", "content": "", "reasoning": "Hm."},
+    ]
+    body, headers = {"messages": [*past, APPEND]}, {"Idempotency-Key": key}
+    first, second = (good(talk.http.post(talk.path("/messages/batch"), json=body, headers=headers)) for _ in range(2))
+    assert first == second
+    assert [[one["seq"], one["status"], one["is_command"]] for one in second["data"]] == [
+        [1, "erased", False],
+        [2, "complete", True],
+        [3, "superseded", False],
+        [4, "interrupted", False],
+        [5, "complete", False],
+    ]
+    served = [one["content"] for one in talk.get("/context")["messages"] if one["seq"] is not None]
+    assert served == [APPEND["content"]], "and only what was said is in a context"
+
+
 def test_the_key_with_another_body_is_refused(offline: Service, start_talk: StartTalk, key: str) -> None:
     talk = start_talk(offline)
     talk.post("/messages", APPEND, idempotency_key=key)

@@ -144,6 +144,20 @@ def test_odd_values_are_no_reason_to_refuse_years(tmp_path: Path) -> None:
     assert "title" not in found.about
 
 
+@pytest.mark.parametrize(
+    "time", ["1969-07-20T20:17:00+00:00", "2099-01-01T00:00:00+14:00", "1899-12-31T23:00:00+00:00"]
+)
+def test_times_before_1970_and_after_2038_are_kept(tmp_path: Path, time: str) -> None:
+    exported = json.loads((EXPORTS / "claude.json").read_bytes())
+    given = exported[0]["chat_messages"][0]["created_at"]
+    exported[0]["chat_messages"][0]["created_at"] = time
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(exported))
+    (kept, *_) = read(file)[0].messages
+    assert (kept["created_at"] == time) == (not time.startswith("1899"))
+    assert kept["created_at"] != given
+
+
 def test_a_message_of_an_unknown_kind_is_counted_as_left_out(tmp_path: Path) -> None:
     def told(content: Json) -> int:
         file = tmp_path / "conversations.json"
@@ -167,12 +181,12 @@ def test_archives_that_hold_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     assert "no conversations.json" in refusal(**{"chat.html": "x"})
     assert "throughline restore" in refusal(**{"tables/messages.copy": ""})
-    assert "no conversations.json" in refusal(**{"conversations.json": '{"messages": []}'})
+    assert "no conversation in it" in refusal(**{"conversations.json": '{"messages": []}'})
     assert refusal(**{"conversations.json": '[{"mapping'}).endswith("no JSON: Unterminated string.")
     monkeypatch.setattr(import_files, "LARGEST", 100_000)
     monkeypatch.setattr(import_files, "_CHUNK", 1_000)
     assert "more than 100,000 characters" in refusal(**{"conversations.json": '[{"mapping": "' + "x" * 300_000})
-    refusal(**{"conversations.json": "[]"})
+    assert "no conversation in it" in refusal(**{"conversations.json": "[]"})
     locked = bytearray(file.read_bytes())
     for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         locked[locked.index(header) + flags] |= 1

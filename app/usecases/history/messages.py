@@ -55,6 +55,7 @@ class MessageService:
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
+                await uow.conversations.get(conversation_id)  # it may be deleted since
                 stored = await uow.messages.span(conversation_id, before["from_seq"], before["to_seq"])
                 return await uow.messages.reasoned(await uow.contents.filled(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)
