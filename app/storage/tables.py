@@ -34,6 +34,7 @@ from app.core.model.conversation import MessageStatus, Role
 from app.core.model.records import IN_FLIGHT, AsidePurpose, CompactionStatus, RanIn, TurnStatus, VerificationStatus
 from app.core.model.segments import Level, Way
 from app.core.model.state import MadeBy, Verified
+from app.storage.constraints import in_conversation, of_tenant
 
 NAMING = {
     "pk": "pk_%(table_name)s",
@@ -70,16 +71,6 @@ def _server_default(value: str) -> dict[str, Any]:
     return {"server_default": text(value)}
 
 
-def _in_conversation() -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(
-        ["tenant_id", "conversation_id"], ["conversations.tenant_id", "conversations.id"], ondelete="CASCADE"
-    )
-
-
-def _of_tenant() -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], ondelete="CASCADE")
-
-
 class TenantRow(TenantScoped, table=True):
     """A tenant."""
 
@@ -96,7 +87,7 @@ class ApiKeyRow(TenantScoped, table=True):
     """A key; only the SHA-256 of its secret."""
 
     __tablename__ = "api_keys"
-    __table_args__ = (_of_tenant(), UniqueConstraint("secret_hash"))
+    __table_args__ = (of_tenant(), UniqueConstraint("secret_hash"))
 
     id: UUID = Field(primary_key=True)
     name: str
@@ -127,7 +118,7 @@ class ConversationRow(TenantScoped, table=True):
 
     __tablename__ = "conversations"
     __table_args__ = (
-        _of_tenant(),
+        of_tenant(),
         CheckConstraint("boundary_seq BETWEEN 0 AND last_seq", name="boundary"),
         CheckConstraint("covered_tokens BETWEEN 0 AND total_tokens", name="covered"),
         CheckConstraint("state_version >= 0", name="state_version"),
@@ -225,7 +216,7 @@ class MessageRow(TenantScoped, table=True):
 
     __tablename__ = "messages"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         UniqueConstraint("tenant_id", "conversation_id", "seq"),
         CheckConstraint("seq > 0", name="seq"),
         CheckConstraint("token_count >= 0 AND byte_length >= 0", name="weight"),
@@ -302,7 +293,7 @@ class ContentRow(TenantScoped, table=True):
     """
 
     __tablename__ = "contents"
-    __table_args__ = (_of_tenant(), CheckConstraint("uses > 0", name="uses"))
+    __table_args__ = (of_tenant(), CheckConstraint("uses > 0", name="uses"))
 
     sha256: str = Field(primary_key=True, sa_type=Text)
     data: bytes = Field(sa_type=LargeBinary)
@@ -342,7 +333,7 @@ class FileRow(TenantScoped, table=True):
 
     __tablename__ = "files"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         CheckConstraint("bytes > 0 AND tokens > 0", name="sizes"),
         Index("ix_files_of_conversation", "tenant_id", "conversation_id", "id"),
         # Whether a content is still some file's, when one goes.
@@ -370,7 +361,7 @@ class ProviderFileRow(TenantScoped, table=True):
 
     __tablename__ = "provider_files"
     __table_args__ = (
-        _of_tenant(),
+        of_tenant(),
         Index("uq_provider_files_in_use", "tenant_id", "account", "sha256", unique=True, postgresql_where=text(IN_USE)),
         # The sweeper's: holds only what is to be deleted, and in the order of time what the provider has let go.
         Index("ix_provider_files_wanted", "delete_after", postgresql_where=text("delete_after IS NOT NULL")),
@@ -393,7 +384,7 @@ class StateVersionRow(TenantScoped, table=True):
 
     __tablename__ = "state_versions"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         CheckConstraint("version > 0", name="version"),
         CheckConstraint("boundary_seq >= 0", name="boundary"),
         _one_of("verified", Verified),
@@ -436,7 +427,7 @@ class SegmentRow(TenantScoped, table=True):
 
     __tablename__ = "segments"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         CheckConstraint("from_seq > 0 AND to_seq >= from_seq", name="range"),
         UniqueConstraint("tenant_id", "conversation_id", "from_seq", "to_seq"),
         Index(
@@ -494,7 +485,7 @@ class DetailCallRow(TenantScoped, table=True):
 
     __tablename__ = "detail_calls"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         _one_of("purpose", AsidePurpose),
         Index("ix_detail_calls_of_late", "tenant_id", "called_at"),
         Index("ix_detail_calls_of_conversation", "tenant_id", "conversation_id", "id"),
@@ -514,7 +505,7 @@ class ExpansionRow(TenantScoped, table=True):
 
     __tablename__ = "expansions"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         _one_of("way", Way),
         Index("ix_expansions_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_expansions_made", "created_at"),
@@ -540,7 +531,7 @@ class AnchorRow(TenantScoped, table=True):
 
     __tablename__ = "anchors"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         _one_of("type", AnchorType),
         _one_of("status", AnchorStatus),
         _one_of("proposed_by", Proposer),
@@ -580,7 +571,7 @@ class CompactionRow(TenantScoped, table=True):
 
     __tablename__ = "compactions"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         _one_of("status", CompactionStatus),
         _one_of("ran_in", RanIn),
         CheckConstraint(f"({RUNNING}) = (lease_token IS NOT NULL AND lease_until IS NOT NULL)", name="lease"),
@@ -646,7 +637,7 @@ class VerificationRow(TenantScoped, table=True):
 
     __tablename__ = "verifications"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         _one_of("status", VerificationStatus),
         Index(
             "uq_verifications_open",
@@ -680,7 +671,7 @@ class TurnRow(TenantScoped, table=True):
 
     __tablename__ = "turns"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         _one_of("status", TurnStatus),
         Index("uq_turns_running", "tenant_id", "conversation_id", unique=True, postgresql_where=text(RUNNING)),
         Index("ix_turns_of_conversation", "tenant_id", "conversation_id", "id"),
@@ -712,7 +703,7 @@ class EventRow(TenantScoped, table=True):
 
     __tablename__ = "events"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         CheckConstraint("number > 0", name="number"),
         # Rows come in the order of time, so that a summary of ranges finds the old ones, and costs next to nothing.
         Index("ix_events_occurred_at", "occurred_at", postgresql_using="brin", postgresql_with={"autosummarize": "on"}),
@@ -729,7 +720,7 @@ class IdempotencyRow(TenantScoped, table=True):
     """What an idempotency key did."""
 
     __tablename__ = "idempotency_keys"
-    __table_args__ = (_of_tenant(), Index("ix_idempotency_keys_created_at", "created_at"))
+    __table_args__ = (of_tenant(), Index("ix_idempotency_keys_created_at", "created_at"))
 
     key: str = Field(primary_key=True)
     fingerprint: str
@@ -755,7 +746,7 @@ class CrashRow(TenantScoped, table=True):
     """Processes that ended while they worked on a conversation."""
 
     __tablename__ = "crashes"
-    __table_args__ = (_in_conversation(),)
+    __table_args__ = (in_conversation(),)
 
     conversation_id: UUID = Field(primary_key=True)
     count: int
@@ -767,7 +758,7 @@ class AuditRow(TenantScoped, table=True):
     """Who did what; it outlives what was done it to."""
 
     __tablename__ = "audit"
-    __table_args__ = (_of_tenant(), Index("ix_audit_occurred_at", "occurred_at"))
+    __table_args__ = (of_tenant(), Index("ix_audit_occurred_at", "occurred_at"))
 
     id: UUID = Field(primary_key=True)
     key_id: UUID | None
@@ -782,7 +773,7 @@ class ChatSpendingRow(TenantScoped, table=True):
     """What the chat model was asked for and used, by key and minute."""
 
     __tablename__ = "chat_spending"
-    __table_args__ = (_of_tenant(),)
+    __table_args__ = (of_tenant(),)
 
     minute: datetime = Field(sa_type=MOMENT, primary_key=True)
     key_id: UUID = Field(primary_key=True)
@@ -795,7 +786,7 @@ class ErasureRow(TenantScoped, table=True):
     """An end user, or the whole tenant, whose conversations are being erased; gone when nothing is left."""
 
     __tablename__ = "erasures"
-    __table_args__ = (_of_tenant(),)
+    __table_args__ = (of_tenant(),)
 
     id: UUID = Field(primary_key=True)
     user_id: str | None
@@ -813,7 +804,7 @@ class ProviderCacheRow(TenantScoped, table=True):
 
     __tablename__ = "provider_caches"
     __table_args__ = (
-        _of_tenant(),
+        of_tenant(),
         UniqueConstraint("tenant_id", "model", "account", "fingerprint"),
         CheckConstraint("num_nulls(name, made_at, expires_at) IN (0, 3)", name="whole"),
         # The worker's first read knows no tenant, only the id that the broker carried.
@@ -853,7 +844,7 @@ class CacheMemberRow(TenantScoped, table=True):
 
     __tablename__ = "provider_cache_members"
     __table_args__ = (
-        _in_conversation(),
+        in_conversation(),
         ForeignKeyConstraint(
             ["tenant_id", "cache_id"], ["provider_caches.tenant_id", "provider_caches.id"], ondelete="CASCADE"
         ),
@@ -871,8 +862,8 @@ class CacheEntryRow(TenantScoped, table=True):
 
     __tablename__ = "provider_cache_entries"
     __table_args__ = (
-        _of_tenant(),
-        _in_conversation(),
+        of_tenant(),
+        in_conversation(),
         _one_of("action", CacheAction),
         Index("ix_provider_cache_entries_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_provider_cache_entries_at", "at"),
@@ -899,7 +890,7 @@ class ProviderCopyRow(TenantScoped, table=True):
 
     __tablename__ = "provider_copies"
     __table_args__ = (
-        _of_tenant(),
+        of_tenant(),
         Index("ix_provider_copies_of_conversation", "tenant_id", "conversation_id"),
         # The sweeper's: holds only what is to be deleted.
         Index("ix_provider_copies_wanted", "delete_after", postgresql_where=text(WANTED)),

@@ -6,11 +6,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.constraints import of_tenant
 
 revision = "202611200900"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 JSON = postgresql.JSONB()
 MOMENT = sa.DateTime(timezone=True)
@@ -32,10 +31,9 @@ def downgrade() -> None:
 def _tenants() -> None:
     op.create_table(
         "tenants",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("created_at", MOMENT, server_default=sa.text("now()"), nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", name="pk_tenants"),
         sa.UniqueConstraint("name", name="uq_tenants_name"),
     )
 
@@ -43,16 +41,15 @@ def _tenants() -> None:
 def _api_keys() -> None:
     op.create_table(
         "api_keys",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("prefix", sa.String(), nullable=False),
         sa.Column("secret_hash", sa.LargeBinary(), nullable=False),
         sa.Column("scopes", TEXTS, nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
         sa.Column("revoked_at", MOMENT),
-        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_api_keys_tenants", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_api_keys"),
+        of_tenant(),
         sa.UniqueConstraint("secret_hash", name="uq_api_keys_secret_hash"),
     )
 
@@ -60,15 +57,12 @@ def _api_keys() -> None:
 def _idempotency_keys() -> None:
     op.create_table(
         "idempotency_keys",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("key", sa.String(), primary_key=True),
         sa.Column("fingerprint", sa.String(), nullable=False),
         sa.Column("ref", JSON, nullable=False),
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="fk_idempotency_keys_tenants", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "key", name="pk_idempotency_keys"),
+        of_tenant(),
     )
     op.create_index("ix_idempotency_keys_created_at", "idempotency_keys", ["created_at"])

@@ -6,11 +6,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.constraints import in_conversation, of_tenant
 
 revision = "202611200910"
 down_revision = "202611200900"
-branch_labels = None
-depends_on = None
 
 JSON = postgresql.JSONB()
 MOMENT = sa.DateTime(timezone=True)
@@ -35,8 +34,8 @@ def downgrade() -> None:
 def _conversations() -> None:
     op.create_table(
         "conversations",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("title", sa.String()),
         sa.Column("user_id", sa.String()),
         sa.Column("locale", sa.String(), nullable=False),
@@ -78,10 +77,7 @@ def _conversations() -> None:
         sa.CheckConstraint("covered_tokens BETWEEN 0 AND total_tokens", name=op.f("ck_conversations_covered")),
         sa.CheckConstraint("last_event >= 0", name=op.f("ck_conversations_last_event")),
         sa.CheckConstraint("state_version >= 0", name=op.f("ck_conversations_state_version")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="fk_conversations_tenants", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_conversations"),
+        of_tenant(),
     )
     op.create_index(
         "ix_conversations_due",
@@ -104,8 +100,8 @@ def _conversations() -> None:
 def _messages() -> None:
     op.create_table(
         "messages",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("seq", BIG, nullable=False),
         sa.Column("role", sa.String(), nullable=False),
@@ -132,13 +128,7 @@ def _messages() -> None:
         sa.CheckConstraint("status IN ('complete', 'erased', 'interrupted')", name=op.f("ck_messages_status")),
         sa.CheckConstraint("seq > 0", name=op.f("ck_messages_seq")),
         sa.CheckConstraint("token_count >= 0 AND byte_length >= 0", name=op.f("ck_messages_weight")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_messages_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_messages"),
+        in_conversation(),
         sa.UniqueConstraint("tenant_id", "conversation_id", "seq", name="uq_messages_tenant_id_conversation_id_seq"),
     )
     op.create_index(
@@ -159,9 +149,9 @@ def _messages() -> None:
 def _state_versions() -> None:
     op.create_table(
         "state_versions",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
-        sa.Column("version", BIG, nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
+        sa.Column("version", BIG, primary_key=True),
         sa.Column("state_schema", sa.String(), nullable=False),
         sa.Column("state", JSON, nullable=False),
         sa.Column("entries", JSON, nullable=False),
@@ -177,13 +167,7 @@ def _state_versions() -> None:
         sa.Column("created_at", MOMENT, nullable=False),
         sa.CheckConstraint("boundary_seq >= 0", name=op.f("ck_state_versions_boundary")),
         sa.CheckConstraint("version > 0", name=op.f("ck_state_versions_version")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_state_versions_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", "version", name="pk_state_versions"),
+        in_conversation(),
     )
     op.create_index("ix_state_versions_compaction", "state_versions", ["tenant_id", "compaction_id"])
 
@@ -191,18 +175,12 @@ def _state_versions() -> None:
 def _events() -> None:
     op.create_table(
         "events",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
-        sa.Column("number", BIG, nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
+        sa.Column("number", BIG, primary_key=True),
         sa.Column("type", sa.String(), nullable=False),
         sa.Column("data", JSON, nullable=False),
         sa.Column("occurred_at", MOMENT, nullable=False),
         sa.CheckConstraint("number > 0", name=op.f("ck_events_number")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_events_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", "number", name="pk_events"),
+        in_conversation(),
     )

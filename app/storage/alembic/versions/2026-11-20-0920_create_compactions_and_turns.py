@@ -6,11 +6,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.constraints import in_conversation
 
 revision = "202611200920"
 down_revision = "202611200910"
-branch_labels = None
-depends_on = None
 
 JSON = postgresql.JSONB()
 MOMENT = sa.DateTime(timezone=True)
@@ -31,8 +30,8 @@ def downgrade() -> None:
 def _compactions() -> None:
     op.create_table(
         "compactions",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("trigger", sa.String(), nullable=False),
         sa.Column("ran_in", sa.String(), nullable=False),
@@ -72,13 +71,7 @@ def _compactions() -> None:
             name=op.f("ck_compactions_status"),
         ),
         sa.CheckConstraint("claims >= 0", name=op.f("ck_compactions_claims")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_compactions_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_compactions"),
+        in_conversation(),
     )
     op.create_index("ix_compactions_id", "compactions", ["id"])
     op.create_index(
@@ -101,8 +94,8 @@ def _compactions() -> None:
 def _turns() -> None:
     op.create_table(
         "turns",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("message_id", sa.Uuid(), nullable=False),
         sa.Column("reply_id", sa.Uuid()),
@@ -115,13 +108,7 @@ def _turns() -> None:
         sa.Column("started_at", MOMENT, nullable=False),
         sa.Column("finished_at", MOMENT),
         sa.CheckConstraint("status IN ('completed', 'failed', 'interrupted', 'running')", name=op.f("ck_turns_status")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_turns_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_turns"),
+        in_conversation(),
     )
     op.create_index("ix_turns_lease", "turns", ["lease_until"], postgresql_where=sa.text("status = 'running'"))
     op.create_index("ix_turns_of_conversation", "turns", ["tenant_id", "conversation_id", "id"])

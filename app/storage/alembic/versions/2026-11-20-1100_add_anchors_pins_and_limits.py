@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.constraints import in_conversation
 
 revision = "202611201100"
 down_revision = "202611200920"
-branch_labels = None
-depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
 BIG = sa.BigInteger()
@@ -53,8 +52,8 @@ def downgrade() -> None:
 def _anchors() -> None:
     op.create_table(
         "anchors",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("message_id", sa.Uuid(), nullable=False),
         sa.Column("seq", BIG, nullable=False),
@@ -67,13 +66,7 @@ def _anchors() -> None:
         sa.Column("token_count", sa.Integer(), nullable=False),
         sa.Column("superseded_by", sa.Uuid()),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_anchors"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_anchors_conversations",
-            ondelete="CASCADE",
-        ),
+        in_conversation(),
         sa.UniqueConstraint(
             "tenant_id",
             "conversation_id",

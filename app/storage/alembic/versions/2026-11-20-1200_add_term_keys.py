@@ -14,8 +14,6 @@ from app.storage.repositories.term_keys import keys_of
 
 revision = "202611201200"
 down_revision = "202611201100"
-branch_labels = None
-depends_on = None
 
 KEYS = sa.ARRAY(sa.BigInteger())
 BATCH = 1_000

@@ -6,11 +6,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.constraints import in_conversation
 
 revision = "202611201300"
 down_revision = "202611201200"
-branch_labels = None
-depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
 BIG = sa.BigInteger()
@@ -52,9 +51,9 @@ def _states() -> None:
 def _segments() -> None:
     op.create_table(
         "segments",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.String(), primary_key=True),
         sa.Column("from_seq", BIG, nullable=False),
         sa.Column("to_seq", BIG, nullable=False),
         sa.Column("topic", sa.String(), nullable=False),
@@ -68,13 +67,7 @@ def _segments() -> None:
         sa.Column("detail_tries", sa.Integer(), nullable=False),
         sa.Column("detail_after", MOMENT),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", "id", name="pk_segments"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_segments_conversations",
-            ondelete="CASCADE",
-        ),
+        in_conversation(),
         sa.UniqueConstraint(
             "tenant_id",
             "conversation_id",
@@ -98,16 +91,15 @@ def _segments() -> None:
 def _levels() -> None:
     op.create_table(
         "segment_levels",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
-        sa.Column("segment_id", sa.String(), nullable=False),
-        sa.Column("level", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
+        sa.Column("segment_id", sa.String(), primary_key=True),
+        sa.Column("level", sa.String(), primary_key=True),
         sa.Column("text", sa.String(), nullable=False),
         sa.Column("tokens", sa.Integer(), nullable=False),
         sa.Column("made_by", sa.String(), nullable=False),
         sa.Column("content_hash", sa.String(), nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", "segment_id", "level", name="pk_segment_levels"),
         sa.ForeignKeyConstraint(
             ["tenant_id", "conversation_id", "segment_id"],
             ["segments.tenant_id", "segments.conversation_id", "segments.id"],
@@ -121,8 +113,8 @@ def _levels() -> None:
 def _expansions() -> None:
     op.create_table(
         "expansions",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("way", sa.String(), nullable=False),
         sa.Column("level", sa.String()),
@@ -132,13 +124,7 @@ def _expansions() -> None:
         sa.Column("used", sa.Boolean()),
         sa.Column("duration_ms", BIG, nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_expansions"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_expansions_conversations",
-            ondelete="CASCADE",
-        ),
+        in_conversation(),
         sa.CheckConstraint("way IN ('automatic', 'explicit', 'search')", name=op.f("ck_expansions_way")),
     )
     op.create_index("ix_expansions_of_conversation", "expansions", ["tenant_id", "conversation_id", "id"])
@@ -147,18 +133,12 @@ def _expansions() -> None:
 def _detail_calls() -> None:
     op.create_table(
         "detail_calls",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("attempt", postgresql.JSONB()),
         sa.Column("called_at", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_detail_calls"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_detail_calls_conversations",
-            ondelete="CASCADE",
-        ),
+        in_conversation(),
     )
     op.create_index("ix_detail_calls_of_late", "detail_calls", ["tenant_id", "called_at"])
     op.create_index(

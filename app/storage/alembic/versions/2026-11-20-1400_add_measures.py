@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611201400"
 down_revision = "202611201300"
-branch_labels = None
-depends_on = None
 
 INDEXES = (
     ("ix_compactions_ended", "compactions", ["finished_at"]),

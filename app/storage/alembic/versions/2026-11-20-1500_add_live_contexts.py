@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611201500"
 down_revision = "202611201400"
-branch_labels = None
-depends_on = None
 
 COLUMNS = {"live_model": sa.String(), "live_response_id": sa.String(), "live_through_seq": sa.BigInteger()}
 

@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611201600"
 down_revision = "202611201500"
-branch_labels = None
-depends_on = None
 
 COLUMNS = {"held_token_sum": "token_count", "held_byte_sum": "byte_length"}
 

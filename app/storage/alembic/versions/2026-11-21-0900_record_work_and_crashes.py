@@ -8,39 +8,31 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.constraints import in_conversation
 
 revision = "202611210900"
 down_revision = "202611201600"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     op.create_table(
         "works",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("process", sa.Uuid(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("lease_until", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_works"),
         prefixes=["UNLOGGED"],
     )
     op.create_table(
         "crashes",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
         sa.Column("count", sa.Integer(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("set_aside_at", sa.DateTime(timezone=True), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_crashes_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", name="pk_crashes"),
+        in_conversation(),
     )
 
 

@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "202611211500"
 down_revision = "202611210900"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

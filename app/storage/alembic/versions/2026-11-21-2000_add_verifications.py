@@ -6,11 +6,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from alembic import op
+from app.storage.constraints import in_conversation
 
 revision = "202611212000"
 down_revision = "202611211500"
-branch_labels = None
-depends_on = None
 
 OPEN = "status IN ('queued', 'running')"
 STATUS = "status IN ('done', 'failed', 'queued', 'running', 'skipped', 'stale')"
@@ -35,8 +34,8 @@ def upgrade() -> None:
         op.alter_column("state_versions", name, server_default=None)
     op.create_table(
         "verifications",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("status", sa.String(), nullable=False),
@@ -48,13 +47,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint(STATUS, name=op.f("ck_verifications_status")),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_verifications_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_verifications"),
+        in_conversation(),
     )
     op.create_index(
         "uq_verifications_open",

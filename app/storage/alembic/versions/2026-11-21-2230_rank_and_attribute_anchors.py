@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611212230"
 down_revision = "202611212000"
-branch_labels = None
-depends_on = None
 
 STATUS = "status IN ('active', 'resolved', 'superseded', 'withdrawn')"
 STATUS_BEFORE = "status IN ('active', 'resolved', 'superseded')"

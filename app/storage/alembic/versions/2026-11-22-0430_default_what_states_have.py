@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611220430"
 down_revision = "202611212230"
-branch_labels = None
-depends_on = None
 
 DEFAULTS = (("repairs", "'[]'::jsonb"), ("verified", "'exact'"), ("made_by", "'compaction'"))
 

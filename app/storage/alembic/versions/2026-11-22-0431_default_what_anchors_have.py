@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611220431"
 down_revision = "202611220430"
-branch_labels = None
-depends_on = None
 
 DEFAULTS = (("speaker", "'user'"), ("pasted", "false"), ("passed_over", "false"))
 

@@ -6,8 +6,6 @@ from alembic import op
 
 revision = "202611220510"
 down_revision = "202611220500"
-branch_labels = None
-depends_on = None
 
 STATUS = "status IN ('complete', 'erased', 'interrupted', 'superseded')"
 STATUS_BEFORE = "status IN ('complete', 'erased', 'interrupted')"

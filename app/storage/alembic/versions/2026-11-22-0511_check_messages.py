@@ -6,8 +6,6 @@ from alembic import op
 
 revision = "202611220511"
 down_revision = "202611220510"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611220610"
 down_revision = "202611220600"
-branch_labels = None
-depends_on = None
 
 FORKED = "num_nulls(forked_from, forked_through) IN (0, 2)"
 

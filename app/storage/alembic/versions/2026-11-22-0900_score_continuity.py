@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "202611220900"
 down_revision = "202611220800"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

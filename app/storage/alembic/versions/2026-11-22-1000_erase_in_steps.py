@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.constraints import of_tenant
 
 revision = "202611221000"
 down_revision = "202611220900"
-branch_labels = None
-depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
 COLUMNS = {"deleted_at": MOMENT, "stale_sums_from": sa.BigInteger(), "stale_sums_to": sa.BigInteger()}
@@ -20,27 +19,23 @@ def upgrade() -> None:
         op.add_column("conversations", sa.Column(name, type_, nullable=True))
     op.create_table(
         "erasures",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("user_id", sa.String(), nullable=True),
         sa.Column("conversations", sa.BigInteger(), nullable=False),
         sa.Column("requested_at", MOMENT, nullable=False),
-        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_erasures_tenants", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_erasures"),
+        of_tenant(),
     )
     op.create_table(
         "provider_copies",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("response_id", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("response_id", sa.String(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("model", sa.String(), nullable=False),
         sa.Column("made_at", MOMENT, nullable=False),
         sa.Column("delete_after", MOMENT, nullable=True),
         sa.Column("tries", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="fk_provider_copies_tenants", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "response_id", name="pk_provider_copies"),
+        of_tenant(),
     )
     op.create_index("ix_provider_copies_of_conversation", "provider_copies", ["tenant_id", "conversation_id"])
     op.create_index(

@@ -10,8 +10,6 @@ from alembic import op
 
 revision = "202611221001"
 down_revision = "202611221000"
-branch_labels = None
-depends_on = None
 
 INDEXES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "ix_messages_tool_calls": (

@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611221002"
 down_revision = "202611221001"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

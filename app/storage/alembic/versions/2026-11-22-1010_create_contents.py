@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.constraints import of_tenant
 
 revision = "202611221010"
 down_revision = "202611221002"
-branch_labels = None
-depends_on = None
 
 # In the database: whatever takes a message away (an erasure, a cascade, a process of the version before) counts down.
 # The lock comes first, in one order for everybody.
@@ -33,15 +32,14 @@ RELEASE = (
 def upgrade() -> None:
     op.create_table(
         "contents",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("sha256", sa.Text(), primary_key=True),
         sa.Column("data", sa.LargeBinary(), nullable=False),
         sa.Column("media_type", sa.String(), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("uses", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("uses > 0", name="uses"),
-        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_contents_tenants", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("tenant_id", "sha256", name="pk_contents"),
+        of_tenant(),
     )
     # Images and sounds are compressed already.
     op.execute("ALTER TABLE contents ALTER COLUMN data SET STORAGE EXTERNAL")

@@ -10,8 +10,6 @@ from app.storage.row_security import SEEN, protect, unprotect
 
 revision = "202611221200"
 down_revision = "202611221011"
-branch_labels = None
-depends_on = None
 
 TABLES = (
     "tenants",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.constraints import in_conversation, of_tenant
 from app.storage.row_security import protect, unprotect
 
 revision = "202611222000"
 down_revision = "202611221200"
-branch_labels = None
-depends_on = None
 
 TABLES = ("files", "provider_files")
 # In the database, as for the data of media: no way of deleting a conversation can forget it. The content's lock comes
@@ -33,8 +32,8 @@ RELEASE = (
 def upgrade() -> None:
     op.create_table(
         "files",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("media_type", sa.String(), nullable=False),
@@ -43,21 +42,15 @@ def upgrade() -> None:
         sa.Column("tokens", sa.BigInteger(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("bytes > 0 AND tokens > 0", name="sizes"),
-        sa.ForeignKeyConstraint(
-            ["tenant_id", "conversation_id"],
-            ["conversations.tenant_id", "conversations.id"],
-            name="fk_files_conversations",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_files"),
+        in_conversation(),
     )
     op.create_index("ix_files_of_conversation", "files", ["tenant_id", "conversation_id", "id"])
     op.create_index("ix_files_of_content", "files", ["tenant_id", "sha256"])
     op.create_table(
         "provider_files",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("account", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("account", sa.String(), primary_key=True),
+        sa.Column("name", sa.String(), primary_key=True),
         sa.Column("sha256", sa.Text(), nullable=False),
         sa.Column("uri", sa.String(), nullable=False),
         sa.Column("model", sa.String(), nullable=False),
@@ -65,10 +58,7 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("delete_after", sa.DateTime(timezone=True), nullable=True),
         sa.Column("tries", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"], ["tenants.tenant_id"], name="fk_provider_files_tenants", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("tenant_id", "account", "name", name="pk_provider_files"),
+        of_tenant(),
     )
     op.create_index(
         "uq_provider_files_in_use",

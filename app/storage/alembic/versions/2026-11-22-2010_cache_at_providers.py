@@ -5,35 +5,21 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.constraints import in_conversation, of_tenant
 from app.storage.row_security import protect
 
 revision = "202611222010"
 down_revision = "202611222000"
-branch_labels = None
-depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
 NEW = ("provider_caches", "provider_cache_members", "provider_cache_entries")
 
 
-def _of_tenant(table: str) -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=f"fk_{table}_tenants", ondelete="CASCADE")
-
-
-def _in_conversation(table: str) -> sa.ForeignKeyConstraint:
-    return sa.ForeignKeyConstraint(
-        ["tenant_id", "conversation_id"],
-        ["conversations.tenant_id", "conversations.id"],
-        name=f"fk_{table}_conversations",
-        ondelete="CASCADE",
-    )
-
-
 def upgrade() -> None:
     op.create_table(
         "provider_caches",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("model", sa.String(), nullable=False),
         sa.Column("account", sa.String(), nullable=False),
         sa.Column("fingerprint", sa.String(), nullable=False),
@@ -56,8 +42,7 @@ def upgrade() -> None:
         sa.Column("created_at", MOMENT, nullable=False),
         sa.Column("last_used_at", MOMENT, nullable=False),
         sa.CheckConstraint("num_nulls(name, made_at, expires_at) IN (0, 3)", name="whole"),
-        _of_tenant("provider_caches"),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_provider_caches"),
+        of_tenant(),
         sa.UniqueConstraint(
             "tenant_id",
             "model",
@@ -73,25 +58,24 @@ def upgrade() -> None:
     op.create_index("ix_provider_caches_last_used_at", "provider_caches", ["last_used_at"])
     op.create_table(
         "provider_cache_members",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
-        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
+        sa.Column("model", sa.String(), primary_key=True),
         sa.Column("cache_id", sa.Uuid(), nullable=False),
         sa.Column("joined_at", MOMENT, nullable=False),
-        _in_conversation("provider_cache_members"),
+        in_conversation(),
         sa.ForeignKeyConstraint(
             ["tenant_id", "cache_id"],
             ["provider_caches.tenant_id", "provider_caches.id"],
             name="fk_provider_cache_members_provider_caches",
             ondelete="CASCADE",
         ),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", "model", name="pk_provider_cache_members"),
     )
     op.create_index("ix_provider_cache_members_of_cache", "provider_cache_members", ["tenant_id", "cache_id"])
     op.create_table(
         "provider_cache_entries",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("conversation_id", sa.Uuid(), nullable=True),
         sa.Column("cache_id", sa.Uuid(), nullable=False),
         sa.Column("model", sa.String(), nullable=False),
@@ -103,9 +87,8 @@ def upgrade() -> None:
         sa.Column("beyond_usd", sa.Float(), nullable=True),
         sa.Column("at", MOMENT, nullable=False),
         sa.CheckConstraint("action IN ('ended', 'failed', 'lost', 'made', 'renewed', 'used')", name="action"),
-        _of_tenant("provider_cache_entries"),
-        _in_conversation("provider_cache_entries"),
-        sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_provider_cache_entries"),
+        of_tenant(),
+        in_conversation(),
     )
     op.create_index(
         "ix_provider_cache_entries_of_conversation", "provider_cache_entries", ["tenant_id", "conversation_id", "id"]

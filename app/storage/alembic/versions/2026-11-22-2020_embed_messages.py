@@ -9,8 +9,6 @@ from app.storage.row_security import protect
 
 revision = "202611222020"
 down_revision = "202611222010"
-branch_labels = None
-depends_on = None
 
 MOMENT = sa.DateTime(timezone=True)
 PURPOSES = "purpose IN ('detail', 'embedding')"
@@ -57,9 +55,9 @@ def upgrade() -> None:
         op.execute("ALTER TABLE detail_calls VALIDATE CONSTRAINT ck_detail_calls_purpose")
     op.create_table(
         "embeddings",
-        sa.Column("tenant_id", sa.Uuid(), nullable=False),
-        sa.Column("conversation_id", sa.Uuid(), nullable=False),
-        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("tenant_id", sa.Uuid(), primary_key=True),
+        sa.Column("conversation_id", sa.Uuid(), primary_key=True),
+        sa.Column("seq", sa.BigInteger(), primary_key=True),
         sa.Column("model", sa.String(), nullable=False),
         sa.Column("sha256", sa.LargeBinary(), nullable=False),
         sa.Column("dimensions", sa.Integer(), nullable=False),
@@ -73,7 +71,6 @@ def upgrade() -> None:
             name="fk_embeddings_messages",
             ondelete="CASCADE",
         ),
-        sa.PrimaryKeyConstraint("tenant_id", "conversation_id", "seq", name="pk_embeddings"),
     )
     op.create_index("ix_embeddings_of_text", "embeddings", ["tenant_id", "model", "sha256"])
     op.execute("ALTER TABLE embeddings ALTER COLUMN vector SET STORAGE EXTERNAL")  # nothing in it can be compressed

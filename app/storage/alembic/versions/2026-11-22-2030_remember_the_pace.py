@@ -9,8 +9,6 @@ from alembic import op
 
 revision = "202611222030"
 down_revision = "202611222020"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

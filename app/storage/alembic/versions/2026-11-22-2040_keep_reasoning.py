@@ -8,8 +8,6 @@ from alembic import op
 
 revision = "202611222040"
 down_revision = "202611222030"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

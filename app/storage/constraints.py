@@ -1,0 +1,17 @@
+"""The references that nearly every table has. Tables and migrations name neither: the names follow from ``NAMING``."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKeyConstraint
+
+
+def in_conversation() -> ForeignKeyConstraint:
+    """A row goes with its conversation."""
+    return ForeignKeyConstraint(
+        ["tenant_id", "conversation_id"], ["conversations.tenant_id", "conversations.id"], ondelete="CASCADE"
+    )
+
+
+def of_tenant() -> ForeignKeyConstraint:
+    """A row goes with its tenant."""
+    return ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], ondelete="CASCADE")
