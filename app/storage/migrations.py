@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from alembic import command
+from alembic import command, op
 from alembic.config import Config
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.storage.database_errors import translated
@@ -41,6 +43,11 @@ def run_migrations(url: str, revision: str = "head") -> None:
     """
     with ThreadPoolExecutor(1) as thread, translated():
         thread.submit(_upgrade_with_retries, url, revision).result()
+
+
+def create_partial_index(name: str, table: str, columns: Sequence[Any], where: str, *, unique: bool = False) -> None:
+    """Within a migration: an index of the rows for which a condition holds."""
+    op.create_index(name, table, columns, unique=unique, postgresql_where=text(where))
 
 
 def _upgrade_with_retries(url: str, revision: str) -> None:

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation, of_tenant
 
 revision = "202611200910"
@@ -79,11 +80,11 @@ def _conversations() -> None:
         sa.CheckConstraint("state_version >= 0", name=op.f("ck_conversations_state_version")),
         of_tenant(),
     )
-    op.create_index(
+    create_partial_index(
         "ix_conversations_due",
         "conversations",
         ["tenant_id", "id"],
-        postgresql_where=sa.text("trigger_tokens IS NOT NULL AND context_tokens >= trigger_tokens"),
+        "trigger_tokens IS NOT NULL AND context_tokens >= trigger_tokens",
     )
     op.create_index(
         "ix_conversations_listed",
@@ -131,18 +132,10 @@ def _messages() -> None:
         in_conversation(),
         sa.UniqueConstraint("tenant_id", "conversation_id", "seq", name="uq_messages_tenant_id_conversation_id_seq"),
     )
-    op.create_index(
-        "ix_messages_calls",
-        "messages",
-        ["tenant_id", "conversation_id", "seq"],
-        postgresql_where=sa.text("call_ids <> '{}'::text[]"),
+    create_partial_index(
+        "ix_messages_calls", "messages", ["tenant_id", "conversation_id", "seq"], "call_ids <> '{}'::text[]"
     )
-    op.create_index(
-        "ix_messages_protected",
-        "messages",
-        ["tenant_id", "conversation_id", "seq"],
-        postgresql_where=sa.text("is_protected"),
-    )
+    create_partial_index("ix_messages_protected", "messages", ["tenant_id", "conversation_id", "seq"], "is_protected")
     op.create_index("ix_messages_token_sum", "messages", ["tenant_id", "conversation_id", "token_sum"])
 
 

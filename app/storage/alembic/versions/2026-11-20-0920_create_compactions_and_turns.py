@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation
 
 revision = "202611200920"
@@ -74,20 +75,16 @@ def _compactions() -> None:
         in_conversation(),
     )
     op.create_index("ix_compactions_id", "compactions", ["id"])
-    op.create_index(
-        "ix_compactions_lease", "compactions", ["lease_until"], postgresql_where=sa.text("status = 'running'")
-    )
+    create_partial_index("ix_compactions_lease", "compactions", ["lease_until"], "status = 'running'")
     op.create_index("ix_compactions_of_conversation", "compactions", ["tenant_id", "conversation_id", "id"])
     op.create_index("ix_compactions_of_status", "compactions", ["tenant_id", "status", "id"])
-    op.create_index(
-        "ix_compactions_queued", "compactions", ["queued_at"], postgresql_where=sa.text("status = 'queued'")
-    )
-    op.create_index(
+    create_partial_index("ix_compactions_queued", "compactions", ["queued_at"], "status = 'queued'")
+    create_partial_index(
         "uq_compactions_in_flight",
         "compactions",
         ["tenant_id", "conversation_id"],
+        "status IN ('queued', 'running')",
         unique=True,
-        postgresql_where=sa.text("status IN ('queued', 'running')"),
     )
 
 
@@ -110,12 +107,8 @@ def _turns() -> None:
         sa.CheckConstraint("status IN ('completed', 'failed', 'interrupted', 'running')", name=op.f("ck_turns_status")),
         in_conversation(),
     )
-    op.create_index("ix_turns_lease", "turns", ["lease_until"], postgresql_where=sa.text("status = 'running'"))
+    create_partial_index("ix_turns_lease", "turns", ["lease_until"], "status = 'running'")
     op.create_index("ix_turns_of_conversation", "turns", ["tenant_id", "conversation_id", "id"])
-    op.create_index(
-        "uq_turns_running",
-        "turns",
-        ["tenant_id", "conversation_id"],
-        unique=True,
-        postgresql_where=sa.text("status = 'running'"),
+    create_partial_index(
+        "uq_turns_running", "turns", ["tenant_id", "conversation_id"], "status = 'running'", unique=True
     )

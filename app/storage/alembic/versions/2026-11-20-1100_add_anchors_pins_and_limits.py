@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation
 
 revision = "202611201100"
@@ -38,11 +39,11 @@ def downgrade() -> None:
         "trigger_messages",
     ):
         op.drop_column("conversations", name)
-    op.create_index(
+    create_partial_index(
         "ix_conversations_due",
         "conversations",
         ["tenant_id", "id"],
-        postgresql_where=sa.text("trigger_tokens IS NOT NULL AND context_tokens >= trigger_tokens"),
+        "trigger_tokens IS NOT NULL AND context_tokens >= trigger_tokens",
     )
     op.drop_column("messages", "is_pinned")
     op.drop_column("messages", "message_sum")
@@ -82,12 +83,7 @@ def _anchors() -> None:
         sa.CheckConstraint("status IN ('active', 'resolved', 'superseded')", name=op.f("ck_anchors_status")),
         sa.CheckConstraint("proposed_by IN ('model', 'rule', 'user')", name=op.f("ck_anchors_proposed_by")),
     )
-    op.create_index(
-        "ix_anchors_active",
-        "anchors",
-        ["tenant_id", "conversation_id", "seq"],
-        postgresql_where=sa.text("status = 'active'"),
-    )
+    create_partial_index("ix_anchors_active", "anchors", ["tenant_id", "conversation_id", "seq"], "status = 'active'")
 
 
 def _messages() -> None:
@@ -105,11 +101,11 @@ def _conversations() -> None:
     op.alter_column("conversations", "token_factor", server_default=None)
     op.add_column("conversations", sa.Column("trigger_messages", BIG))
     op.drop_index("ix_conversations_due", "conversations")
-    op.create_index(
+    create_partial_index(
         "ix_conversations_due",
         "conversations",
         ["tenant_id", "id"],
-        postgresql_where=sa.text("context_tokens >= trigger_tokens OR context_messages >= trigger_messages"),
+        "context_tokens >= trigger_tokens OR context_messages >= trigger_messages",
     )
 
 

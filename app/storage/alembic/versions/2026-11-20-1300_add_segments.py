@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation
 
 revision = "202611201300"
@@ -77,15 +78,10 @@ def _segments() -> None:
         ),
         sa.CheckConstraint("from_seq > 0 AND to_seq >= from_seq", name=op.f("ck_segments_range")),
     )
-    op.create_index(
-        "ix_segments_current",
-        "segments",
-        ["tenant_id", "conversation_id", "from_seq", "to_seq"],
-        postgresql_where=sa.text("is_current"),
+    create_partial_index(
+        "ix_segments_current", "segments", ["tenant_id", "conversation_id", "from_seq", "to_seq"], "is_current"
     )
-    op.create_index(
-        "ix_segments_wanting", "segments", ["detail_after"], postgresql_where=sa.text("wants_detail AND is_current")
-    )
+    create_partial_index("ix_segments_wanting", "segments", ["detail_after"], "wants_detail AND is_current")
 
 
 def _levels() -> None:
@@ -141,6 +137,4 @@ def _detail_calls() -> None:
         in_conversation(),
     )
     op.create_index("ix_detail_calls_of_late", "detail_calls", ["tenant_id", "called_at"])
-    op.create_index(
-        "ix_detail_calls_running", "detail_calls", ["called_at"], postgresql_where=sa.text("attempt IS NULL")
-    )
+    create_partial_index("ix_detail_calls_running", "detail_calls", ["called_at"], "attempt IS NULL")

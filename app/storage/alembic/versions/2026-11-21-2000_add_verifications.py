@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation
 
 revision = "202611212000"
@@ -49,14 +50,8 @@ def upgrade() -> None:
         sa.CheckConstraint(STATUS, name=op.f("ck_verifications_status")),
         in_conversation(),
     )
-    op.create_index(
-        "uq_verifications_open",
-        "verifications",
-        ["tenant_id", "conversation_id"],
-        unique=True,
-        postgresql_where=sa.text(OPEN),
-    )
-    op.create_index("ix_verifications_waiting", "verifications", ["after"], postgresql_where=sa.text(OPEN))
+    create_partial_index("uq_verifications_open", "verifications", ["tenant_id", "conversation_id"], OPEN, unique=True)
+    create_partial_index("ix_verifications_waiting", "verifications", ["after"], OPEN)
     for name, columns in INDEXES:
         op.create_index(name, "verifications", columns)
 

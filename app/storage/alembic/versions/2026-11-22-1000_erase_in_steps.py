@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import of_tenant
 
 revision = "202611221000"
@@ -38,12 +39,7 @@ def upgrade() -> None:
         of_tenant(),
     )
     op.create_index("ix_provider_copies_of_conversation", "provider_copies", ["tenant_id", "conversation_id"])
-    op.create_index(
-        "ix_provider_copies_wanted",
-        "provider_copies",
-        ["delete_after"],
-        postgresql_where=sa.text("delete_after IS NOT NULL"),
-    )
+    create_partial_index("ix_provider_copies_wanted", "provider_copies", ["delete_after"], "delete_after IS NOT NULL")
 
 
 def downgrade() -> None:

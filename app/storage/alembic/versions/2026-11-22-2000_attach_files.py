@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation, of_tenant
 from app.storage.row_security import protect, unprotect
 
@@ -60,19 +61,14 @@ def upgrade() -> None:
         sa.Column("tries", sa.Integer(), nullable=False),
         of_tenant(),
     )
-    op.create_index(
+    create_partial_index(
         "uq_provider_files_in_use",
         "provider_files",
         ["tenant_id", "account", "sha256"],
+        "delete_after IS NULL",
         unique=True,
-        postgresql_where=sa.text("delete_after IS NULL"),
     )
-    op.create_index(
-        "ix_provider_files_wanted",
-        "provider_files",
-        ["delete_after"],
-        postgresql_where=sa.text("delete_after IS NOT NULL"),
-    )
+    create_partial_index("ix_provider_files_wanted", "provider_files", ["delete_after"], "delete_after IS NOT NULL")
     op.create_index("ix_provider_files_expired", "provider_files", ["expires_at"])
     op.execute(RELEASE)
     op.execute("CREATE TRIGGER release_file AFTER DELETE ON files FOR EACH ROW EXECUTE FUNCTION release_file()")

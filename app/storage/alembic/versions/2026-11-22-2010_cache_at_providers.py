@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
+from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation, of_tenant
 from app.storage.row_security import protect
 
@@ -52,9 +53,7 @@ def upgrade() -> None:
         ),
     )
     op.create_index("ix_provider_caches_id", "provider_caches", ["id"])
-    op.create_index(
-        "ix_provider_caches_due", "provider_caches", ["due_at"], postgresql_where=sa.text("due_at IS NOT NULL")
-    )
+    create_partial_index("ix_provider_caches_due", "provider_caches", ["due_at"], "due_at IS NOT NULL")
     op.create_index("ix_provider_caches_last_used_at", "provider_caches", ["last_used_at"])
     op.create_table(
         "provider_cache_members",
