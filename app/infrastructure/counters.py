@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
-import structlog
 from redis.asyncio import Redis
 
 from app.circuit import Circuit
 from app.core.model.allowances import STEP, STEPS, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import redis_client
 from app.usecases.ports import Hit, Place
 
@@ -70,8 +70,6 @@ for i, key in ipairs(KEYS) do
 end
 return 0
 """
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class LocalCounters:
@@ -220,20 +218,7 @@ class RedisCounters:
 
     async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
         """What the server says; ``None`` where it is away."""
-        if not self._circuit.allows():
-            return None
-        try:
-            async with asyncio.timeout(self._call_seconds):
-                found = await ask()
-        except Exception as error:  # noqa: BLE001 - a count must never fail its caller
-            self._circuit.failed()
-            _log.warning("counters.failed", error=type(error).__name__)
-            return None
-        except BaseException:
-            self._circuit.abandoned()
-            raise
-        self._circuit.succeeded()
-        return found
+        return await attempt(ask, self._circuit, self._call_seconds, "counters.failed")
 
     async def _let_go(self) -> None:
         while self._gone:

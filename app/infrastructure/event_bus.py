@@ -7,14 +7,14 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
-
-import structlog
 
 from app.circuit import Circuit
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 from app.infrastructure.wake_ups import WakeUpHub
 from app.off_loop import in_slices
@@ -22,8 +22,6 @@ from app.usecases.ports import WakeUp
 
 AT_ONCE: Final = 200
 """Events that are published in one round trip."""
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def event_channel(conversation_id: UUID) -> str:
@@ -92,21 +90,14 @@ class RedisEventBus:
         await self._redis.aclose()
 
     async def _send(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        if not messages or not self._circuit.allows():
-            return
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                if len(messages) == 1:
-                    await self._redis.publish(*_text_of(messages[0]))
-                else:
-                    await self._send_many(messages)
-        except Exception as error:  # noqa: BLE001 - a wake-up must never fail its caller
-            self._circuit.failed()
-            _log.warning("event_bus.publish_failed", messages=len(messages), error=type(error).__name__)
-        else:
-            self._circuit.succeeded()
+        if messages:
+            send = partial(self._send_all, messages)
+            await attempt(send, self._circuit, CALL_SECONDS, "event_bus.publish_failed", messages=len(messages))
 
-    async def _send_many(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    async def _send_all(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        if len(messages) == 1:
+            await self._redis.publish(*_text_of(messages[0]))
+            return
         texts = await in_slices(_text_of, messages)
         async with self._redis.pipeline(transaction=False) as pipeline:
             for first in range(0, len(texts), AT_ONCE):

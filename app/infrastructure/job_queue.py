@@ -21,6 +21,7 @@ from kombu.pools import connections, producers
 
 from app.circuit import Circuit
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.attempts import attempt
 from app.usecases.ports import Later
 
 TASK_NAME: Final = "throughline.compact"
@@ -86,19 +87,9 @@ class CeleryJobQueue:
         return await self._within_time(send, conversation_id=conversation_id)
 
     async def _within_time(self, send: Callable[[], bool], **log_fields: object) -> bool:
-        if not self._circuit.allows():
-            return False
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(_SEND_SECONDS):
-                taken = await loop.run_in_executor(self._threads, send)
-        except Exception as error:  # noqa: BLE001 - the sweeper sends again, whatever it was
-            self._circuit.failed()
-            told = {name: str(value) for name, value in log_fields.items()}
-            _log.warning("job_queue.send_failed", **told, error=type(error).__name__)
-            return False
-        self._circuit.succeeded()
-        return taken
+        call = partial(asyncio.get_running_loop().run_in_executor, self._threads, send)
+        told = {name: str(value) for name, value in log_fields.items()}
+        return bool(await attempt(call, self._circuit, _SEND_SECONDS, "job_queue.send_failed", **told))
 
     async def close(self) -> None:
         """End the threads and close the connections."""

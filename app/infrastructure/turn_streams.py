@@ -9,6 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from redis.exceptions import ResponseError
 
 from app.circuit import Circuit
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 
 KEPT_SECONDS: Final = 600
@@ -72,20 +74,17 @@ class RedisTurnStreams:
 
         An entry that has this number already stays as it is.
         """
-        if not self._circuit.allows():
-            return False
         key = stream_key(turn_id)
-        try:
-            async with asyncio.timeout(CALL_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
+
+        async def write() -> bool:
+            async with self._redis.pipeline(transaction=False) as pipeline:
                 pipeline.xadd(key, {_FIELD: entry}, id=f"{number}-0", maxlen=MOST_ENTRIES, approximate=True)
                 pipeline.expire(key, ENDED_SECONDS if is_last else KEPT_SECONDS)
                 _raise_refusal(await pipeline.execute(raise_on_error=False))
-        except Exception as error:  # noqa: BLE001 - a turn goes on whatever becomes of its stream
-            self._circuit.failed()
-            _log.warning("turn_streams.add_failed", turn_id=str(turn_id), error=type(error).__name__)
-            return False
-        self._circuit.succeeded()
-        return True
+            return True
+
+        taken = await attempt(write, self._circuit, CALL_SECONDS, "turn_streams.add_failed", turn_id=str(turn_id))
+        return taken is True
 
     @asynccontextmanager
     async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
@@ -104,16 +103,9 @@ class RedisTurnStreams:
 
     async def forget(self, turn_ids: Sequence[UUID]) -> None:
         """Remove the streams of these turns, within a second."""
-        if not turn_ids or not self._circuit.allows():
-            return
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                await self._redis.delete(*map(stream_key, turn_ids))
-        except Exception as error:  # noqa: BLE001 - they go by themselves in some minutes
-            self._circuit.failed()
-            _log.warning("turn_streams.forget_failed", turns=len(turn_ids), error=type(error).__name__)
-        else:
-            self._circuit.succeeded()
+        if turn_ids:
+            delete = partial(self._redis.delete, *map(stream_key, turn_ids))
+            await attempt(delete, self._circuit, CALL_SECONDS, "turn_streams.forget_failed", turns=len(turn_ids))
 
     async def close(self) -> None:
         """Stop reading, and close the connections."""

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from alembic import op
-from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation
+from app.storage.migrations import create_partial_index
 
 revision = "202611200920"
 down_revision = "202611200910"

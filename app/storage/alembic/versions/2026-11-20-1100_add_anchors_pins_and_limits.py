@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
-from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation
+from app.storage.migrations import create_partial_index
 
 revision = "202611201100"
 down_revision = "202611200920"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
-from app.storage.migrations import create_partial_index
 from app.storage.constraints import of_tenant
+from app.storage.migrations import create_partial_index
 
 revision = "202611221000"
 down_revision = "202611220900"

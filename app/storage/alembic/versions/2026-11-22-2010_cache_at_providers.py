@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
-from app.storage.migrations import create_partial_index
 from app.storage.constraints import in_conversation, of_tenant
+from app.storage.migrations import create_partial_index
 from app.storage.row_security import protect
 
 revision = "202611222010"

@@ -1,0 +1,35 @@
+"""Calls of a server that may be away: none fails its caller, or keeps it waiting for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from app.circuit import Circuit
+
+Result = TypeVar("Result")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def attempt(
+    call: Callable[[], Awaitable[Result]], circuit: Circuit, seconds: float, failed: str, **about: object
+) -> Result | None:
+    """What the server says; ``None`` where it is away. A failure is logged by this name, with what it was about."""
+    if not circuit.allows():
+        return None
+    try:
+        async with asyncio.timeout(seconds):
+            found = await call()
+    except Exception as error:  # noqa: BLE001 - whatever it was, the caller goes on without
+        circuit.failed()
+        _log.warning(failed, **about, error=type(error).__name__)
+        return None
+    except BaseException:
+        circuit.abandoned()
+        raise
+    circuit.succeeded()
+    return found
