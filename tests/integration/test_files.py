@@ -27,8 +27,8 @@ from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.files import copies as copying
 from app.usecases.openai.forking import ForkPoint
+from app.usecases.shared import copy_deletion
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FakeJobQueue, ScriptedChatModel
 from tests.gemini_files import spelled
@@ -397,8 +397,8 @@ class TestCopiesAtGemini:
     async def test_what_cannot_be_deleted_is_tried_again_and_given_up(
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copying, "FIRST_PAUSE", timedelta())
-        monkeypatch.setattr(copying, "TRIES", 2)
+        monkeypatch.setattr(copy_deletion, "FIRST_PAUSE", timedelta())
+        monkeypatch.setattr(copy_deletion, "TRIES", 2)
         async with with_gemini(begin, gemini) as process, talking(process) as talk:
             good(await talk.attach(LARGE, "application/pdf"))
             await talk.chat("One.")

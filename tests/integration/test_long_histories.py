@@ -28,11 +28,12 @@ from app.storage.repositories import messages as message_rows
 from app.storage.repositories import narrowing
 from app.storage.row_security import DEFAULT_ROLE, SETTING
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.history import provider_copies, removing
+from app.usecases.history import removing
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.provider_copies import ProviderCopyService
 from app.usecases.history.retaining import RetentionService
+from app.usecases.shared import copy_deletion
 from app.usecases.verification import pending
 from bench.histories import lengthen, surround
 from tests.integration.rows import make_tenant, weight
@@ -445,7 +446,7 @@ class TestCopies:
     async def stateful(
         self, openai: OpenAI, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> AsyncIterator[Service]:
-        monkeypatch.setattr(provider_copies, "FIRST_PAUSE", timedelta())
+        monkeypatch.setattr(copy_deletion, "FIRST_PAUSE", timedelta())
         registry = ModelRegistry(chat=MODEL, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
         made = Service(begin, tenant, chat=registry.chat())  # type: ignore[arg-type]
         monkeypatch.setattr(made.container.parts.models, "forget", registry.forget)
@@ -484,7 +485,7 @@ class TestCopies:
     async def test_are_given_up_with_an_entry(
         self, stateful: Service, openai: OpenAI, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(provider_copies, "TRIES", 2)
+        monkeypatch.setattr(copy_deletion, "TRIES", 2)
         conversation_id = await stateful.conversation(context_window=32_000, max_tokens=-1)
         await chat(stateful, conversation_id, "Hello.")
         openai.away = True

@@ -87,3 +87,8 @@ class ProviderFile:
     delete_after: datetime | None = None
     """From when on it is to be deleted there; ``None`` = it is in use."""
     tries: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names it among those of a tenant."""
+        return self.account, self.name

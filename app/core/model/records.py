@@ -323,3 +323,8 @@ class ProviderCopy:
     delete_after: datetime | None = None
     """From when on it is to be deleted there; ``None`` = not yet."""
     tries: int = 0
+
+    @property
+    def key(self) -> tuple[str]:
+        """What names it among those of a tenant."""
+        return (self.response_id,)

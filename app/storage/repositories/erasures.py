@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlmodel import col
 
 from app.core.model.records import Erasure, ProviderCopy
 from app.storage.repositories.base import Repository
+from app.storage.repositories.copies import CopyRepository
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.tables import WANTED, ErasureRow, ProviderCopyRow
+from app.storage.tables import ErasureRow, ProviderCopyRow
 
 
 class ErasureRepository(Repository):
@@ -52,8 +52,12 @@ class ErasureRepository(Repository):
         await self._session.execute(delete(ErasureRow).where(col(ErasureRow.id) == erasure_id))
 
 
-class ProviderCopyRepository(Repository):
+class ProviderCopyRepository(CopyRepository[ProviderCopy]):
     """Rows of ``provider_copies``."""
+
+    row = ProviderCopyRow
+    record = ProviderCopy
+    key = ("response_id",)
 
     async def note(self, copy: ProviderCopy) -> None:
         """A provider keeps this response."""
@@ -66,30 +70,3 @@ class ProviderCopyRepository(Repository):
         which = (col(row.conversation_id) == conversation_id) & col(row.delete_after).is_(None)
         statement = update(row).where(which).values(delete_after=now()).returning(col(row.response_id))
         return len(await self._session.all(statement))
-
-    async def due(self, *, limit: int) -> list[ProviderCopy]:
-        """What is to be deleted now, over all tenants, by the partial index; the longest wanted first."""
-        row = ProviderCopyRow
-        statement = select(row).where(text(f"provider_copies.{WANTED}"), col(row.delete_after) <= now())
-        found = await self._session.all(statement.order_by(col(row.delete_after)).limit(limit))
-        return [record_from_row(ProviderCopy, one) for one in found]
-
-    async def take(self, response_id: str, *, pause: timedelta) -> ProviderCopy | None:
-        """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
-        row = ProviderCopyRow
-        statement = (
-            update(row)
-            .where(col(row.response_id) == response_id, col(row.delete_after) <= now())
-            .values(tries=col(row.tries) + 1, delete_after=now() + pause)
-            .returning(row)
-        )
-        found = await self._session.first(statement)
-        return None if found is None else record_from_row(ProviderCopy, found)
-
-    async def forget(self, response_id: str) -> None:
-        """Forget a provider's copy: it is deleted there, or given up."""
-        await self._session.execute(delete(ProviderCopyRow).where(col(ProviderCopyRow.response_id) == response_id))
-
-    async def count(self) -> int:
-        """How many responses providers keep."""
-        return int(await self._session.first(select(func.count()).select_from(ProviderCopyRow)) or 0)

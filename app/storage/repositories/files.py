@@ -15,10 +15,12 @@ from app.core.model.errors import NotFoundError
 from app.core.model.files import ConversationFile, ProviderFile
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
+from app.storage.repositories.copies import CopyRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.tables import IN_USE, WANTED, ContentRow, FileRow, ProviderFileRow
+from app.storage.repositories.places import at_places, places
+from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
 
 _file = FileRow
 _copy = ProviderFileRow
@@ -73,8 +75,12 @@ class FileRepository(Repository):
         return len(await self._session.all(gone))
 
 
-class ProviderFileRepository(Repository):
+class ProviderFileRepository(CopyRepository[ProviderFile]):
     """Rows of ``provider_files``. The database itself wants those deleted whose last file goes (``release_file``)."""
+
+    row = ProviderFileRow
+    record = ProviderFile
+    key = ("account", "name")
 
     async def in_use(self, account: str, sha256s: Sequence[str], *, lasting: timedelta) -> dict[str, ProviderFile]:
         """The copies of these contents that last so much longer, by hash."""
@@ -117,49 +123,10 @@ class ProviderFileRepository(Repository):
 
     async def forget_expired(self, *, limit: int) -> int:
         """Forget what providers have deleted themselves, over all tenants; how many."""
-        row = _copy
-        places = (
-            select(col(row.tenant_id), col(row.account), col(row.name))
-            .where(col(row.expires_at) <= now())
-            .limit(limit)
-            .cte("places")
-        )
-        at = and_(
-            col(row.tenant_id) == places.c.tenant_id,
-            col(row.account) == places.c.account,
-            col(row.name) == places.c.name,
-        )
-        return len(await self._session.all(delete(row).where(at).returning(col(row.name))))
-
-    async def due(self, *, limit: int) -> list[ProviderFile]:
-        """What is to be deleted now, over all tenants, by the partial index; the longest wanted first."""
-        statement = select(_copy).where(text(f"provider_files.{WANTED}"), col(_copy.delete_after) <= now())
-        found = await self._session.all(statement.order_by(col(_copy.delete_after)).limit(limit))
-        return [record_from_row(ProviderFile, one) for one in found]
-
-    async def take(self, account: str, name: str, *, pause: timedelta) -> ProviderFile | None:
-        """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
-        statement = (
-            update(_copy)
-            .where(_is_copy(account, name), col(_copy.delete_after) <= now())
-            .values(tries=col(_copy.tries) + 1, delete_after=now() + pause)
-            .returning(_copy)
-        )
-        found = await self._session.first(statement)
-        return None if found is None else record_from_row(ProviderFile, found)
-
-    async def forget(self, account: str, name: str) -> None:
-        """Forget a provider's file: it is deleted there, or given up."""
-        await self._session.execute(delete(_copy).where(_is_copy(account, name)))
-
-    async def count(self) -> int:
-        """How many copies providers keep."""
-        return int(await self._session.first(select(func.count()).select_from(_copy)) or 0)
+        expired = places(_copy).where(col(_copy.expires_at) <= now()).limit(limit)
+        gone = delete(_copy).where(at_places(_copy, expired)).returning(col(_copy.name))
+        return len(await self._session.all(gone))
 
 
 def _is_file(conversation_id: UUID, file_id: UUID) -> Any:
     return and_(col(_file.conversation_id) == conversation_id, col(_file.id) == file_id)
-
-
-def _is_copy(account: str, name: str) -> Any:
-    return and_(col(_copy.account) == account, col(_copy.name) == name)

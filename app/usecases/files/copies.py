@@ -19,19 +19,15 @@ import structlog
 
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.core.model.files import FILE_FAILED, FILE_LOST, KeptFile, ProviderFile
-from app.usecases.shared.caller import audit_own
-from app.usecases.shared.pauses import pause_after
+from app.storage.repositories.copies import CopyRepository
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.copy_deletion import AT_ONCE, CopyDeletion
 from app.usecases.shared.shell import Shell
 
 LASTING: Final = timedelta(minutes=10)
 """A copy that ends sooner is made again: the turn that begins with it may take as long."""
-AT_ONCE: Final = 20
-"""Copies that are deleted in one sweep."""
 EXPIRED: Final = 500
 """Copies that are forgotten in one sweep, which their providers deleted themselves."""
-TRIES: Final = 12
-FIRST_PAUSE: Final = timedelta(minutes=1)
-LONGEST_PAUSE: Final = timedelta(days=1)
 REMEMBERED: Final = 4_096
 """Copies that are known to be usable, and contents that were refused, in one process."""
 REFUSED_SECONDS: Final = 60.0
@@ -88,11 +84,14 @@ class _Memory:
         return refused.reason if refused is not None and refused.until > now else None
 
 
-class FileCopyService:
+class FileCopyService(CopyDeletion[ProviderFile]):
     """Makes, finds and deletes the copies of files at providers."""
 
+    kind = "file_copy"
+    gone = frozenset({FILE_LOST})
+
     def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+        super().__init__(shell)
         self._memory = _Memory()
         self._copying: WeakValueDictionary[tuple[UUID, str, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -203,40 +202,12 @@ class FileCopyService:
         self._memory.note_usable(keeper.account, copy.name)
         return copy.uri
 
-    async def _delete(self, found: ProviderFile) -> None:
-        pause = pause_after(found.tries + 1, FIRST_PAUSE, LONGEST_PAUSE)
-        async with self._shell.uow(found.tenant_id) as uow:
-            copy = await uow.file_copies.take(found.account, found.name, pause=pause)
-            await uow.commit()
-        if copy is None:  # another process is at it
-            return
+    def _copies(self, uow: UnitOfWork) -> CopyRepository[ProviderFile]:
+        return uow.file_copies
+
+    async def _forget_there(self, copy: ProviderFile) -> None:
         self._memory.usable.pop((copy.account, copy.name), None)
-        reason = await self._delete_at_provider(copy)
-        if reason is None:
-            await self._forget_copy(copy)
-        elif copy.tries >= TRIES:
-            _log.error("file_copy.given_up", reason=reason, model=copy.model, name=copy.name)
-            await self._forget_copy(copy, given_up=reason)
-        else:
-            _log.warning("file_copy.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
-
-    async def _delete_at_provider(self, copy: ProviderFile) -> str | None:
-        """``None`` when the provider keeps it no more, else why not."""
-        try:
-            account = self._shell.models.chat(copy.model).profile.file_account
-            if account != copy.account:
-                return "another_account"
-            await self._shell.models.forget_file(copy.model, copy.name)
-        except ModelUnavailableError as error:
-            return None if error.reason == FILE_LOST else error.reason
-        except (InvalidInputError, ModelNotAllowedError):  # its key is gone, or its name is not allowed any more
-            return "model_not_built"
-        return None
-
-    async def _forget_copy(self, copy: ProviderFile, given_up: str | None = None) -> None:
-        async with self._shell.uow(copy.tenant_id) as uow:
-            await uow.file_copies.forget(copy.account, copy.name)
-            if given_up is not None:
-                said = {"tries": copy.tries, "reason": given_up}
-                await audit_own(uow, self._shell, copy.tenant_id, "file_copy.given_up", copy.name, **said)
-            await uow.commit()
+        account = self._shell.models.chat(copy.model).profile.file_account
+        if account != copy.account:
+            raise ModelUnavailableError("another_account", retryable=False)
+        await self._shell.models.forget_file(copy.model, copy.name)

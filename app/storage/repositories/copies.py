@@ -1,0 +1,57 @@
+"""Rows of what providers keep of ours: which of them are to be deleted there, and who is at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, ClassVar, Generic, TypeVar
+
+from sqlalchemy import and_, delete, func, select, text, update
+from sqlmodel import col
+
+from app.core.model.files import ProviderFile
+from app.core.model.records import ProviderCopy
+from app.storage.repositories.base import Repository
+from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import record_from_row
+from app.storage.tables import WANTED, ProviderCopyRow, ProviderFileRow
+
+Copy = TypeVar("Copy", ProviderCopy, ProviderFile)
+
+
+class CopyRepository(Repository, Generic[Copy]):
+    """Copies of one kind. A copy is named by the columns of ``key``, in that order."""
+
+    row: ClassVar[type[ProviderCopyRow | ProviderFileRow]]
+    record: ClassVar[type[Any]]
+    key: ClassVar[tuple[str, ...]]
+
+    async def due(self, *, limit: int) -> list[Copy]:
+        """What is to be deleted now, over all tenants, by the partial index; the longest wanted first."""
+        after = col(self.row.delete_after)
+        statement = select(self.row).where(text(f"{self.row.__tablename__}.{WANTED}"), after <= now())
+        found = await self._session.all(statement.order_by(after).limit(limit))
+        return [record_from_row(self.record, one) for one in found]
+
+    async def take(self, *key: str, pause: timedelta) -> Copy | None:
+        """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
+        statement = (
+            update(self.row)
+            .where(self._is_copy(key), col(self.row.delete_after) <= now())
+            .values(tries=col(self.row.tries) + 1, delete_after=now() + pause)
+            .returning(self.row)
+        )
+        found = await self._session.first(statement)
+        return None if found is None else record_from_row(self.record, found)
+
+    async def forget(self, *key: str) -> None:
+        """Forget a copy: it is deleted there, or given up."""
+        await self._session.execute(delete(self.row).where(self._is_copy(key)))
+
+    async def count(self) -> int:
+        """How many copies providers keep."""
+        return int(await self._session.first(select(func.count()).select_from(self.row)) or 0)
+
+    def _is_copy(self, key: Sequence[str]) -> Any:
+        named = zip(self.key, key, strict=True)
+        return and_(*(col(getattr(self.row, name)) == value for name, value in named))

@@ -1,0 +1,82 @@
+"""Deleting at a provider what it keeps of ours: tried again for days, and given up in the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any, ClassVar, Final, Generic
+
+import structlog
+
+from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
+from app.storage.repositories.copies import Copy, CopyRepository
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.caller import audit_own
+from app.usecases.shared.pauses import pause_after
+from app.usecases.shared.shell import Shell
+
+AT_ONCE: Final = 20
+"""Copies that are deleted in one sweep."""
+TRIES: Final = 12
+FIRST_PAUSE: Final = timedelta(minutes=1)
+"""After the first try; twice as long after each further one, a day at most: some four days in all."""
+LONGEST_PAUSE: Final = timedelta(days=1)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class CopyDeletion(ABC, Generic[Copy]):
+    """Deletes copies of one kind that are due."""
+
+    kind: ClassVar[str]
+    gone: ClassVar[Collection[str]]
+    """How a provider says that it keeps no such copy any more."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    @abstractmethod
+    def _copies(self, uow: UnitOfWork) -> CopyRepository[Copy]:
+        """Where they stand."""
+
+    @abstractmethod
+    async def _forget_there(self, copy: Copy) -> None:
+        """Ask the provider. Raises ``ModelUnavailableError``."""
+
+    def _details(self, copy: Copy) -> dict[str, Any]:  # noqa: ARG002 - kinds differ
+        """What the audit says of one that is given up, beside its tries and the reason."""
+        return {}
+
+    async def _delete(self, found: Copy) -> None:
+        pause = pause_after(found.tries + 1, FIRST_PAUSE, LONGEST_PAUSE)
+        async with self._shell.uow(found.tenant_id) as uow:
+            copy = await self._copies(uow).take(*found.key, pause=pause)
+            await uow.commit()
+        if copy is None:  # another process is at it
+            return
+        reason = await self._failure_of_deleting(copy)
+        if reason is None:
+            await self._forget_copy(copy)
+        elif copy.tries >= TRIES:
+            _log.error(f"{self.kind}.given_up", reason=reason, model=copy.model, name=copy.key[-1])
+            await self._forget_copy(copy, given_up=reason)
+        else:
+            _log.warning(f"{self.kind}.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
+
+    async def _failure_of_deleting(self, copy: Copy) -> str | None:
+        try:
+            await self._forget_there(copy)
+        except ModelUnavailableError as error:
+            return None if error.reason in self.gone else error.reason
+        except (InvalidInputError, ModelNotAllowedError):  # its key is gone, or its name is not allowed any more
+            return "model_not_built"
+        return None
+
+    async def _forget_copy(self, copy: Copy, given_up: str | None = None) -> None:
+        async with self._shell.uow(copy.tenant_id) as uow:
+            await self._copies(uow).forget(*copy.key)
+            if given_up is not None:
+                said = {**self._details(copy), "tries": copy.tries, "reason": given_up}
+                await audit_own(uow, self._shell, copy.tenant_id, f"{self.kind}.given_up", copy.key[-1], **said)
+            await uow.commit()
