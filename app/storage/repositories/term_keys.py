@@ -21,9 +21,9 @@ from app.core.model.overlap import message_text
 from app.core.text.stemming import guess, stems_in
 from app.core.text.words import stem, words
 from app.off_loop import off_loop
+from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import Place
 from app.storage.repositories.sizes import READ_BYTES, fitting, told_bytes
-from app.storage.scoped_session import TenantSession
 from app.storage.tables import MessageRow
 
 _BYTES: Final = 8  # Postgres' bigint
@@ -77,11 +77,8 @@ def keys_of(messages: Iterable[Message]) -> list[list[int]]:
     return found
 
 
-class TermKeyRepository:
+class TermKeyRepository(Repository):
     """Finds messages whose keys an earlier version made, and makes them again."""
-
-    def __init__(self, session: TenantSession) -> None:
-        self._session = session
 
     async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Place], Place | None]:
         """Look at the next ``limit`` messages of all tenants, or at fewer where they are large.

@@ -5,14 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from app.core.model.records import AuditEntry, Page
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 
-class AuditService:
+class AuditService(Service):
     """The record of a tenant; it is written where things are done (``shared.caller.audit``)."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def page(self, tenant_id: UUID, page: Page) -> tuple[list[AuditEntry], str | None]:
         """Entries in the order in which it happened; and the next cursor."""

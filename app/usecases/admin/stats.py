@@ -16,7 +16,7 @@ from app.core.text.token_counts import tokens_of
 from app.off_loop import A_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 SHOWN: Final = 20
 """Providers' caches that are told one by one."""
@@ -91,11 +91,8 @@ class ServiceMeasures:
     since: datetime | None = None
 
 
-class StatsService:
+class StatsService(Service):
     """Reads what is measured; each answer is of one moment."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
         """What is measured of one conversation. Raises ``NotFoundError``."""

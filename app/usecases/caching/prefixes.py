@@ -25,7 +25,7 @@ from app.core.model.records import ProviderCopy, Turn
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 FORGOTTEN: Final = "provider_cache_forgotten"
 """The warning: the provider did not take the cache that the request named, and was sent the whole instead."""
@@ -52,11 +52,8 @@ class Looked:
     """Of a cache that a request may name now."""
 
 
-class PrefixCaches:
+class PrefixCaches(Service):
     """Looks caches up and notes uses; whatever fails here, no turn does."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def look(self, turn: Turn, model: str | None, caching: Caching | None, request: ChatRequest) -> Looked | None:
         """The prefix of a request; ``None`` where it is not to be cached, or cannot be.

@@ -20,7 +20,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
 from app.usecases.context.media import with_media
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 REBUILT = "live_context_rebuilt"
 """The warning: the provider was sent the whole context anew, though it should have had one."""
@@ -48,11 +48,8 @@ class Look:
     """How to go on; ``None``: the whole context is to be sent."""
 
 
-class LiveContexts:
+class LiveContexts(Service):
     """Reads live contexts, and lets them go."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def look(
         self,

@@ -16,7 +16,7 @@ from app.core.text.speakers import name_in
 from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
 from app.storage.repositories.narrowing import Narrowed
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 CANDIDATES: Final = 200
 """Messages that are looked at: also the most that one query finds."""
@@ -55,11 +55,8 @@ class SearchPage:
     following: PageStart | None
 
 
-class SearchService:
+class SearchService(Service):
     """Finds messages of a conversation by words."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def find(
         self, tenant_id: UUID, conversation_id: UUID, text: str, *, limit: int, place: PageStart | None = None

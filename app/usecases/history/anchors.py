@@ -17,16 +17,13 @@ from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.history.holding import laid_out_again
 from app.usecases.shared.retries import Results, run_with_retries
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 log = structlog.get_logger(__name__)
 
 
-class AnchorService:
+class AnchorService(Service):
     """Anchors of a conversation; a status belongs to the conversation, not to a version of its state."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def page(
         self,

@@ -43,7 +43,7 @@ from app.usecases.shared.caller import audit, own_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 POLICY = frozenset({"preset", "policy"})
 SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or thresholds
@@ -85,11 +85,8 @@ class PresetView:
     is_default: bool
 
 
-class ConversationService:
+class ConversationService(Service):
     """Everything about a conversation but its messages, turns and states."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     def presets(self) -> list[PresetView]:
         """All of them."""

@@ -14,14 +14,11 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepared, prepared_with_retries
 from app.usecases.shared.idempotency import Idem, done_before
 from app.usecases.shared.retries import Results
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 
-class MessageService:
+class MessageService(Service):
     """The session history: append-only."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def append(
         self,

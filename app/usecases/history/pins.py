@@ -17,14 +17,11 @@ from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.history.holding import laid_out_again, protection_reasons, summed_again, unit_of, used_beside
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 
-class PinService:
+class PinService(Service):
     """Pins and unpins; the layout of the context changes in the same transaction."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def pin(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> Message:
         """Pin a message, so that it is served verbatim from now on.

@@ -14,7 +14,7 @@ from app.core.text import memo
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.caller import audit
-from app.usecases.shared.shell import STREAMS, Shell
+from app.usecases.shared.shell import STREAMS, Service
 
 SHORT: Final = 2_000
 """Messages and events of a conversation that is removed as it is deleted: some tenths of a second."""
@@ -46,11 +46,8 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
     return turns
 
 
-class RemovalService:
+class RemovalService(Service):
     """Removes what was deleted, a bounded number of rows at a time, and goes on wherever it was interrupted."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def erase_user(self, tenant_id: UUID, user_id: str) -> Erasure:
         """Begin to erase an end user: his conversations, and keys that see those alone, which end at once."""

@@ -17,7 +17,7 @@ from app.core.model.records import IdempotencyRecord
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.openai.keys import Attempt
 from app.usecases.shared.idempotency import Idem
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 LIFE: Final = timedelta(minutes=2)
 """For how long a retry is recognised: shorter than where the request says what it goes on from."""
@@ -34,11 +34,8 @@ def opening_of(attempt: Attempt) -> Idem | None:
     return Idem(key=key.key, fingerprint=key.fingerprint, lives=LIFE)
 
 
-class Openings:
+class Openings(Service):
     """Remembers for a short time which turn a first try began."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def claim(self, tenant_id: UUID, opening: Idem, *, is_retry: bool) -> bool:
         """Record that a turn begins for it. Returns whether its retries can be told from those of others."""

@@ -14,7 +14,7 @@ from app.storage.repositories.copies import Copy, CopyRepository
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.caller import audit_own
 from app.usecases.shared.pauses import pause_after
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 
 AT_ONCE: Final = 20
 """Copies that are deleted in one sweep."""
@@ -26,15 +26,12 @@ LONGEST_PAUSE: Final = timedelta(days=1)
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class CopyDeletion(ABC, Generic[Copy]):
+class CopyDeletion(Service, ABC, Generic[Copy]):
     """Deletes copies of one kind that are due."""
 
     kind: ClassVar[str]
     gone: ClassVar[Collection[str]]
     """How a provider says that it keeps no such copy any more."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     @abstractmethod
     def _copies(self, uow: UnitOfWork) -> CopyRepository[Copy]:

@@ -58,3 +58,10 @@ class Shell:
             secret = await uow.keys.sealing_secret(tenant_id, secrets.token_bytes(SECRET_BYTES))
             await uow.commit()
         return secret
+
+
+class Service:
+    """What does its work with the parts of the process alone."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell

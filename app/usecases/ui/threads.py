@@ -10,7 +10,7 @@ from app.core.model.conversation import Message
 from app.core.model.records import ERASURE, Page
 from app.storage.repositories.cursor import encode
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 from app.usecases.shared.waiting import REACH, is_inside_answer
 from app.usecases.ui.entries import (
     MADE_FOR_AN_ANSWER,
@@ -58,11 +58,8 @@ class Beginning:
     """What the entry held before the turn: calls and their results."""
 
 
-class ThreadService:
+class ThreadService(Service):
     """Reads entries: a page of them, and the one that a turn belongs to."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     @property
     def own_tools(self) -> frozenset[str]:

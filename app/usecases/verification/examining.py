@@ -29,7 +29,7 @@ from app.usecases.history.conversations import check_version
 from app.usecases.history.preparing import OutdatedError, prepared_with_retries
 from app.usecases.shared.caller import audit
 from app.usecases.shared.retries import Compute, Results
-from app.usecases.shared.shell import Shell
+from app.usecases.shared.shell import Service
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
 
@@ -79,11 +79,8 @@ class _Looked:
         return replace(self, is_read=False)
 
 
-class ExaminationService:
+class ExaminationService(Service):
     """Examines states that earlier checks made."""
-
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
 
     async def examine(
         self, tenant_id: UUID, conversation_id: UUID, *, mend: bool = False, if_match: int | None = None
