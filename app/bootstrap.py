@@ -162,26 +162,6 @@ class Container:
         """Copies the beginnings of conversations, also in the worker."""
         return self.openai.forks
 
-    async def prepare_models(self) -> None:
-        """Build the configured models off the event loop, so that no request waits for it.
-
-        Raises:
-            InvalidInputError: One cannot be built; the error says what is missing.
-        """
-        await self.parts.models.prepare()
-
-    async def database_ok(self) -> bool:
-        """Whether Postgres answers."""
-        return await self.parts.database_ok()
-
-    async def row_security(self) -> bool:
-        """Whether Postgres itself keeps tenants apart. Raises ``DependencyUnavailableError``."""
-        return await self.parts.row_security()
-
-    async def redis_ok(self) -> bool:
-        """Whether Redis answers."""
-        return await self.parts.bus.ping()
-
     async def close(self) -> None:
         """Let running turns finish, then let go of every connection."""
         await self.chat.close(self.settings.timings.shutdown_seconds)

@@ -41,9 +41,9 @@ async def metrics(services: Services) -> PlainTextResponse:
 @router.get("/readyz")
 async def readyz(services: Services) -> schemas.Readiness:
     """Postgres is needed; without Redis, or a sweeper, everything works, only later."""
-    if not await services.database_ok():
+    if not await services.parts.database_ok():
         raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
-    redis_ok, protected = await services.redis_ok(), await services.row_security()
+    redis_ok, protected = await services.parts.bus.ping(), await services.parts.row_security()
     return schemas.Readiness(
         status="ok" if redis_ok and services.background.is_well else "degraded",
         postgres="ok",

@@ -93,7 +93,7 @@ async def prepare_models(container: Container) -> None:
     """Build the configured models before the first request: it may take seconds."""
     import_models(container.settings)
     try:
-        await container.prepare_models()
+        await container.parts.models.prepare()
     except InvalidInputError as error:
         raise StartRefusedError(f"A model of the settings cannot be used: {error.detail}") from error
 

@@ -6,7 +6,6 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from app.core.context import assembly
 from app.core.context.formats import Format, in_format
 from app.core.model import files, records
 from app.core.model.allowances import Standing
@@ -122,17 +121,12 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
         value,
         messages=[dict(message) for message in formatted.messages],
         system=formatted.system,
-        sections=[present_section(section) for section in value.sections],
+        sections=[schemas.Section.from_value(one, level=level_name(one.level)) for one in value.sections],
         markers=[present_marker(marker) for marker in value.markers],
         recalled=[present_recalled_message(one, view.segments) for one in value.recalled],
         truncated=schemas.SeqRange(from_seq=value.truncated[0], to_seq=value.truncated[1]) if value.truncated else None,
         compaction=present_compaction(view.compaction) if view.compaction else None,
     )
-
-
-def present_section(value: assembly.Section) -> schemas.Section:
-    """A stretch of a context."""
-    return schemas.Section.from_value(value, level=level_name(value.level))
 
 
 def present_marker(value: Marker) -> schemas.Marker:

@@ -290,11 +290,13 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         sweeper=calls.service("sweeper", run=asyncio.Event().wait),
         measuring=calls.service("measuring", run=asyncio.Event().wait, text="# none\n"),
         background=Background(SystemClock(), ProcessMeter()),
-        redis_ok=calls._method("redis_ok", default=True),
-        database_ok=calls._method("database_ok", default=True),
-        row_security=calls._method("row_security", default=True),
+        parts=SimpleNamespace(
+            bus=SimpleNamespace(ping=calls._method("redis_ok", default=True)),
+            database_ok=calls._method("database_ok", default=True),
+            row_security=calls._method("row_security", default=True),
+            models=SimpleNamespace(prepare=_nothing),
+        ),
         close=calls._method("close", default=None),
-        prepare_models=_nothing,
     )
     fake.conversations.presets = presets_without_numbers
     return cast(Container, fake)

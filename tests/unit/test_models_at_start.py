@@ -24,8 +24,7 @@ def container(**settings: Any) -> Any:
     """A container with the models of these settings and stand-ins for the rest."""
     chosen = Settings(_env_file=None, **settings)
     made: Any = fake_container(Calls(), Keys(), Feed(), chosen)
-    made.models = make_models(chosen)
-    made.prepare_models = made.models.prepare
+    made.parts.models = make_models(chosen)
     return made
 
 
@@ -47,7 +46,7 @@ async def test_control_with_its_key_it_starts_and_the_model_is_built() -> None:
     made = container(chat_model="openai:gpt-5-mini", OPENAI_API_KEY="k")
     server, answer = await started(made)
     assert answer["type"] == "lifespan.startup.complete"
-    assert made.models._models.holds("openai:gpt-5-mini")
+    assert made.parts.models._models.holds("openai:gpt-5-mini")
     await server.stop()
 
 

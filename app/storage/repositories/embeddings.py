@@ -18,6 +18,7 @@ from sqlmodel import col
 from app.core.model.embedding import MessageVector
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
+from app.storage.repositories.mapping import columns
 from app.storage.tables import EMBEDDED, UNEMBEDDED, ConversationRow, EmbeddingRow
 
 _embedding = EmbeddingRow
@@ -81,17 +82,7 @@ class EmbeddingRepository(Repository):
         statement = insert(_embedding)
         names = ("model", "sha256", "dimensions", "vector")
         kept = {name: getattr(statement.excluded, name) for name in names}
-        given = [
-            {
-                "conversation_id": one.conversation_id,
-                "seq": one.seq,
-                "model": one.model,
-                "sha256": one.sha256,
-                "dimensions": one.dimensions,
-                "vector": one.vector,
-            }
-            for one in vectors
-        ]
+        given = [columns(one, dimensions=one.dimensions) for one in vectors]
         key = ["tenant_id", "conversation_id", "seq"]
         await self._session.execute(statement.on_conflict_do_update(index_elements=key, set_=kept), given)
 

@@ -11,7 +11,7 @@ from app.core.model.conversation import Conversation, Quiet
 from app.core.model.records import Attempt, Compaction, CompactionStatus
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import WITHHELD, AttemptsResult
-from app.usecases.compaction.claiming import quiet_after_failure, record_event
+from app.usecases.compaction.claiming import numbers_of, quiet_after_failure, record_event
 from app.usecases.shared.shell import Shell
 
 EVENTS: dict[CompactionStatus, str] = {
@@ -112,16 +112,5 @@ async def _quiet_conversation(shell: Shell, uow: UnitOfWork, row: Compaction, re
 
 
 def _log_end(row: Compaction) -> None:
-    numbers = {
-        "compaction_id": str(row.id),
-        "conversation_id": str(row.conversation_id),
-        "trigger": row.trigger,
-        "ran_in": row.ran_in,
-        "reason": row.reason,
-        "messages": row.messages_covered,
-        "tokens_before": row.tokens_before,
-        "tokens_after": row.tokens_after,
-        "duration_ms": row.duration_ms,
-    }
     write = log.warning if row.status in FAILURES or row.reason == "partial" else log.info
-    write(EVENTS[row.status], status=row.status, **numbers)
+    write(EVENTS[row.status], conversation_id=str(row.conversation_id), **numbers_of(row))
