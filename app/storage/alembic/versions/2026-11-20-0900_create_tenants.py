@@ -34,7 +34,7 @@ def _tenants() -> None:
         sa.Column("tenant_id", sa.Uuid(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("created_at", MOMENT, server_default=sa.text("now()"), nullable=False),
-        sa.UniqueConstraint("name", name="uq_tenants_name"),
+        sa.UniqueConstraint("name"),
     )
 
 
@@ -50,7 +50,7 @@ def _api_keys() -> None:
         sa.Column("created_at", MOMENT, nullable=False),
         sa.Column("revoked_at", MOMENT),
         of_tenant(),
-        sa.UniqueConstraint("secret_hash", name="uq_api_keys_secret_hash"),
+        sa.UniqueConstraint("secret_hash"),
     )
 
 

@@ -130,7 +130,7 @@ def _messages() -> None:
         sa.CheckConstraint("seq > 0", name=op.f("ck_messages_seq")),
         sa.CheckConstraint("token_count >= 0 AND byte_length >= 0", name=op.f("ck_messages_weight")),
         in_conversation(),
-        sa.UniqueConstraint("tenant_id", "conversation_id", "seq", name="uq_messages_tenant_id_conversation_id_seq"),
+        sa.UniqueConstraint("tenant_id", "conversation_id", "seq"),
     )
     create_partial_index(
         "ix_messages_calls", "messages", ["tenant_id", "conversation_id", "seq"], "call_ids <> '{}'::text[]"

@@ -68,14 +68,7 @@ def _anchors() -> None:
         sa.Column("superseded_by", sa.Uuid()),
         sa.Column("created_at", MOMENT, nullable=False),
         in_conversation(),
-        sa.UniqueConstraint(
-            "tenant_id",
-            "conversation_id",
-            "seq",
-            "offset",
-            "type",
-            name="uq_anchors_tenant_id_conversation_id_seq_offset_type",
-        ),
+        sa.UniqueConstraint("tenant_id", "conversation_id", "seq", "offset", "type"),
         sa.CheckConstraint(
             "type IN ('commitment', 'correction', 'critical_fact', 'decision', 'unresolved_question')",
             name=op.f("ck_anchors_type"),

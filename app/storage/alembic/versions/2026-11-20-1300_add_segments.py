@@ -69,13 +69,7 @@ def _segments() -> None:
         sa.Column("detail_after", MOMENT),
         sa.Column("created_at", MOMENT, nullable=False),
         in_conversation(),
-        sa.UniqueConstraint(
-            "tenant_id",
-            "conversation_id",
-            "from_seq",
-            "to_seq",
-            name="uq_segments_tenant_id_conversation_id_from_seq_to_seq",
-        ),
+        sa.UniqueConstraint("tenant_id", "conversation_id", "from_seq", "to_seq"),
         sa.CheckConstraint("from_seq > 0 AND to_seq >= from_seq", name=op.f("ck_segments_range")),
     )
     create_partial_index(
@@ -99,7 +93,6 @@ def _levels() -> None:
         sa.ForeignKeyConstraint(
             ["tenant_id", "conversation_id", "segment_id"],
             ["segments.tenant_id", "segments.conversation_id", "segments.id"],
-            name="fk_segment_levels_segments",
             ondelete="CASCADE",
         ),
         sa.CheckConstraint("level IN ('L1', 'L2', 'L3')", name=op.f("ck_segment_levels_level")),

@@ -44,13 +44,7 @@ def upgrade() -> None:
         sa.Column("last_used_at", MOMENT, nullable=False),
         sa.CheckConstraint("num_nulls(name, made_at, expires_at) IN (0, 3)", name="whole"),
         of_tenant(),
-        sa.UniqueConstraint(
-            "tenant_id",
-            "model",
-            "account",
-            "fingerprint",
-            name="uq_provider_caches_tenant_id_model_account_fingerprint",
-        ),
+        sa.UniqueConstraint("tenant_id", "model", "account", "fingerprint"),
     )
     op.create_index("ix_provider_caches_id", "provider_caches", ["id"])
     create_partial_index("ix_provider_caches_due", "provider_caches", ["due_at"], "due_at IS NOT NULL")
@@ -64,10 +58,7 @@ def upgrade() -> None:
         sa.Column("joined_at", MOMENT, nullable=False),
         in_conversation(),
         sa.ForeignKeyConstraint(
-            ["tenant_id", "cache_id"],
-            ["provider_caches.tenant_id", "provider_caches.id"],
-            name="fk_provider_cache_members_provider_caches",
-            ondelete="CASCADE",
+            ["tenant_id", "cache_id"], ["provider_caches.tenant_id", "provider_caches.id"], ondelete="CASCADE"
         ),
     )
     op.create_index("ix_provider_cache_members_of_cache", "provider_cache_members", ["tenant_id", "cache_id"])

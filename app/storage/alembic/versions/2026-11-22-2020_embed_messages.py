@@ -68,7 +68,6 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["tenant_id", "conversation_id", "seq"],
             ["messages.tenant_id", "messages.conversation_id", "messages.seq"],
-            name="fk_embeddings_messages",
             ondelete="CASCADE",
         ),
     )
