@@ -257,7 +257,7 @@ async def _refusal(name: str, registry: ModelRegistry, expected: str) -> Step:
 async def _tried(servers: Endpoints, settings: Settings) -> list[Step]:
     fixed: Json = dict(keys_in(settings)) | {"tenant_calls_per_hour": _CALLS}
     async with running(servers, SystemClock(), **fixed) as process:
-        await process.container.prepare_models()
+        await process.container.parts.models.prepare()
         keys = await keys_of(process, ("live",))
         return await _Trying(process, keys["live"]).steps()
 

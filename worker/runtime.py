@@ -39,7 +39,7 @@ async def build() -> Container:
 
     container = await build_container(Settings(), owner=OWNER)
     try:
-        await container.prepare_models()
+        await container.parts.models.prepare()
     except InvalidInputError as error:
         _log.warning("worker.model_unavailable", detail=error.detail)  # each job says so as well
     return container
