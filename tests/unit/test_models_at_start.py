@@ -56,7 +56,7 @@ async def test_a_worker_starts_all_the_same_and_says_so(monkeypatch: pytest.Monk
         if fails:
             raise InvalidInputError("Models of openai need a key.")
 
-    made: Any = SimpleNamespace(prepare_models=prepare_models)
+    made: Any = SimpleNamespace(parts=SimpleNamespace(models=SimpleNamespace(prepare=prepare_models)))
 
     async def build_container(*_: object, **__: object) -> Any:
         return made
