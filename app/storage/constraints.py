@@ -1,4 +1,7 @@
-"""The references that nearly every table has. Tables and migrations name neither: the names follow from ``NAMING``."""
+"""The references that nearly every table has. Tables and migrations name neither: the names follow from ``NAMING``.
+
+Released migrations are written with them. So none is changed: a table that needs another reference gets a new one.
+"""
 
 from __future__ import annotations
 
