@@ -29,7 +29,7 @@ from bench.recall_talks import said, talks, with_long_answers
 from bench.report import print_table, write_json
 from bench.survival import DATA
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "thresholds.md"
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "experiments" / "adaptive.md"
 DESK: Final = DATA.parents[1] / "tau_bench" / "airline.jsonl"
 WINDOW: Final = 16_000
 SYSTEM: Final = 900
@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Play, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=_seeds, default=_seeds("1-4"), help="first and last")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/thresholds.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/experiments/adaptive.md")
     asked = parser.parse_args(arguments)
     found = recorded()
     cells = cells_of(found, asked.seeds)
