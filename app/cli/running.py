@@ -14,6 +14,7 @@ from rich.text import Text
 
 from app.cli.complaints import complain, one_clear_line
 from app.cli.databases import database
+from app.cli.screen import show_what_can_be_shown
 from app.cli.speaking import text_of
 from app.core.model.model_io import OFFLINE
 from app.devserver.configured import address, overlooked, read_settings
@@ -29,6 +30,7 @@ def run() -> None:
     Settings stand in the environment, in .env or in throughline.yaml of this folder: PORT=8001 listens on another port,
     GOOGLE_API_KEY=... answers with Gemini. All are in docs/running.md.
     """
+    show_what_can_be_shown()
     console = Console(highlight=False)
     with one_clear_line():
         settings = read_settings()

@@ -25,6 +25,12 @@ _SHORTEST: Final = 20
 """Columns of a terminal that a text needs to be recognised."""
 
 
+def show_what_can_be_shown() -> None:
+    """Let standard output write a question mark for what its encoding lacks."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+
+
 class Screen:
     """Stdout. Texts come from models and strangers: control characters in them never reach a terminal."""
 
@@ -33,8 +39,7 @@ class Screen:
         """Our own words, in the language of whoever reads."""
         self._wraps = wraps
         """Whether lines break between words: better to read, worse to copy."""
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors="replace")
+        show_what_can_be_shown()
         self._console = Console(highlight=False)
         self.is_terminal = self._console.is_terminal and not self._console.is_dumb_terminal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -15,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from app.cli.commands import COMMANDS, app, imported
-from app.cli.running import _startup_facts
+from app.cli.running import _announce, _startup_facts
+from app.cli.screen import show_what_can_be_shown
 from app.devserver import supervisor
 from app.devserver.postgres import _reason_in_output
 from app.devserver.supervisor import Signals, StopRequestedError
@@ -190,3 +193,21 @@ def test_what_is_no_id_of_a_file_is_told_before_the_service_is_asked() -> None:
 def test_the_start_says_what_a_language_model_would_need(models: dict[str, Any], hint: str | None) -> None:
     bare = Settings.model_construct(**models)
     assert next((value for name, value in _startup_facts(bare) if not name), None) == hint
+
+
+def test_a_start_is_told_where_the_terminal_lacks_the_letters_of_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def announce() -> bytes:
+        written = io.BytesIO()
+        output = io.TextIOWrapper(written, encoding="ascii")
+        monkeypatch.setattr("sys.stdout", output)
+        if is_lenient:
+            show_what_can_be_shown()
+        _announce(Console(highlight=False), Settings(data_dir=Path("/srv/Разговоры")))
+        output.flush()
+        return written.getvalue()
+
+    is_lenient = True
+    assert b"/srv/?????????" in announce()
+    is_lenient = False
+    with pytest.raises(UnicodeEncodeError):  # the control
+        announce()
