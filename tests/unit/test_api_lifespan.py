@@ -169,7 +169,7 @@ async def test_a_start_gives_up_on_a_database_that_stays_away_and_says_why(
     cause: Exception | None, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.http.lifespan.DATABASE_PAUSE", 0.001)
-    monkeypatch.setattr("app.http.lifespan.DATABASE_PATIENCE", 0.02)
+    monkeypatch.setattr("app.http.lifespan.DATABASE_PATIENCE", 0.3)
     keys = AwayAtFirst(10**9, cause)
     server, calls, _ = prepared(keys=keys)
     answer = await server.start()
