@@ -128,10 +128,16 @@ def unsupported_values(
     if not novel:
         return []
     written, basis = written_calculations(text), None
+
+    def left_after(value: Value) -> list[Value]:
+        # What is told twice follows twice, unless a calculation beside it has another result.
+        told_again = [one for one in novel if one.forms == value.forms and not written.deny(text, one)]
+        return [one for one in novel if one is not value and one not in told_again]
+
     for value in novel[:_MOST_RECKONED]:
         told = _check_of_told_numbers(shown, found, novel)
         if written.prove(value, told):
-            novel, basis = [one for one in novel if one is not value], None
+            novel, basis = left_after(value), None
             continue
         if written.deny(text, value):
             continue
@@ -142,8 +148,7 @@ def unsupported_values(
             known = [one for one in found if one.start not in starts]
             basis = shown.basis(text, novel, known, seqs, beside, written.untold(told))
         if follows(value, replace(basis, now=now)):
-            novel = [one for one in novel if one is not value]
-            basis = None
+            novel, basis = left_after(value), None
     told = _check_of_told_numbers(shown, found, novel)  # "88 % (362 of 412)": now that 362 follows
     return [one for one in novel if not written.prove(one, told)]
 
