@@ -178,6 +178,31 @@ def test_a_statement_without_sources_follows_from_where_its_other_values_stand()
     assert len(examine(candidate(narrative="We have 96 guests and 1,470 euros are left."), shown).failures) == 1
 
 
+def test_what_is_told_twice_follows_twice() -> None:
+    shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
+    assert examine(candidate(item("She saves 16.99 euros a month and he 16.99 euros", 1)), shown).failures == ()
+    [failure] = examine(candidate(item("She saves 15.99 euros a month and he 15.99 euros", 1)), shown).failures
+    assert [value.text for value in failure.values] == ["15.99 euros"] * 2
+    right, wrong = "She saves 16.99 euros a month", "he 16.99 euros (34.99 - 17)"
+    assert len(examine(candidate(item(f"{right} and {wrong}", 1)), shown).failures) == 1, "its own calculation is wrong"
+
+
+TRIP = "The cap went off on 11 March 2027. The trip begins on 2 May 2027, the fair on 30 May 2027."
+
+
+def test_a_length_in_a_narrative_follows_from_a_likely_calculation_though_others_do_too() -> None:
+    shown = Shown(talk(TRIP))
+    for told, failing in (("seven", 0), ("four", 0), ("eleven", 0), ("six", 1), ("nine", 1)):
+        narrative = f"The cap went off roughly {told} weeks before the trip or the fair."
+        assert len(examine(candidate(narrative=narrative), shown).failures) == failing, told
+
+
+def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calculations, "_LENGTHS_OF_TIME", frozenset())
+    narrative = "The cap went off roughly seven weeks before the trip or the fair."
+    assert len(examine(candidate(narrative=narrative), Shown(talk(TRIP))).failures) == 1
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "unit", ["12,345 ", "€17 31 ", "4 May 2026 3 days ", "17:40 35 min ", "3x² ", "12 + ", "(9 * "]

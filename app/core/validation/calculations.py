@@ -19,6 +19,11 @@ from app.core.validation.odds import WEIGHTS
 
 CHANCE: Final = 0.035
 """The share of the values like one that may follow as well."""
+_LIKELY: Final = 1.0
+_CHANCE_IF_LIKELY: Final = 0.08
+"""Odds, and such a share. Few other lengths are like one in a narrative ("seven weeks"): it needs a likely calculation,
+and then more of them may follow as well."""
+_LENGTHS_OF_TIME: Final = frozenset({"s", "mo"})
 
 
 def follows(value: Value, basis: Basis) -> bool:
@@ -39,6 +44,8 @@ def follows(value: Value, basis: Basis) -> bool:
     if expected.at not in best:
         return False
     share = sum(weight >= best[expected.at] for weight in best.values()) / (expected.last - expected.first + 1)
+    if basis.now and value.base in _LENGTHS_OF_TIME:
+        return best[expected.at] >= _LIKELY and share <= _CHANCE_IF_LIKELY
     return share <= CHANCE
 
 
