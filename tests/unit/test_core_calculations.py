@@ -187,19 +187,19 @@ def test_what_is_told_twice_follows_twice() -> None:
     assert len(examine(candidate(item(f"{right} and {wrong}", 1)), shown).failures) == 1, "its own calculation is wrong"
 
 
-TRIP = "The cap went off on 11 March 2027. The trip begins on 2 May 2027, the fair on 30 May 2027."
+TRIP = "The cap went off on 11 March 2027. The trip begins on 2 May 2027."
 
 
 def test_a_length_in_a_narrative_follows_from_a_likely_calculation_though_others_do_too() -> None:
     shown = Shown(talk(TRIP))
-    for told, failing in (("seven", 0), ("four", 0), ("eleven", 0), ("six", 1), ("nine", 1)):
-        narrative = f"The cap went off roughly {told} weeks before the trip or the fair."
+    for told, failing in (("seven", 0), ("five", 1), ("nine", 1)):
+        narrative = f"The cap went off roughly {told} weeks before the trip."
         assert len(examine(candidate(narrative=narrative), shown).failures) == failing, told
 
 
 def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calculations, "_LENGTHS_OF_TIME", frozenset())
-    narrative = "The cap went off roughly seven weeks before the trip or the fair."
+    narrative = "The cap went off roughly seven weeks before the trip."
     assert len(examine(candidate(narrative=narrative), Shown(talk(TRIP))).failures) == 1
 
 

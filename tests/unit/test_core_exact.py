@@ -274,7 +274,7 @@ def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
     [
         ("Weekday runs have to fit in an hour and ten, door to door.", "Runs: 70 minutes.", "Runs: 80 minutes."),
         ("Wir waren in zwei Stunden vierzig oben.", "Aufstieg: 160 Minuten.", "Aufstieg: 190 Minuten."),
-        ("Make one request per half second.", "One request per half second.", "One request per half minute."),
+        ("Make one request per half second.", "One request per half second.", "One request per 20 seconds."),
         ("Мельница в полутора днях пути.", "До мельницы полтора дня.", "До мельницы два с половиной дня."),
     ],
 )
