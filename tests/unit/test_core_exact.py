@@ -284,7 +284,6 @@ def test_lengths_with_a_rest_or_a_half_are_read(said: str, right: str, wrong: st
     assert len(examine(candidate(item(wrong, 1)), known).failures) == 1
 
 
-
 @pytest.mark.parametrize(("days", "failing"), [(20, 0), (25, 1)])
 def test_a_narrative_counts_the_days_from_the_newest_message(days: int, failing: int) -> None:
     said, thanks = talk("My exam is on 21 January 2027.", "Good.")
