@@ -291,6 +291,63 @@ async def test_the_worker_is_asked_for_each_further_step(service: Service) -> No
     assert (await service.row(conversation_id)).anchors_due_from is None
 
 
+async def test_a_job_of_the_worker_takes_some_seconds_and_asks_for_the_next(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await service.conversation()
+    await said(service, conversation_id, *TALK)
+    with monkeypatch.context() as patched:
+        patched.setattr(due_anchors, "STEP", 2)
+        patched.setattr("app.usecases.history.anchors._JOB_SECONDS", 0.0)
+        for asked in (1, 2):
+            await service.container.anchors.work(conversation_id)
+            assert (await service.row(conversation_id)).anchors_due_from == 2 * asked + 1
+            assert service.queue.later["anchors"] == [conversation_id] * asked
+    await service.container.anchors.work(conversation_id)
+    assert (await service.row(conversation_id)).anchors_due_from is None
+    assert service.queue.later["anchors"] == [conversation_id] * 2, "the control: nothing is left to ask for"
+
+
+async def test_of_two_jobs_of_the_worker_one_gives_way(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await service.conversation()
+    await said(service, conversation_id, *TALK)
+    reading, steps, both = due_anchors._read, list[int](), asyncio.Barrier(2)
+
+    async def counted(shell: Any, conversation: Conversation, due: Due) -> Any:
+        steps.append(due.first_seq)
+        if due.first_seq == 1:
+            await both.wait()
+        return await reading(shell, conversation, due)
+
+    monkeypatch.setattr(due_anchors, "STEP", 2)
+    monkeypatch.setattr(due_anchors, "_read", counted)
+    await asyncio.gather(*(service.container.anchors.work(conversation_id) for _ in range(2)))
+    assert steps.count(1) == 2
+    assert sorted(set(steps)) == list(range(1, len(TALK) + 1, 2))
+    assert len(steps) == len(set(steps)) + 1, "only the first step is read twice"
+    assert (await service.row(conversation_id)).anchors_due_from is None
+
+
+async def test_a_context_waits_a_moment_for_anchors_and_says_that_more_are_due(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await service.conversation(triggers=[], protect=[])
+    await said(service, conversation_id, POSTGRES)
+    await service.say(conversation_id, 40, words=4)
+    context = service.container.context
+    with monkeypatch.context() as patched:
+        patched.setattr(due_anchors, "STEP", 10)
+        patched.setattr("app.usecases.context.context._MOST_SECONDS_FOR_ANCHORS", 0.0)
+        early = await context.assemble(service.tenant, conversation_id, 600)
+    assert "anchors_due" in early.warnings
+    assert (await service.row(conversation_id)).anchors_due_from == 11, "what was found is kept"
+    assert POSTGRES in "".join(message.content for message in early.messages), "and served"
+    assert service.queue.later["anchors"] == [conversation_id], "the worker finds the others"
+    later = await context.assemble(service.tenant, conversation_id, 600)
+    assert "anchors_due" not in later.warnings, "the control"
+    assert (await service.row(conversation_id)).anchors_due_from is None
+
+
 async def test_the_worker_passes_over_a_conversation_that_is_gone(service: Service) -> None:
     conversation_id = await service.conversation()
     await said(service, conversation_id, POSTGRES)

@@ -54,6 +54,9 @@ TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the n
 TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
 TOLD_PART = 4  # and that a digest is at most this part of
 RECALL_FAILED = "recall_failed"
+ANCHORS_DUE = "anchors_due"
+_MOST_SECONDS_FOR_ANCHORS: Final = 2.0
+"""That a context waits while anchors are found, after an import; the worker finds the others."""
 _SERVED: Final = 10
 """Bytes that a message counts for which is served as it is: about five microseconds."""
 
@@ -124,8 +127,15 @@ class ContextService:
             try:
                 return await once()
             except AnchorsDueError:
-                await find_due_anchors(self._shell, tenant_id, conversation_id)
-                return await once(anchors_found=True)
+                found = await find_due_anchors(
+                    self._shell, tenant_id, conversation_id, seconds=_MOST_SECONDS_FOR_ANCHORS
+                )
+                looked = await once(anchors_found=True)
+            if found == "all":
+                return looked
+            self._shell.outbox.send_later("anchors", conversation_id)
+            context = replace(looked.context, warnings=(*looked.context.warnings, ANCHORS_DUE))
+            return replace(looked, context=context)
 
     async def _look(
         self,

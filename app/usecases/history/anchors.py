@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -18,6 +19,9 @@ from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.history.holding import laid_out_again
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Service
+
+_JOB_SECONDS: Final = 5.0
+"""Of one job of the worker: what is more urgent waits no longer for it."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,11 +45,17 @@ class AnchorService(Service):
             return await uow.anchors.page(conversation_id, page, type_=type_, status=status)
 
     async def work(self, conversation_id: UUID) -> None:
-        """Find the anchors that are due in a conversation; in the worker. Twice at once does no harm."""
+        """Find anchors that are due in a conversation, for some seconds; in the worker, which is asked again for more.
+
+        Of two at once one gives way.
+        """
         try:
             async with self._shell.uow(None) as uow:
                 conversation = await uow.conversations.get(conversation_id)
-            await find_due_anchors(self._shell, conversation.tenant_id, conversation_id)
+            tenant_id, seconds = conversation.tenant_id, _JOB_SECONDS
+            outcome = await find_due_anchors(self._shell, tenant_id, conversation_id, seconds=seconds, gives_way=True)
+            if outcome == "some":
+                self._shell.outbox.send_later("anchors", conversation_id)
         except NotFoundError:
             log.info("anchors.conversation_gone", conversation_id=str(conversation_id))
         except DependencyUnavailableError as error:  # whoever needs them has them found

@@ -7,10 +7,11 @@ does the first fold; of many due messages the worker finds them meanwhile.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 import structlog
@@ -40,6 +41,9 @@ STEP: Final = 100
 _STEP_BYTES: Final = 1_000_000
 """Of their texts; a longer message is read alone."""
 
+Outcome = Literal["all", "some", "by_others"]
+"""All due anchors are found; the time ended before that; or somebody else is finding them."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -66,21 +70,30 @@ def ask_worker(shell: Shell, before: Conversation, after: Conversation) -> None:
         shell.outbox.send_later("anchors", after.id)
 
 
-async def find_due_anchors(shell: Shell, tenant_id: UUID, conversation_id: UUID) -> None:
+async def find_due_anchors(
+    shell: Shell, tenant_id: UUID, conversation_id: UUID, *, seconds: float = math.inf, gives_way: bool = False
+) -> Outcome:
     """Find the anchors that are due, a step at a time; nothing is locked while texts are read.
 
     A message that takes too long to read has no anchors.
 
+    Args:
+        shell: Its parts.
+        tenant_id: Whose.
+        conversation_id: Where.
+        seconds: After so long no further step begins; one step is always made.
+        gives_way: End where somebody else has found the anchors of the same step meanwhile: they go on.
+
     Raises:
         NotFoundError: There is no such conversation.
     """
-    limit = STEP
+    limit, until = STEP, shell.clock.monotonic() + seconds
     while True:
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             due = await _due(uow, shell, conversation, shell.clock.now(), limit=limit)
         if due is None:
-            return
+            return "all"
         try:
             read = await _read(shell, conversation, due)
         except TooLargeError:
@@ -89,7 +102,11 @@ async def find_due_anchors(shell: Shell, tenant_id: UUID, conversation_id: UUID)
                 continue
             log.warning("anchors.not_read", conversation_id=str(conversation_id), seq=due.first_seq)
             limit, read = STEP, NOTHING_READ
-        await _store_if_unchanged(shell, conversation, due, read)
+        is_first = await _store_if_unchanged(shell, conversation, due, read)
+        if gives_way and not is_first:
+            return "by_others"
+        if shell.clock.monotonic() >= until:
+            return "some"
 
 
 async def find_due_anchors_within(
@@ -180,7 +197,8 @@ async def _read(shell: Shell, conversation: Conversation, due: Due) -> Read:
     return await shell.processes.run(conversation.tenant_id, read_due, due)
 
 
-async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, read: Read) -> None:
+async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, read: Read) -> bool:
+    """Store what was read, unless something was erased meanwhile; whether nobody else was first."""
     async with shell.uow(read_of.tenant_id) as uow:
         present = await uow.conversations.lock(read_of.id)
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):
@@ -190,6 +208,7 @@ async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, rea
             if kept.layout is not None:  # an older version beside this one folded without them
                 await refresh_sizes(uow, await laid_out_again(uow, shell, shell.resolver(kept)))
             await uow.commit()
+    return present.anchors_due_from == due.first_seq
 
 
 async def _keep_found(uow: UnitOfWork, conversation: Conversation, due: Due, read: Read) -> Conversation:
