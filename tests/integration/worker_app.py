@@ -88,9 +88,20 @@ class NotingVerifications:
             note("verified", compaction.id)
 
 
+class NoModels:
+    async def prepare(self) -> None:
+        """There is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    models: NoModels
+
+
 @dataclass(frozen=True, kw_only=True)
 class Container:
     owner: str
+    parts: Parts
     engine: AsyncEngine
     bus: RedisEventBus
     compaction: HoldingCompaction
@@ -98,9 +109,6 @@ class Container:
     verification: NotingVerifications
     sweeper: Sweeper
     background: Background
-
-    async def prepare_models(self) -> None:
-        """There is none."""
 
     async def close(self) -> None:
         await self.bus.close()
@@ -118,6 +126,7 @@ async def build_container(settings: Settings, owner: str) -> Container:
     sweeper = Sweeper(begin, queue, compaction, bus, SystemClock(), owner, random.Random())
     return Container(
         owner=owner,
+        parts=Parts(models=NoModels()),
         engine=engine,
         bus=bus,
         compaction=compaction,

@@ -198,7 +198,7 @@ def test_a_length_in_a_narrative_follows_from_a_likely_calculation_though_others
 
 
 def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calculations, "_LENGTHS_OF_TIME", frozenset())
+    monkeypatch.setattr(calculations, "_is_in_days_or_longer", lambda _: False)
     narrative = "The cap went off roughly seven weeks before the trip."
     assert len(examine(candidate(narrative=narrative), Shown(talk(TRIP))).failures) == 1
 

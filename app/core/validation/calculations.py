@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Final
 
 from app.core.text.values import Value
-from app.core.validation.expected import Basis, Expected
+from app.core.validation.expected import DAY_SECONDS, Basis, Expected
 from app.core.validation.expected_amounts import expected_amount
 from app.core.validation.expected_days import expected_date, expected_time, expected_year
 from app.core.validation.odds import WEIGHTS
@@ -23,7 +23,6 @@ _LIKELY: Final = 1.0
 _CHANCE_IF_LIKELY: Final = 0.08
 """Odds, and such a share. Few other lengths are like one in a narrative ("seven weeks"): it needs a likely calculation,
 and then more of them may follow as well."""
-_LENGTHS_OF_TIME: Final = frozenset({"s", "mo"})
 
 
 def follows(value: Value, basis: Basis) -> bool:
@@ -44,9 +43,13 @@ def follows(value: Value, basis: Basis) -> bool:
     if expected.at not in best:
         return False
     share = sum(weight >= best[expected.at] for weight in best.values()) / (expected.last - expected.first + 1)
-    if basis.now and value.base in _LENGTHS_OF_TIME:
+    if basis.now and _is_in_days_or_longer(value):
         return best[expected.at] >= _LIKELY and share <= _CHANCE_IF_LIKELY
     return share <= CHANCE
+
+
+def _is_in_days_or_longer(value: Value) -> bool:
+    return value.base == "mo" or (value.base == "s" and value.factor >= DAY_SECONDS)
 
 
 def expected_of(value: Value) -> Expected | None:

@@ -180,7 +180,7 @@ def _window_in_estimated_tokens(resolved: Resolved) -> int:
 
 
 def _tokens(resolved: Resolved, draft: MessageDraft) -> int:
-    if draft.is_command or draft.status not in SAID:
+    if draft.status not in SAID:
         return 0  # it is never served
     weight = draft.weighed()
     return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)

@@ -275,9 +275,9 @@ class DetailService:
             segment = await uow.segments.get(present.id, id_)
         except NotFoundError:  # erasure may give a segment another name
             return "stale"
-        if not segment.wants_detail or segment.detail_tries != claim.tries:  # another claim came after this one
+        if not _is_claim_current(claim, segment):
             return "stale"
-        if claim.conversation.content_epoch != present.content_epoch:  # something was erased meanwhile
+        if _erased_meanwhile(claim.conversation, present):
             await uow.segments.update(present.id, id_, detail_tries=tries - 1, detail_after=None)
             return "stale"
         if answer.attempt.outcome == "accepted":
@@ -310,6 +310,14 @@ class DetailService:
             content_hash=_content_hash(claim.messages, model),
             created_at=self._shell.clock.now(),
         )
+
+
+def _is_claim_current(claim: _Claim, segment: Segment) -> bool:
+    return segment.wants_detail and segment.detail_tries == claim.tries
+
+
+def _erased_meanwhile(read: Conversation, present: Conversation) -> bool:
+    return read.content_epoch != present.content_epoch
 
 
 def _told_messages(messages: list[Message]) -> tuple[Message, ...]:
