@@ -161,6 +161,7 @@ def sought_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return sought
 
 
+@pytest.mark.own_database  # as above
 async def test_which_messages_hold_a_common_word_is_looked_for_once_until_something_is_erased(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, large: None
 ) -> None:
