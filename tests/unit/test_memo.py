@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,19 @@ def test_what_is_asked_for_again_outlives_what_is_not() -> None:
     assert asked.count("asked for all the time") == 1
     length("asked for once: 0")
     assert asked.count("asked for once: 0") == 2
+
+
+def test_what_nobody_asked_for_goes_a_few_at_a_time() -> None:
+    memo = Memo(1_000_000)
+    _, length = counted(memo)
+    sizes = []
+    for number in range(6_000):
+        length(str(number))
+        sizes.append(len(memo))
+    steps = [later - earlier for earlier, later in pairwise(sizes)]
+    assert min(steps) == 1 - 8, "an event loop would wait for thousands"
+    assert steps.count(-7) > 100
+    assert max(sizes) <= 1_000_000 // 400
 
 
 def test_a_document_is_not_kept() -> None:

@@ -5,7 +5,8 @@ functions with the same text, and ``memoized`` keeps what these answered, by fun
 invalidated: what a function makes of a text never changes while a process runs.
 
 Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: each time half of it is
-full, what nobody asked for since the last time goes (``word_memo`` has a bound of its own). And a reading is reached
+full, what nobody asked for since the last time goes, a few readings with each new one, since an event loop would wait
+for thousands (``word_memo`` has a bound of its own). And a reading is reached
 only by whoever has the text itself, so none of another tenant or of an erased message; ``forget`` drops all readings of
 a process where texts are erased.
 """
@@ -37,6 +38,8 @@ _LARGEST_OF_MANY: Final = MOST // 8
 LONGEST_WORD: Final = 64
 """Characters of a word that is remembered."""
 _WORDS: Final = 65_536
+_LET_GO_AT_ONCE: Final = 8
+"""Readings that go with each new one: more than come, so that the bound holds."""
 _NOTHING: Final = object()
 
 
@@ -57,6 +60,7 @@ class Memo:
         self._most = most
         self._size = 0
         self._of_functions: list[_Readings] = []
+        self._leaving: list[dict[Hashable, Any]] = []
         self._lock = Lock()
 
     def readings(self) -> _Readings:
@@ -89,19 +93,33 @@ class Memo:
         if self._size > self._most // 2:
             with self._lock:
                 if self._size > self._most // 2:
+                    self._leaving = [one.old for one in self._of_functions if one.old]
                     for one in self._of_functions:
                         one.old, one.new = one.new, {}
                     self._size = 0
+        if self._leaving:
+            self._let_some_go()
+
+    def _let_some_go(self) -> None:
+        leaving = self._leaving
+        for _ in range(_LET_GO_AT_ONCE):
+            try:
+                leaving[-1].popitem()
+            except KeyError:  # that one is empty
+                leaving.pop()
+            except IndexError:  # another thread took the last one
+                return
 
     def forget(self) -> None:
         """Drop all readings."""
         with self._lock:
+            self._leaving = []
             for one in self._of_functions:
                 one.old, one.new = {}, {}
             self._size = 0
 
     def __len__(self) -> int:
-        return sum(len(one.new) + len(one.old) for one in self._of_functions)
+        return sum(len(one.new) + len(one.old) for one in self._of_functions) + sum(map(len, self._leaving))
 
 
 _MEMO: Final = Memo(MOST)
