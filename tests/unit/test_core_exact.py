@@ -269,20 +269,6 @@ def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
     assert [one.is_item for one in both.failures] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("said", "right", "wrong"),
-    [
-        ("Weekday runs have to fit in an hour and ten, door to door.", "Runs: 70 minutes.", "Runs: 80 minutes."),
-        ("Wir waren in zwei Stunden vierzig oben.", "Aufstieg: 160 Minuten.", "Aufstieg: 190 Minuten."),
-        ("Make one request per half second.", "One request per half second.", "One request per 20 seconds."),
-    ],
-)
-def test_lengths_with_a_rest_or_a_half_are_read(said: str, right: str, wrong: str) -> None:
-    known = Shown(talk(said))
-    assert examine(candidate(item(right, 1)), known).failures == ()
-    assert len(examine(candidate(item(wrong, 1)), known).failures) == 1
-
-
 @pytest.mark.parametrize(("days", "failing"), [(20, 0), (25, 1)])
 def test_a_narrative_counts_the_days_from_the_newest_message(days: int, failing: int) -> None:
     said, thanks = talk("My exam is on 21 January 2027.", "Good.")

@@ -226,8 +226,8 @@ def _one_of(c: Cursor, place: int) -> int:
     unit, (more, half) = UNITS[word], half_more(c, place + 1)
     is_article = c.before(place) in ARTICLES
     if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
-        give_distance(c, place - is_article, place + 1, 1.0, unit)
         _measured(c, place, place + 1, 1 + more, unit)
+        give_distance(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
     if word in ONES:
         c.add_possible(place, [f"q:{plain(unit[1])}|{unit[0]}"], "number")
@@ -268,11 +268,11 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
     found.is_stated = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
-    if unit:
-        give_distance(c, place, last, readings[0] * scale, unit)
     _keep(c, found, place)
     if c.all_readings:
         _give_implied(c, place, last, found)
+    if unit:
+        give_distance(c, place, last, readings[0] * scale, unit)
     return last
 
 
