@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.model.anchors import Anchor
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.state.schema_change import from_anchors, in_schema, next_after
+from app.core.state.schema_change import from_anchors, in_schema, next_after, without_shown_anchors
 from app.core.summarizer.offline.retold import pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -215,5 +215,20 @@ def test_an_anchor_in_the_state_says_whose_words_it_is() -> None:
 
 
 def test_an_anchor_in_the_state_tells_the_day_that_its_words_need() -> None:
-    assert told(anchor("I'll flash it on Friday.")).endswith('on Friday." (said Mon 2 February 2026)')
+    assert told(anchor("I'll flash it on Friday.")).endswith('on Friday (said Mon 2 February 2026)."')
     assert told(anchor("I'll flash it.")).endswith('flash it."'), "the control: words that need no day"
+
+
+def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:
+    one = anchor("I'll flash it on Friday. Then it runs.")
+    other = anchor("Рояль есть.", seq=8)
+    own = StateEntry(
+        id="F1", field="facts", role="fact", text="The logger is on the roof.", from_seqs=(6,), since_version=1
+    )
+    made = from_anchors([one, other], schema=SESSION, version=1, next_entry=2, language="en")
+    there = in_schema([own, *made], SUMMARY, source=SESSION, next_entry=4)
+    back = in_schema(there, SESSION, source=SUMMARY, next_entry=next_after(there, 4))
+    assert [entry.text for entry in back] == [own.text, *(entry.text for entry in made)], "none is cut in two"
+    assert without_shown_anchors(back, [one], "en") == (back[0], back[2])
+    assert without_shown_anchors(back, [], "en") == back, "the control: an anchor without room keeps its entry"
+    assert without_shown_anchors(back, [replace(one, seq=9)], "en") == back, "the control: said somewhere else"

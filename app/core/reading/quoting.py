@@ -24,3 +24,8 @@ def quoted(text: str, origin: Origin, language: str | None) -> str:
 def is_quoted(text: str) -> bool:
     """Whether a text is somebody's words in such a frame."""
     return text.endswith('"') and text.startswith(_FRAMES)
+
+
+def is_open(text: str) -> bool:
+    """Whether a text begins as somebody's words in such a frame, and they go on behind it."""
+    return text.startswith(_FRAMES) and text.count('"') % 2 == 1

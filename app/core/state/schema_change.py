@@ -7,15 +7,17 @@ from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from app.core.model.anchors import Anchor, AnchorType
+from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
 from app.core.reading.quoting import quoted
 from app.core.summarizer.offline.retold import is_told, pieces
 from app.core.text.relative import said_on
+from app.core.text.repeating import plain_of
 from app.core.text.sentences import closed
 from app.core.text.speakers import named, short_name
 from app.core.text.token_counts import estimate_text
+from app.core.validation.dates import inserted_before_end
 
 _BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
 _BETWEEN: Final = " "
@@ -73,13 +75,22 @@ def from_anchors(
     return found
 
 
-def _told_by_speaker(anchor: Anchor, language: str | None) -> str:
+def without_shown_anchors(
+    entries: Sequence[StateEntry], anchors: Sequence[FoundAnchor], language: str | None
+) -> tuple[StateEntry, ...]:
+    """The entries but those that ``from_anchors`` made of these anchors, which stand beside the state again."""
+    told = {(anchor.seq, plain_of(_told_by_speaker(anchor, language))) for anchor in anchors}
+    return tuple(entry for entry in entries if not any((seq, plain_of(entry.text)) in told for seq in entry.from_seqs))
+
+
+def _told_by_speaker(anchor: FoundAnchor, language: str | None) -> str:
     said, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
-    told = named(name, said) if name and not anchor.pasted else quoted(said, _origin_of(anchor), language)
-    return told + (said_on(anchor.said_at.date(), said) if anchor.said_at else "")
+    if anchor.said_at:
+        said = inserted_before_end(said, said_on(anchor.said_at.date(), said))
+    return named(name, said) if name and not anchor.pasted else quoted(said, _origin_of(anchor), language)
 
 
-def _origin_of(anchor: Anchor) -> Origin:
+def _origin_of(anchor: FoundAnchor) -> Origin:
     return "document" if anchor.pasted else anchor.speaker
 
 

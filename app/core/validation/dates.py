@@ -89,7 +89,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
         return added
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
     said = _day_when_said(words, sources)
-    return _inserted_before_end(added, said_on(said, text)) if said else added
+    return inserted_before_end(added, said_on(said, text)) if said else added
 
 
 def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> str:
@@ -159,6 +159,7 @@ def _without_date_beside(
             yield one, day
 
 
-def _inserted_before_end(text: str, said: str) -> str:
+def inserted_before_end(text: str, said: str) -> str:
+    """The text with what is said of it before the sign that ends it."""
     bare = text.rstrip(ENDS)
     return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -11,8 +11,9 @@ from uuid import UUID
 import structlog
 
 from app.core.anchors.rendering import seqs_in
+from app.core.anchors.serving import serve
 from app.core.continuity.statements import MOST_CHARACTERS
-from app.core.model.anchors import Anchor
+from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
 from app.core.model.model_io import ModelProfile, SummaryRequest
@@ -27,7 +28,13 @@ from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_com
 from app.core.planning.cuts import Tail
 from app.core.planning.withholding import without
 from app.core.state.apply import ApplyContext, served
-from app.core.state.schema_change import from_anchors, in_schema, next_after, requested_state_tokens
+from app.core.state.schema_change import (
+    from_anchors,
+    in_schema,
+    next_after,
+    requested_state_tokens,
+    without_shown_anchors,
+)
 from app.core.summarizer.stretches import output_room
 from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
@@ -97,18 +104,19 @@ class Chunk:
         entries = served(self.version.entries)
         if not self.carries:
             return entries
-        source = schema_named(self.version.state_schema)
+        source, language = schema_named(self.version.state_schema), language_of(self.span)
         beside = from_anchors(
             self._anchors_only_shown_now(),
             schema=source,
             version=self.version.version,
             next_entry=next_after(entries, self.version.next_entry),
-            language=language_of(self.span),
+            language=language,
         )
         entries = (*entries, *beside)
-        return in_schema(
+        moved = in_schema(
             entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
         )
+        return without_shown_anchors(moved, self._anchors_shown_next(), language)
 
     def _anchors_only_shown_now(self) -> list[Anchor]:
         layout = self.resolved.conversation.layout
@@ -116,6 +124,10 @@ class Chunk:
             return []
         shown = frozenset(seqs_in(layout.anchors))
         return [anchor for anchor in self.anchors if anchor.seq in shown]
+
+    def _anchors_shown_next(self) -> tuple[FoundAnchor, ...]:
+        room, estimator = self.resolved.budgets.anchor_tokens, self.resolved.policy.estimator
+        return serve(self.anchors, through_seq=self.plan.to_seq, held=(), room=room, estimator=estimator).shown
 
     @property
     def carries(self) -> bool:
