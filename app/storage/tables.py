@@ -682,6 +682,8 @@ class TurnRow(TenantScoped, table=True):
     id: UUID = Field(primary_key=True)
     conversation_id: UUID
     message_id: UUID
+    input_from_seq: int | None = Field(sa_type=BIG)
+    begun_at_seq: int | None = Field(sa_type=BIG)
     planned_reply_id: UUID | None
     reply_id: UUID | None
     compaction_id: UUID | None

@@ -366,7 +366,7 @@ class TestAMessageThatIsBlocked:
     async def test_control_without_the_search_nothing_is_applied(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.usecases.compaction.job.Job._asking_about", _without_search(monkeypatch))
+        monkeypatch.setattr("app.usecases.compaction.job.Job.asking_about", _without_search(monkeypatch))
         gemini.script("compaction", default=BLOCKS)
         async with wired(gemini, begin, tenant) as service:
             conversation_id, _ = await self.talk(service)
@@ -382,7 +382,7 @@ class TestAMessageThatIsBlocked:
 
 def _without_search(monkeypatch: pytest.MonkeyPatch) -> Any:
     del monkeypatch
-    whole = Job._asking_about
+    whole = Job.asking_about
 
     async def without(job: Job, chunk: Chunk) -> Asking:
         return replace(await whole(job, chunk), withholds_blocked=False)

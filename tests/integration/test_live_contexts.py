@@ -494,3 +494,28 @@ class TestIsLetGo:
         openai.release()
         await asyncio.wait_for(handle.result(), PATIENCE)
         assert await live_seq(service, conversation_id) is None
+
+    async def test_by_going_back_while_the_model_thinks_though_the_state_covers_as_much(
+        self, service: Service, openai: OpenAI
+    ) -> None:
+        conversation_id = await self.remembering(service)
+        await compact(service, conversation_id)
+        await service.container.states.restore(service.tenant, conversation_id, 1)
+        openai.script({"text": "Thought over.", "hold": True})
+        handle = await start(service, conversation_id, "Think.")
+        await held(openai, 2)
+        await service.container.states.restore(service.tenant, conversation_id, 1)
+        openai.release()
+        await asyncio.wait_for(handle.result(), PATIENCE)
+        assert await live_seq(service, conversation_id) is None
+
+    async def test_control_without_going_back_it_is_gone_on_from(self, service: Service, openai: OpenAI) -> None:
+        conversation_id = await self.remembering(service)
+        await compact(service, conversation_id)
+        await service.container.states.restore(service.tenant, conversation_id, 1)
+        openai.script({"text": "Thought over.", "hold": True})
+        handle = await start(service, conversation_id, "Think.")
+        await held(openai, 2)
+        openai.release()
+        thought = await asyncio.wait_for(handle.result(), PATIENCE)
+        assert await live_seq(service, conversation_id) == thought.reply.seq

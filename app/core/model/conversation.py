@@ -218,7 +218,7 @@ class Conversation:
     layout_version: int = 0
     compression_count: int = 0
     content_epoch: int = 0
-    """Raised by each erasure, and when a reply gives way to another: what was read before is stale."""
+    """Raised by each erasure and restore, and when a reply gives way to another: what was read before is stale."""
     token_factor: float = 1.0
     """What a provider reported of requests, relative to our estimates; multiplies sums at evaluation only."""
     scratchpad: Mapping[str, Any] = field(default_factory=dict)

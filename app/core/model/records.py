@@ -170,6 +170,10 @@ class Turn:
     conversation_id: UUID
     message_id: UUID
     """The user message it answers."""
+    input_from_seq: int | None = None
+    """The first message that its request brought, else the one that it answers; ``None`` in older rows."""
+    begun_at_seq: int | None = None
+    """The last message that there was when it began, its request's own included; ``None`` in older rows."""
     planned_reply_id: UUID | None = None
     """The id that its reply is going to have, from the start; ``None`` in older rows."""
     reply_id: UUID | None = None

@@ -166,10 +166,9 @@ class ConversationRepository(Repository):
             statement = statement.where(col(ConversationRow.user_id) == user_id)
         return await self._session.all(statement.limit(limit))
 
-    async def is_there(self, conversation_id: UUID, *, content_epoch: int | None = None) -> bool:
-        """Whether there is one that is not deleted; with ``content_epoch``, and nothing of it was erased since then."""
-        epoch = await self._session.first(_EPOCH, conversation_id=conversation_id)
-        return epoch is not None and content_epoch in {None, epoch}
+    async def is_there(self, conversation_id: UUID) -> bool:
+        """Whether there is one that is not deleted."""
+        return await self._session.first(_EPOCH, conversation_id=conversation_id) is not None
 
     async def is_being_removed(self, conversation_id: UUID) -> bool:
         """Whether one of that id is deleted and still has rows."""

@@ -44,11 +44,10 @@ _START = (
     .returning(TurnRow)
 )
 _NEWEST = select(TurnRow).where(_HERE).order_by(_id.desc()).limit(1)
-_BEFORE = _NEWEST.where(_id < bindparam("turn_id"), col(TurnRow.reply_id).is_not(None))
 _LIVING = select(TurnRow).where(_HERE, _RUNNING, col(TurnRow.lease_until) >= now())
 _BEAT = update(TurnRow).where(_THIS, _RUNNING).values(_LEASE).returning(TurnRow)
 _FAIL_EXPIRED = update(TurnRow).where(_HERE, _EXPIRED).values(_FAILED).returning(TurnRow)
-built_once(_START, _NEWEST, _BEFORE, _LIVING, _BEAT, _FAIL_EXPIRED)
+built_once(_START, _NEWEST, _LIVING, _BEAT, _FAIL_EXPIRED)
 
 
 @lru_cache(maxsize=64)
@@ -90,10 +89,6 @@ class TurnRepository(LeasedRepository):
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
         statement = select(TurnRow).where(_of_conversation(conversation_id), *bounds).order_by(_id)
         return [as_turn(row) for row in await self._session.all(statement)]
-
-    async def before(self, conversation_id: UUID, turn_id: UUID) -> Turn | None:
-        """The last turn with a reply before this one."""
-        return await self._one_or_none(_BEFORE, of=conversation_id, turn_id=turn_id)
 
     async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
         """The ids of the turns that began last, newest first."""

@@ -11,6 +11,7 @@ from app.core.context.assembly import AssembledContext, Material
 from app.core.context.live_context import calls_in, told_since
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, LiveContext, Message
+from app.core.model.errors import NotFoundError
 from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import Continuation
 from app.core.model.records import ProviderCopy, Turn
@@ -93,8 +94,9 @@ class LiveContexts(Service):
                 model=said.model,
                 made_at=self._shell.clock.now(),
             )
+            is_unchanged = await _is_unchanged(uow, turn.conversation_id, sent)
             await uow.copies.note(copy)
-            if not await uow.conversations.is_there(turn.conversation_id, content_epoch=sent.content_epoch):
+            if not is_unchanged:
                 await uow.copies.want_deleted(turn.conversation_id)
             await uow.commit()
 
@@ -106,6 +108,14 @@ class LiveContexts(Service):
             if conversation.live == live:
                 await uow.conversations.update(conversation.id, live=None)
                 await uow.commit()
+
+
+async def _is_unchanged(uow: UnitOfWork, conversation_id: UUID, sent: Sent) -> bool:
+    """Whether nothing was erased since; whoever is erasing, or deleting the conversation, is waited for."""
+    try:
+        return (await uow.conversations.lock(conversation_id)).content_epoch == sent.content_epoch
+    except NotFoundError:
+        return False
 
 
 async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored: Message) -> None:

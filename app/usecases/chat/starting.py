@@ -184,9 +184,13 @@ class ChatService:
         dead = await uow.turns.fail_expired_in_conversation(conversation.id)
         if dead is not None:  # sooner than any sweeper
             await tell_failed(uow, dead, self._shell.clock.now())
+        last_before = conversation.last_seq
         if given.history and before is None:
             conversation, given = await self._with_history_stored(uow, conversation, given, ready.history, compute)
         opening = await opening_of(uow, self._shell, conversation, given, before, ready, compute=compute)
+        input_from = last_before + 1 if opening.message.seq > last_before else opening.message.seq
+        if before is not None:  # what the dead turn was begun with
+            input_from = (await uow.turns.get(UUID(before["turn_id"]))).input_from_seq or input_from
         now = self._shell.clock.now()
         turn = await uow.turns.start(
             Turn(
@@ -194,6 +198,8 @@ class ChatService:
                 tenant_id=conversation.tenant_id,
                 conversation_id=conversation.id,
                 message_id=opening.message.id,
+                input_from_seq=input_from,
+                begun_at_seq=opening.resolved.conversation.last_seq,
                 planned_reply_id=self._shell.new_id(),
                 stream_key=Seal.new_key(),
                 lease_until=now,

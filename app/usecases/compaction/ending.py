@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 import structlog
 
@@ -22,6 +23,8 @@ EVENTS: dict[CompactionStatus, str] = {
     "superseded": "compaction.failed",
 }
 FAILURES = frozenset({"failed", "rejected"})
+WAITED_IN_VAIN: Final = "waited_in_vain"
+"""Why a conversation is quiet while a compaction is in flight that a turn had no time left to wait for."""
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +63,7 @@ async def end_row(
 async def finish(
     shell: Shell, uow: UnitOfWork, row: Compaction, *, status: CompactionStatus, **changes: Any
 ) -> Compaction:
-    """Write the end on the row and record its event."""
+    """Write the end on the row and record its event; turns need not go on without it any longer."""
     if status == "applied":
         changes = _with_reason_withheld(changes, row)
     now = shell.clock.now()
@@ -75,8 +78,15 @@ async def finish(
         **changes,
     )
     await record_event(uow, ended, EVENTS[status], now)
+    await _end_quiet_of_wait(uow, row.conversation_id)
     _log_end(ended)
     return ended
+
+
+async def _end_quiet_of_wait(uow: UnitOfWork, conversation_id: UUID) -> None:
+    conversation = await uow.conversations.get(conversation_id)
+    if conversation.quiet.reason == WAITED_IN_VAIN:
+        await uow.conversations.update(conversation_id, quiet=Quiet())
 
 
 async def count(uow: UnitOfWork, row: Compaction) -> Conversation:

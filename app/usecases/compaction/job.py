@@ -10,7 +10,7 @@ from app.core.model.model_io import (
     Proposal,
 )
 from app.core.state.apply import apply_candidate
-from app.usecases.compaction.attempts import TOO_LONG, Asking, AttemptsResult, Calls, run_attempts
+from app.usecases.compaction.attempts import TOO_LONG, Apply, Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
 from app.usecases.compaction.continuity import retried_below_floor, with_model_probes
 from app.usecases.ports import Summarizer, SummarizerRequest
@@ -85,11 +85,9 @@ class Job:
             The chunk that was asked about last, and the result of its attempts. In place of a chunk ``Nothing``, where
             all was folded meanwhile.
         """
-        allowed = chunk.resolved.policy.calls_per_chunk
-        most = min(self.limits.attempts or allowed, allowed)
-        calls = self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
+        calls = self.begin_calls(chunk)
         while True:
-            asking = await self._asking_about(chunk)
+            asking = await self.asking_about(chunk, partial(apply_candidate, context=chunk.applying()))
             attempted = await with_model_probes(chunk, asking, calls, await run_attempts(asking, calls))
             attempted = await retried_below_floor(chunk, asking, calls, attempted)
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
@@ -101,18 +99,26 @@ class Job:
                 return read, attempted
             chunk = read
 
+    def begin_calls(self, chunk: Chunk) -> Calls:
+        """The calls that may be made about a chunk, in the time that is left."""
+        allowed = chunk.resolved.policy.calls_per_chunk
+        most = min(self.limits.attempts or allowed, allowed)
+        self.calls = Calls(clock=self.shell.clock, most=most, deadline=self.deadline)
+        return self.calls
+
     def _summarizer_off_record(self, summarizer: Summarizer) -> Summarizer:
         record = self.record
         # If this process dies while it waits for a provider, this chunk is not to blame, and no crash is counted.
         return _SummarizerOffRecord(summarizer, record) if record and summarizer.profile.metered else summarizer
 
-    async def _asking_about(self, chunk: Chunk) -> Asking:
+    async def asking_about(self, chunk: Chunk, apply: Apply) -> Asking:
+        """What the attempts at a chunk need; ``apply`` makes a state of a checked answer."""
         fallback = await fallback_of(self.shell, chunk.resolved)
         return Asking(
             summarizer=self._summarizer_off_record(summarizer_of(self.shell, chunk.resolved)),
             fallback=self._summarizer_off_record(fallback) if fallback else None,
             request=chunk.request,
-            apply=partial(apply_candidate, context=chunk.applying()),
+            apply=apply,
             seqs=tuple(message.seq for message in chunk.span),
             withholds_blocked=self.limits.withholds_blocked,
         )

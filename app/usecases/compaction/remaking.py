@@ -21,10 +21,11 @@ from app.core.text.budget import first_fitting
 from app.core.validation.gate import GateReport
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls, run_attempts
-from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, fallback_of, summarizer_of, system_shown
+from app.usecases.compaction.attempts import AttemptsResult, run_attempts
+from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_shown
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count, end_row, finish
+from app.usecases.compaction.job import Job
 from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
@@ -36,7 +37,7 @@ NOTHING_TOLD: Final = "empty_summary"
 TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence of it fits: the digest says more
 
 
-async def remake(shell: Shell, lease: Lease) -> Compaction:
+async def remake(job: Job) -> Compaction:
     """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
 
     Where it fails, the digest that replaced the narrative stays, and the conversation backs off as after any failure.
@@ -44,19 +45,12 @@ async def remake(shell: Shell, lease: Lease) -> Compaction:
     Raises:
         LeaseLostError: The row is no longer this process's.
     """
+    shell, lease = job.shell, job.lease
     chunk = await _read(shell, lease)
     if chunk is None or chunk.version is None:
         return await _end_unchanged(shell, lease, status="skipped", reason="nothing_to_compact")
-    asking = Asking(
-        summarizer=summarizer_of(shell, chunk.resolved),
-        fallback=await fallback_of(shell, chunk.resolved),
-        request=chunk.request,
-        apply=_applying(chunk, chunk.version),
-        seqs=tuple(message.seq for message in chunk.span),
-        withholds_blocked=True,
-    )
-    most, deadline = chunk.resolved.policy.calls_per_chunk, shell.clock.monotonic() + shell.timings.job_seconds
-    attempted = await run_attempts(asking, Calls(clock=shell.clock, most=most, deadline=deadline))
+    asking = await job.asking_about(chunk, _applying(chunk, chunk.version))
+    attempted = await run_attempts(asking, job.begin_calls(chunk))
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
         return await _end_unchanged(shell, lease, status=status, reason=attempted.reason, attempted=attempted)

@@ -190,7 +190,7 @@ class CompactionService:
         if wait is not None:
             return await self._end_over_limit(job.lease, wait)
         if row.trigger == ERASURE:
-            return await remake(self._shell, job.lease)
+            return await remake(job)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
         if isinstance(chunk, Nothing):
@@ -229,12 +229,12 @@ class CompactionService:
         """Nothing (more) to fold: the end of the row, and quiet until there is something new."""
         resolved = nothing.resolved
         async with self._shell.uow(lease.tenant_id) as uow:
-            await uow.conversations.lock(lease.conversation_id)
+            present = self._shell.resolver(await uow.conversations.lock(lease.conversation_id))
             row = check_held(await uow.compactions.get(lease.compaction_id), lease)
             ended = await end_row(
                 self._shell, uow, row, status="skipped", reason=nothing.found.reason, attempted=attempted
             )
-            if row.trigger != "manual":
+            if row.trigger != "manual" and present.has_rules_of(resolved):
                 quiet = quiet_after(
                     resolved.policy,
                     resolved.budgets,

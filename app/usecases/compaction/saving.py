@@ -11,7 +11,7 @@ from typing import Any
 from app.core.continuity.comparing import Exam
 from app.core.model.anchors import Anchor
 from app.core.model.continuity import Continuity
-from app.core.model.conversation import Conversation, Layout
+from app.core.model.conversation import Conversation, Layout, Quiet
 from app.core.model.policies.policy import quiet_after
 from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
@@ -26,7 +26,7 @@ from app.usecases.compaction.continuity import added_score, exam_of
 from app.usecases.compaction.ending import count, end_row, finish
 from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
-from app.usecases.history.due_anchors import find_due_anchors_within
+from app.usecases.history.due_anchors import find_due_anchors, find_due_anchors_within
 from app.usecases.shared.layouts import LayoutSources, laid_out, layout_sources
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held
 from app.usecases.shared.resolve import Resolved
@@ -48,6 +48,8 @@ async def save_chunk(
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
     now = shell.clock.now()
+    # What came while the model thought: a whole history may have been imported, and is not read under the lock.
+    await find_due_anchors(shell, lease.tenant_id, lease.conversation_id)
     ready = _Ready(
         chunk=chunk,
         attempted=attempted,
@@ -105,7 +107,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             ids = await store_segments(uow, present.id, ready.told, wants_detail=wants_detail, now=ready.now)
             served = await _laid_out(uow, resolved, ready, results)
             mark = _verified_mark(shell, chunk, attempted)
-            stored = await _write_state(shell, uow, present, chunk, served.applied, row, ids, mark)
+            stored = await _write_state(shell, uow, resolved, chunk, served.applied, row, ids, mark)
             probed = {"fidelity": served.fidelity, "continuity": added_score(row, served.continuity)}
             saved = await _record_chunk(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
         await uow.commit()
@@ -184,7 +186,7 @@ def _most_tokens_after(chunk: Chunk) -> int:
 async def _write_state(
     shell: Shell,
     uow: UnitOfWork,
-    present: Conversation,
+    resolved: Resolved,
     chunk: Chunk,
     applied: Applied,
     row: Compaction,
@@ -192,7 +194,7 @@ async def _write_state(
     mark: Verified,
 ) -> Conversation:
     """The new version, and the conversation row that points at it."""
-    plan, applying = chunk.plan, chunk.applying()
+    plan, applying, present = chunk.plan, chunk.applying(), resolved.conversation
     boundary = await uow.messages.at_seq(present.id, plan.to_seq)
     covered = await uow.messages.sums_at(present.id, plan.to_seq)
     version = version_of(
@@ -219,12 +221,12 @@ async def _write_state(
         layout=version.layout,
         layout_version=present.layout_version + 1,
         failure_count=0,
-        quiet=_quiet_after_saving(chunk, applying, applied),
+        quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_rules_of(chunk.resolved) else Quiet(),
     )
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Any:
+def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Quiet:
     above = _is_above_target(chunk, applied)
     quiet = quiet_after(
         applying.policy,

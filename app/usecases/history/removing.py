@@ -33,7 +33,7 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
 
     A long one is hidden, and its rows are removed by ``RemovalService``. Raises ``NotFoundError``.
     """
-    conversation = await uow.conversations.get(conversation_id)
+    conversation = await uow.conversations.lock(conversation_id)
     turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
     await uow.copies.want_deleted(conversation_id)
     await uow.files.remove_all(conversation_id)

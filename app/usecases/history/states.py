@@ -168,5 +168,6 @@ class StateService:
             layout=written.layout,
             layout_version=present.layout_version + 1,
             quiet=Quiet(),
+            content_epoch=present.content_epoch + 1,  # what was made of the state that is left behind comes too late
             live=None,  # a provider knows of no going back
         )

@@ -62,9 +62,10 @@ class ForkService:
         shell, id_ = self._shell, self._shell.new_id()
         fork, events = await self._make_fork(tenant_id, place, idem, id_)
         await shell.outbox.deliver(events)
+        if is_being_copied(fork) and not await self._queue.send_fork(fork.id):
+            fork = await self._copied_here(fork)
         if not is_being_copied(fork):
             return fork.id
-        await self._queue.send_fork(fork.id)
         raise ForkInProgressError(
             f"the {place.through_seq} messages up to there are being copied into a conversation of this request's own:"
             " send it again in a moment",
@@ -84,6 +85,15 @@ class ForkService:
             log.info("fork.gone", conversation_id=str(conversation_id))
         except DependencyUnavailableError as error:
             log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
+
+    async def _copied_here(self, fork: Conversation) -> Conversation:
+        """With the broker away no worker hears of it: the request copies, for as long as a client is told to wait."""
+        clock = self._shell.clock
+        until = clock.monotonic() + RETRY_AFTER
+        while is_being_copied(fork) and clock.monotonic() < until:
+            fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id)
+            await self._shell.outbox.deliver(events, jobs)
+        return fork
 
     async def _make_fork(
         self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID

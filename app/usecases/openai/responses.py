@@ -1,4 +1,4 @@
-"""Stored responses: a response is a turn, its output the reply, its input what came between two replies."""
+"""Stored responses: a response is a turn, its output the reply, its input what its request brought."""
 
 from __future__ import annotations
 
@@ -166,17 +166,12 @@ class StoredResponses:
 
 
 async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
-    """What came since the reply before, and was there when the turn began."""
+    """What its request brought, up to the message that it answered; an erased one says nothing any more."""
     turn = response.turn
-    before = await uow.turns.before(turn.conversation_id, turn.id)
-    asked = await uow.messages.get(turn.conversation_id, turn.message_id)
-    last = response.reply.seq - 1 if response.reply else asked.seq
-    first = ((await uow.conversations.get(turn.conversation_id)).forked_through or 0) + 1
-    if before is not None and before.reply_id is not None:
-        first = (await uow.messages.get(turn.conversation_id, before.reply_id)).seq + 1
-    messages = await uow.messages.span(turn.conversation_id, max(first, last - MOST_INPUT + 1), last)
-    # What our own tools brought meanwhile was stored later; an erased message says nothing any more.
-    return [one for one in messages if one.seq <= asked.seq and one.status != "erased"]
+    last = (await uow.messages.get(turn.conversation_id, turn.message_id)).seq
+    first = max(turn.input_from_seq or last, last - MOST_INPUT + 1)
+    messages = await uow.messages.span(turn.conversation_id, first, last)
+    return [one for one in messages if one.status != "erased"]
 
 
 async def _with_data(uow: UnitOfWork, page: ItemPage, messages: Sequence[Message], render: Render) -> ItemPage:

@@ -100,6 +100,11 @@ class Resolved:
         """The policy as preset, operator and client set it, and its budgets: without adaptive thresholds."""
         return self.unadapted or (self.policy, self.budgets)
 
+    def has_rules_of(self, planned: Resolved) -> bool:
+        """Whether a plan that was made then was made by the policy of now, and with no more held than is held now."""
+        held, then = self.conversation.total.held_tokens, planned.conversation.total.held_tokens
+        return self.as_set == planned.as_set and held >= then
+
     @property
     def messages(self) -> int:
         """Messages after the boundary, commands and erased ones left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -91,7 +92,8 @@ class ThreadService(Service):
             turn = await uow.turns.get(turn_id)
             answered = await uow.messages.get(conversation_id, turn.message_id)
             near = await uow.messages.span(conversation_id, max(answered.seq - REACH, 1), answered.seq + REACH)
-            earlier = groups_of(message for message in near if message.id < turn.id)
+            begun_at = turn.begun_at_seq or answered.seq
+            earlier = groups_of(message for message in near if message.seq <= begun_at)
             goes_on = bool(earlier) and is_inside_answer(earlier[-1][-1])
             before = tuple(await uow.messages.reasoned(earlier[-1])) if goes_on else ()
             since = await _message_id_at(uow, conversation_id, before[0].seq - 1) if before else None
@@ -133,11 +135,8 @@ async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Me
     running = await uow.turns.running(conversation_id)
     since = await _message_id_at(uow, conversation_id, messages[0].seq - 1)
     until = await _message_id_at(uow, conversation_id, messages[-1].seq + 1) or (running.id if running else None)
-    said = [
-        message
-        for message in messages
-        if running is None or message.id < running.id or message.role not in MADE_FOR_AN_ANSWER
-    ]
+    begun_at = math.inf if running is None or running.begun_at_seq is None else running.begun_at_seq
+    said = [message for message in messages if message.seq <= begun_at or message.role not in MADE_FOR_AN_ANSWER]
     turns = await uow.turns.between(conversation_id, since, until)
     here = {message.id for message in messages}
     elsewhere = min((turn.id for turn in turns if turn.reply_id and turn.reply_id not in here), default=until)

@@ -1,0 +1,495 @@
+"""What changes a conversation while something else is under way in it: neither undoes the other.
+
+Each has its control: the same with the guard taken out, which comes to nothing good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from app import bootstrap
+from app.core.model.conversation import Quiet, Usage
+from app.core.model.errors import ForkInProgressError, ModelFailedError, ModelUnavailableError, SummarizerFailedError
+from app.core.model.live_context import sent_of
+from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.records import Page, Turn
+from app.infrastructure import ids
+from app.settings import Settings
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from app.usecases.chat import live_contexts
+from app.usecases.chat.chat_input import ChatInput
+from app.usecases.chat.live_contexts import LiveContexts
+from app.usecases.chat.reply import Answer
+from app.usecases.compaction import ending, saving
+from app.usecases.compaction.job import Job
+from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import removing
+from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.forking import ForkPoint, ForkService
+from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.resolve import Resolved
+from tests.fakes import Reply, ScriptedChatModel, ScriptedSummarizer
+from tests.integration.services import WORDS, Gate, Service, history, honest
+from tests.integration.test_set_aside import on_record
+from tests.integration.test_turns import JUMP, chat, filled, start
+from tests.integration.test_verification import (
+    BALLAST,
+    CACHE,
+    LIE,
+    SERVER,
+    TREE,
+    TRUE,
+    against_the_lie,
+    answered,
+    append,
+    candidate,
+    compact,
+    newest,
+    rows,
+    verdicts,
+    work,
+)
+
+PATIENCE = 30.0
+GUARDED = pytest.mark.parametrize("is_guarded", [True, False], ids=["as it is", "control"])
+
+
+class Held:
+    """Calls something once the test lets it."""
+
+    def __init__(self, then: Callable[[Any], Awaitable[Proposal]]) -> None:
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._then = then
+
+    async def __call__(self, request: Any) -> Proposal:
+        self.reached.set()
+        await self.go_on.wait()
+        return await self._then(request)
+
+
+async def no_answer(_: Any) -> Proposal:
+    raise ModelUnavailableError("unauthorized", retryable=False)
+
+
+async def message_at(service: Service, conversation_id: UUID, seq: int) -> UUID:
+    async with service.begin(service.tenant) as uow:
+        return (await uow.messages.at_seq(conversation_id, seq)).id
+
+
+# --- the policy, and pins, while a compaction runs
+
+
+@GUARDED
+@pytest.mark.case("18")
+async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """The quiet period after a compaction is of the policy that it was planned by."""
+    if not is_guarded:
+        monkeypatch.setattr(Resolved, "has_rules_of", lambda *_: True)
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await service.conversation(context_window=16_000)
+    await service.fill(conversation_id, 9_000)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[0]))
+    await gate.reached.wait()
+    changes = {"policy": {"context_window": 4_000}}
+    await service.container.conversations.patch(tenant, conversation_id, changes)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    assert ended is not None
+    assert ended.status == "applied"
+    assert (await service.row(conversation_id)).context_tokens > 3_060
+
+    due = await service.container.compaction.claim_due(tenant, conversation_id)
+    assert (due is not None) == is_guarded
+    if due is not None:
+        await service.container.compaction.execute(due)
+        assert (await service.row(conversation_id)).context_tokens < 2_601
+
+
+@pytest.mark.parametrize("is_unpinned", [True, False], ids=["unpinned", "control"])
+async def test_what_is_unpinned_while_a_compaction_runs_ends_the_quiet_after_it(
+    begin: UnitOfWorkFactory, tenant: UUID, *, is_unpinned: bool
+) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await filled(service, 0.72)
+    pinned = await message_at(service, conversation_id, 3)
+    await service.container.pins.pin(tenant, conversation_id, pinned)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[0]))
+    await gate.reached.wait()
+    if is_unpinned:
+        await service.container.pins.unpin(tenant, conversation_id, pinned)
+    gate.go_on.set()
+    await asyncio.wait_for(running, PATIENCE)
+    assert ((await service.row(conversation_id)).quiet == Quiet()) == is_unpinned
+
+
+# --- a turn that waited in vain, and how the other compaction ended
+
+
+@GUARDED
+async def test_a_turn_that_waited_for_what_failed_puts_no_other_turn_off(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Otherwise turns would be cut for as long as a job may take, though none runs."""
+    if not is_guarded:
+        monkeypatch.setattr(ending, "_end_quiet_of_wait", _does_nothing)
+    held = Held(no_answer)
+    service = Service(begin, tenant, held, honest)
+    conversation_id = await filled(service, sync_deadline=0.5)
+    compacting = service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    by_hand = asyncio.create_task(compacting)
+    await held.reached.wait()
+    first = await chat(service, conversation_id, JUMP)
+    assert "compaction_deadline" in first.warnings
+    held.go_on.set()
+    with pytest.raises(SummarizerFailedError):
+        await by_hand
+
+    again = await chat(service, conversation_id, "And now?")
+    assert (again.compaction is not None) == is_guarded
+    assert (await service.row(conversation_id)).state_version == int(is_guarded)
+
+
+async def _does_nothing(*_: object) -> None:
+    return
+
+
+# --- going back while verdicts are made
+
+
+async def judged_while_going_back(
+    begin: UnitOfWorkFactory, tenant: UUID, meanwhile: Callable[[Service, UUID], Awaitable[object]]
+) -> tuple[Service, UUID]:
+    """The third state told a lie in the place of what the second had told; meanwhile somebody goes back to the first.
+
+    What the verifier finds would put back what the lie replaced.
+    """
+    held = Held(verdicts(against_the_lie))  # type: ignore[arg-type]  # a function
+
+    async def third(request: SummaryRequest) -> Proposal:
+        (old,) = (entry.id for entry in request.previous if entry.text == TRUE)
+        return answered(candidate([(LIE, [], [old])], "Mr Brandt and the harbour were talked about."))
+
+    service = Service(begin, tenant)
+    made = ScriptedSummarizer(
+        candidate([(CACHE, [1, 2], [])], "The build server was repaired."),
+        candidate([(TRUE, [len(SERVER + BALLAST) + 3], [])], "The garden and the apple tree were discussed."),
+        third,
+        verifications=[held],
+    )
+    service.summarizer = made
+    service.container.parts.models._summarizers[None] = made  # type: ignore[attr-defined]
+    conversation_id = await service.conversation(anchor_share=0.0, protect=[], recall="off")
+    for said in (SERVER + BALLAST, TREE + BALLAST, BALLAST + BALLAST):
+        await append(service, conversation_id, said)
+        assert (await compact(service, conversation_id)).status == "applied"
+    assert LIE in str((await newest(service, conversation_id)).state)
+    judging = asyncio.create_task(work(service, conversation_id))
+    await asyncio.wait_for(held.reached.wait(), PATIENCE)
+    await meanwhile(service, conversation_id)
+    held.go_on.set()
+    await asyncio.wait_for(judging, PATIENCE)
+    return service, conversation_id
+
+
+@GUARDED
+async def test_verdicts_on_a_state_that_was_left_put_nothing_into_the_one_gone_back_to(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, is_guarded: bool
+) -> None:
+    """An entry from behind the boundary would be found by no erasure of its message."""
+
+    async def goes_back(service: Service, conversation_id: UUID) -> None:
+        await service.container.states.restore(tenant, conversation_id, 1)
+        if not is_guarded:
+            async with engine.begin() as connection:
+                await connection.execute(text("UPDATE conversations SET content_epoch = content_epoch - 1"))
+
+    service, conversation_id = await judged_while_going_back(begin, tenant, goes_back)
+    last = await newest(service, conversation_id)
+    assert last.boundary_seq == len(SERVER + BALLAST)
+    behind = [entry.text for entry in last.entries if max(entry.from_seqs, default=0) > last.boundary_seq]
+    assert (behind == []) == is_guarded
+    seq = len(SERVER + BALLAST) + 3
+    await service.container.erasure.erase(tenant, conversation_id, await message_at(service, conversation_id, seq))
+    assert (TRUE in str(await newest(service, conversation_id))) != is_guarded
+
+
+async def test_a_state_gone_back_to_meanwhile_is_judged_itself(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+) -> None:
+    async def goes_back(service: Service, conversation_id: UUID) -> None:
+        await service.container.states.restore(tenant, conversation_id, 1)
+
+    service, conversation_id = await judged_while_going_back(begin, tenant, goes_back)
+    assert [(status, tries) for status, _, tries in await rows(engine, conversation_id)] == [("queued", 0)]
+    asked = service.summarizer.verification_requests
+    assert await work(service, conversation_id) == "verified"
+    told = {claim.text for claim in asked[-1].claims}
+    assert CACHE in told
+    assert LIE not in told
+    assert (await newest(service, conversation_id)).verified == "model"
+
+
+# --- an erasure's run while its process ends
+
+
+async def erased_with(service: Service) -> UUID:
+    """A conversation whose narrative is to be told anew; the id of the compaction that does."""
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 20)
+    view = await service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    assert view.compaction.status == "applied"
+    second = await message_at(service, conversation_id, 2)
+    await service.container.erasure.erase(service.tenant, conversation_id, second)
+    (row,) = [one for one in await service.compactions(conversation_id) if one.trigger == "erasure"]
+    return row.id
+
+
+@GUARDED
+async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Two processes that are killed while they wait for the model must not set the conversation aside."""
+    if not is_guarded:
+        monkeypatch.setattr(Job, "_summarizer_off_record", lambda _, summarizer: summarizer)
+    gate = Gate()
+    service = Service(begin, tenant, honest, gate)
+    running = asyncio.create_task(service.container.compaction.execute(await erased_with(service)))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.work.drain()
+    assert (await on_record(service) == []) == is_guarded
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    assert ended is not None
+    assert ended.status == "applied"
+
+
+async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    """The call was paid for."""
+    service = Service(begin, tenant, honest, Gate(), settings=Settings(job_seconds=0.5))
+    row = await service.container.compaction.execute(await erased_with(service))
+    assert row is not None
+    assert (row.status, row.reason) == ("failed", "deadline")
+    assert [attempt.reason for attempt in row.attempts] == ["deadline"]
+
+
+# --- a history imported while its beginning is folded
+
+
+@GUARDED
+async def test_what_is_imported_while_a_model_thinks_is_not_read_under_the_lock(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    due_at_save: list[int | None] = []
+    save = saving._save
+
+    async def noted(shell: Any, lease: Any, *given: Any) -> Any:
+        due_at_save.append((await service.row(lease.conversation_id)).anchors_due_from)
+        return await save(shell, lease, *given)
+
+    monkeypatch.setattr(saving, "_save", noted)
+    if not is_guarded:
+        monkeypatch.setattr(saving, "find_due_anchors", _does_nothing)
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await filled(service, 0.72)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[0]))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.say(conversation_id, 300, words=1)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    assert ended is not None
+    assert ended.status == "applied"
+    assert (due_at_save[0] is None) == is_guarded
+
+
+# --- a reply that a provider keeps, while its conversation goes
+
+
+async def noted_while_deleting(service: Service, conversation_id: UUID) -> int:
+    """A reply comes in between the two halves of a deletion; how many copies are to be deleted then."""
+    conversation = await service.row(conversation_id)
+    turn = Turn(
+        id=UUID(int=7),
+        tenant_id=service.tenant,
+        conversation_id=conversation_id,
+        message_id=conversation.last_message_id or UUID(int=0),
+        lease_until=conversation.created_at,
+        started_at=conversation.created_at,
+    )
+    said = Answer(text="Yes.", model="maker:model", usage=Usage(), kept_id="resp_1")
+    live = LiveContexts(service.container.chat._shell)
+    async with service.begin(service.tenant) as uow:
+        await removing.delete_conversation(uow, conversation_id)
+        noting = asyncio.create_task(live.note_copy(turn, said, sent_of(conversation)))
+        await asyncio.wait({noting}, timeout=0.5)
+        await uow.commit()
+    await asyncio.wait_for(noting, PATIENCE)
+    async with service.begin(None) as uow:
+        return len(await uow.copies.due(limit=9))
+
+
+@GUARDED
+async def test_what_a_provider_keeps_of_a_reply_that_came_as_its_conversation_went_is_deleted(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    async def looks_only(uow: UnitOfWork, conversation_id: UUID, _: object) -> bool:
+        return await uow.conversations.is_there(conversation_id)
+
+    if not is_guarded:
+        monkeypatch.setattr(live_contexts, "_is_unchanged", looks_only)
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 2)
+    assert await noted_while_deleting(service, conversation_id) == int(is_guarded)
+
+
+# --- a fork while the broker is away
+
+
+@pytest.mark.parametrize("is_away", [True, False], ids=["away", "control"])
+async def test_a_long_fork_is_made_while_the_broker_is_away(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_away: bool
+) -> None:
+    """Control: where workers hear of it, the request leaves it to them."""
+    monkeypatch.setattr("app.usecases.openai.forking.AT_ONCE", 10)
+    monkeypatch.setattr("app.usecases.openai.forking.STEP", 8)
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20, words=1)
+    service.queue.away = is_away
+    forks: ForkService = service.container.openai.forks
+    place, idem = ForkPoint(conversation_id=conversation_id, through_seq=18), Idem(key="fork", fingerprint="one")
+    if is_away:
+        fork = await forks.fork(tenant, place, idem)
+        assert [one.content for one in await history(service, fork)] == [WORDS.format(seq=seq) for seq in range(1, 19)]
+    else:
+        with pytest.raises(ForkInProgressError):
+            await forks.fork(tenant, place, idem)
+
+
+# --- what goes with a response, whatever the clocks of its processes say
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
+    """Sets by how much the clock is off that ids are made by."""
+    off = timedelta()
+
+    def new_id() -> UUID:
+        return UUID(
+            int=ids.new_id().int + (round(off.total_seconds() * 1_000) << 80)
+        )  # its first 48 bits tell the time
+
+    def sets(by: timedelta) -> None:
+        nonlocal off
+        off = by
+
+    monkeypatch.setattr(bootstrap, "new_id", new_id)
+    return sets
+
+
+async def left_after_deleting_response_to(service: Service, conversation_id: UUID, question: str) -> list[str]:
+    """What is not erased once the response is deleted that answered this question."""
+    said = await history(service, conversation_id)
+    reply = next(after for before, after in pairwise(said) if before.content == question)
+    async with service.begin(service.tenant) as uow:
+        turn = await uow.turns.replied_by(conversation_id, {reply.id})
+    assert turn is not None
+    await service.container.openai.responses.delete(service.tenant, turn.id)
+    return [message.content for message in await history(service, conversation_id) if message.status != "erased"]
+
+
+@GUARDED
+async def test_a_response_is_deleted_with_its_own_input_alone(
+    begin: UnitOfWorkFactory,
+    tenant: UUID,
+    engine: AsyncEngine,
+    set_clock: Callable[[timedelta], None],
+    *,
+    is_guarded: bool,
+) -> None:
+    """The turn before it was made by a process whose clock is an hour ahead; what came first came without a turn."""
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await append(service, conversation_id, ["Kept from before.", "So it was."])
+    for number, minutes in enumerate((0, 60, 2)):
+        set_clock(timedelta(minutes=minutes))
+        await chat(service, conversation_id, f"Question {number}.")
+    if not is_guarded:
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE turns SET input_from_seq = 1"))
+    left = await left_after_deleting_response_to(service, conversation_id, "Question 2.")
+    stays = ["Kept from before.", "So it was.", "Question 0.", "All right.", "Question 1.", "All right."]
+    assert (left == stays) == is_guarded
+
+
+async def test_a_response_is_deleted_with_the_history_that_its_request_brought(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await append(service, conversation_id, ["A", "B", "C", "D"])
+    brought = (MessageDraft(role="user", content="E"), MessageDraft(role="assistant", content="F"))
+    given = ChatInput(history=brought, content="G")
+    handle = await service.container.chat.start(tenant, conversation_id, given)
+    await asyncio.wait_for(handle.result(), PATIENCE)
+    assert await left_after_deleting_response_to(service, conversation_id, "G") == ["A", "B", "C", "D"]
+
+
+async def test_a_message_that_a_dead_turn_left_goes_with_the_response_that_answers_it(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service = Service(begin, tenant, chat=ScriptedChatModel(ModelUnavailableError("server_error"), "At last."))
+    conversation_id = await service.conversation()
+    await append(service, conversation_id, ["A", "B"])
+    brought = (MessageDraft(role="user", content="C"), MessageDraft(role="assistant", content="D"))
+    given, idem = ChatInput(history=brought, content="E"), Idem(key="one", fingerprint="one")
+    for _ in range(2):
+        handle = await service.container.chat.start(tenant, conversation_id, given, idem=idem)
+        with suppress(ModelFailedError):
+            await asyncio.wait_for(handle.result(), PATIENCE)
+    assert await left_after_deleting_response_to(service, conversation_id, "E") == ["A", "B"]
+
+
+@GUARDED
+async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clocks_say(
+    begin: UnitOfWorkFactory,
+    tenant: UUID,
+    engine: AsyncEngine,
+    set_clock: Callable[[timedelta], None],
+    *,
+    is_guarded: bool,
+) -> None:
+    held = asyncio.Event()
+    script = ["First.", Reply(pieces=("Second.",), meanwhile=held.wait)]
+    service = Service(begin, tenant, chat=ScriptedChatModel(*script))
+    conversation_id = await service.conversation()
+    set_clock(timedelta(minutes=60))
+    await chat(service, conversation_id, "One?")
+    set_clock(timedelta(0))
+    handle = await start(service, conversation_id, "Two?")
+    if not is_guarded:
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE turns SET begun_at_seq = 0"))
+    thread = await service.container.ui.threads.page(tenant, conversation_id, Page(limit=10, order="asc"))
+    held.set()
+    await asyncio.wait_for(handle.result(), PATIENCE)
+    shown = [message.content for entry in thread.entries for message in entry.messages]
+    assert (shown == ["One?", "First.", "Two?"]) == is_guarded
