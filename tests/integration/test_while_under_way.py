@@ -18,10 +18,11 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app import bootstrap
+from app.core.context.turn_options import TurnOptions
 from app.core.model.conversation import Quiet, Usage
 from app.core.model.errors import ForkInProgressError, ModelFailedError, ModelUnavailableError, SummarizerFailedError
 from app.core.model.live_context import sent_of
-from app.core.model.model_io import Proposal, SummaryRequest
+from app.core.model.model_io import CallSettings, Proposal, SummaryRequest, ToolSpec
 from app.core.model.records import Page, Turn
 from app.infrastructure import ids
 from app.settings import Settings
@@ -35,7 +36,10 @@ from app.usecases.compaction.job import Job
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import removing
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.answering import Prompt
 from app.usecases.openai.forking import ForkPoint, ForkService
+from app.usecases.openai.keys import Attempt
+from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from tests.fakes import Reply, ScriptedChatModel, ScriptedSummarizer
@@ -91,7 +95,6 @@ async def message_at(service: Service, conversation_id: UUID, seq: int) -> UUID:
 
 
 @GUARDED
-@pytest.mark.case("18")
 async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -493,3 +496,32 @@ async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clock
     await asyncio.wait_for(handle.result(), PATIENCE)
     shown = [message.content for entry in thread.entries for message in entry.messages]
     assert (shown == ["One?", "First.", "Two?"]) == is_guarded
+
+
+# --- a request that is sent again after its turn died
+
+
+async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """Control: the first try shows what it asks."""
+    chat_model = ScriptedChatModel(ModelUnavailableError("server_error"), "At last.")
+    service = Service(begin, tenant, chat=chat_model)
+    conversation_id = await service.conversation()
+    tool = ToolSpec(name="weather", description="Tells the weather.", parameters={"type": "object"})
+    prompt = Prompt(
+        messages=(MessageDraft(role="user", content="And in Porto?"),),
+        options=TurnOptions(instructions="Answer in rhymes.", tools=(tool,), settings=CallSettings(temperature=0.5)),
+    )
+    own = Idem(key="one", fingerprint="one")
+    request = Request(prompt=prompt, attempt=Attempt(body=b"{}", own=own), patience=PATIENCE, echo={"metadata": {}})
+    begun = []
+    for _ in range(2):
+        begun.append(await service.container.openai.stored.in_conversation(tenant, conversation_id, request))
+        with suppress(ModelFailedError):
+            await asyncio.wait_for(begun[-1].handle.result(), PATIENCE)
+    first, second = chat_model.requests
+    assert "weather" in [one.name for one in first.tools]
+    assert "Answer in rhymes." in first.messages[0].content
+    assert (second.tools, second.settings) == (first.tools, first.settings)
+    assert second.messages == first.messages
+    async with begin(tenant) as uow:
+        assert (await uow.turns.get(begun[-1].turn_id)).request == {"metadata": {}}

@@ -99,7 +99,7 @@ class StoredAnswers:
             found.id if found else await self._create_conversation(tenant_id, request, derived_id(tenant_id, name))
         )
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
-        before = await self._begun_before(tenant_id, conversation_id, idem)
+        before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
         has_history = not only_new or any(draft.role in {"assistant", "tool"} for draft in request.prompt.messages)
@@ -113,7 +113,7 @@ class StoredAnswers:
     async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
         """Add the request's messages to that conversation, and answer. Raises ``NotFoundError``."""
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
-        before = await self._begun_before(tenant_id, conversation_id, idem)
+        before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
         return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
@@ -126,7 +126,7 @@ class StoredAnswers:
             ForkInProgressError: The fork is being made.
         """
         idem = request.attempt.key(turn_id.hex, fixes_place=True)
-        before = await self._begun_before(tenant_id, None, idem)
+        before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
         for _ in range(2):
@@ -151,7 +151,7 @@ class StoredAnswers:
         if opening is not None and attempt.tries:
             await openings.wait_for_turn(tenant_id, opening)
         known = attempt.own or (opening if attempt.tries else None)
-        before = await self._begun_before(tenant_id, None, known) if known else None
+        before = await self._begun_before(tenant_id, known, request) if known else None
         if before is not None:
             return before
         given = _input(request, request.prompt.messages)
@@ -281,7 +281,7 @@ class StoredAnswers:
         except TimeoutError:
             raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
 
-    async def _begun_before(self, tenant_id: UUID, conversation_id: UUID | None, idem: Idem) -> Begun | None:
+    async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> Begun | None:
         """What an earlier try of the same request began; followed, or told again."""
         if idem.renews:
             return None
@@ -293,8 +293,8 @@ class StoredAnswers:
                 return None
             turn = await uow.turns.get(UUID(found.ref["turn_id"]))
         if turn.reply_id is None and turn.status != "running":
-            conversation_id = turn.conversation_id  # it died: the same message is taken up again
-            handle = await self._chat.start(tenant_id, conversation_id, ChatInput(), idem=idem)
+            # It died: the same message is taken up again, with the model, tools and instructions of its request.
+            handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
             handle = await self._chat.follow_turn(tenant_id, turn.id)
         return await self._begun_turn(tenant_id, handle)
