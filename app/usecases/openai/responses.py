@@ -80,12 +80,11 @@ class StoredResponses:
         async with self._shell.uow(tenant_id) as uow:
             found = await self._response_of_turn(uow, turn_id)
             messages = await _input_of(uow, found)
+            await uow.turns.forget_request(turn_id)  # first: once the output is erased, nothing leads to it any more
+            await uow.commit()
         reply = [found.reply] if found.reply else []
         for message in [*messages, *reply]:
             await self._erasure.erase(tenant_id, message.conversation_id, message.id)
-        async with self._shell.uow(tenant_id) as uow:
-            await uow.turns.forget_request(turn_id)
-            await uow.commit()
 
     async def input_page(
         self,
