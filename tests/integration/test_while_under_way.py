@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -20,10 +21,18 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app import bootstrap
 from app.core.context.turn_options import TurnOptions
 from app.core.model.conversation import Quiet, Usage
-from app.core.model.errors import ForkInProgressError, ModelFailedError, ModelUnavailableError, SummarizerFailedError
+from app.core.model.errors import (
+    DependencyUnavailableError,
+    ForkInProgressError,
+    ModelFailedError,
+    ModelUnavailableError,
+    SummarizerFailedError,
+)
 from app.core.model.live_context import sent_of
 from app.core.model.model_io import CallSettings, Proposal, SummaryRequest, ToolSpec
 from app.core.model.records import Page, Turn
+from app.http.openai.conversations import create_openai_conversation
+from app.http.openai.response_requests import ConversationRequest
 from app.infrastructure import ids
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -525,3 +534,27 @@ async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWor
     assert second.messages == first.messages
     async with begin(tenant) as uow:
         assert (await uow.turns.get(begun[-1].turn_id)).request == {"metadata": {}}
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first try", "sent again"])
+async def test_a_conversation_that_is_made_again_in_vain_is_kept_if_there_is_something_in_it(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    """The same request under its key, with the database away for a moment."""
+    service = Service(begin, tenant)
+    attempt = Attempt(body=b"{}", own=Idem(key="make", fingerprint="make"))
+    item = {"type": "message", "role": "user", "content": "Keep this."}
+    body = ConversationRequest.model_validate({"items": [item]})
+    create = partial(create_openai_conversation, service.container, tenant, attempt, body)
+    if not is_first:
+        await create()
+
+    async def away(*_: object, **__: object) -> None:
+        raise DependencyUnavailableError("the database is away")
+
+    monkeypatch.setattr(service.container.messages, "append", away)
+    with pytest.raises(DependencyUnavailableError):
+        await create()
+    async with begin(tenant) as uow:
+        rows, _ = await uow.conversations.page(Page(limit=10), user_id=None)
+    assert [row.last_seq for row in rows] == ([] if is_first else [1])

@@ -61,7 +61,7 @@ async def create_openai_conversation(
                 own = replace(idem, key=f"{idem.key}:items")
                 await services.messages.append(tenant, conversation.id, drafts, idem=own)
         except DomainError:
-            await services.conversations.delete(tenant, conversation.id)
+            await services.openai.stored.drop_if_empty(tenant, conversation.id)  # not what an earlier try filled
             raise
     return conversation_object(conversation)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
@@ -107,7 +107,7 @@ class StoredAnswers:
             return await self._begin_when_free(tenant_id, conversation_id, request, idem, has_history=has_history)
         except DomainError:
             if found is None:
-                await self._drop_if_empty(tenant_id, conversation_id)
+                await self.drop_if_empty(tenant_id, conversation_id)
             raise
 
     async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
@@ -172,7 +172,7 @@ class StoredAnswers:
         try:
             handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
         except DomainError:
-            await self._drop_if_empty(tenant_id, conversation_id)
+            await self.drop_if_empty(tenant_id, conversation_id)
             raise
         return await self._begun_turn(tenant_id, handle)
 
@@ -308,12 +308,13 @@ class StoredAnswers:
                 raise
             return id_
 
-    async def _drop_if_empty(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        async with self._shell.uow(tenant_id) as uow:
-            # Another request may have begun the same conversation meanwhile.
-            if (await uow.conversations.lock(conversation_id)).last_seq == 0:
-                await uow.conversations.delete(conversation_id)
-                await uow.commit()
+    async def drop_if_empty(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """Delete a conversation that was made for a request which failed, unless another one has used it."""
+        with suppress(NotFoundError):
+            async with self._shell.uow(tenant_id) as uow:
+                if (await uow.conversations.lock(conversation_id)).last_seq == 0:
+                    await uow.conversations.delete(conversation_id)
+                    await uow.commit()
 
     async def _begun_turn(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
         """The turn with the ids that its first event tells."""
