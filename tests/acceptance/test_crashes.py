@@ -301,6 +301,41 @@ def check_that_an_answered_turn_is_answered_again(turns: Turns) -> None:
     assert len(turns.answered.history()) == 2
 
 
+def test_kill_9_of_the_api_in_the_middle_of_a_response(service: Service, gemini: Gemini, start_talk: StartTalk) -> None:
+    """Sent again, as OpenAI's SDKs do it, the request is answered as it asked: with its instructions and its tools."""
+    talk = start_talk(service)
+    tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
+    body = {
+        "model": "throughline",
+        "conversation": f"conv_{talk.id.replace('-', '')}",
+        "input": "Is it raining?",
+        "instructions": "Answer in rhymes.",
+        "tools": [tool],
+    }
+
+    def asked(tries: int) -> httpx.Response:
+        with service.client() as client:
+            return client.post("/v1/responses", json=body, headers={"X-Stainless-Retry-Count": str(tries)})
+
+    gemini.script("chat", HELD)
+    with ThreadPoolExecutor(1) as clients:
+        waiting = clients.submit(asked, 0)
+        gemini.wait_for("chat")
+        service.api.kill()
+        with pytest.raises(httpx.HTTPError):
+            waiting.result(30)
+    service.api.start()
+    until(lambda: asked(1).is_success, MINUTE, what="an answer")
+    first, last = gemini.requests("chat")
+    assert "get_weather" in json.dumps(first["body"]["tools"])
+    assert "rhymes" in json.dumps(first["body"]["systemInstruction"])
+    assert [last["body"][name] for name in ("tools", "systemInstruction", "contents")] == [
+        first["body"][name] for name in ("tools", "systemInstruction", "contents")
+    ]
+    question, _ = talk.history()
+    assert question["content"] == body["input"]
+
+
 def test_kill_9_of_the_api_while_many_append(service: Service, start_talk: StartTalk, books: Books) -> None:
     talks = [start_talk(service), start_talk(service)]
     with FaithfulFollower(talks[0]) as follower:
