@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import random
-import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,7 +18,7 @@ from app.core.model.model_io import OFFLINE
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.infrastructure.event_bus import RedisEventBus
-from app.infrastructure.ids import new_id
+from app.infrastructure.ids import new_id, owner_name
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.metrics import ProcessMeter
 from app.infrastructure.processes import ProcessPool
@@ -195,7 +193,7 @@ async def build_container(settings: Settings, owner: str | None = None, *, proce
         pool = ProcessPool(settings.work_processes, settings.work_seconds)
         await pool.start()
         parts = replace(parts, processes=pool, closing=(pool.close, *parts.closing))
-    return compose(settings, parts, owner or f"process:{socket.gethostname()}:{os.getpid()}")
+    return compose(settings, parts, owner or owner_name("process"))
 
 
 def compose(settings: Settings, parts: Parts, owner: str) -> Container:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
-import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,6 +14,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 from app.core.model.errors import InvalidInputError
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.infrastructure.garbage import settle_garbage_collector
+from app.infrastructure.ids import owner_name
 from app.infrastructure.watchdog import watching
 from app.settings import Settings
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OWNER: Final = f"worker:{socket.gethostname()}:{os.getpid()}"
+OWNER: Final = owner_name("worker")
 """Who holds the leases of this worker: read in the parent and inherited by the fork, so that it is one name."""
 
 _ROUNDS_TO_HEAR: Final = 8

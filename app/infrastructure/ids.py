@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -10,3 +13,8 @@ from uuid_utils.compat import uuid7
 def new_id() -> UUID:
     """A fresh UUIDv7, as the standard library's ``UUID``."""
     return uuid7()
+
+
+def owner_name(kind: str) -> str:
+    """A name under which one process holds leases, and no other: containers may share a host's name, and a number."""
+    return f"{kind}:{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

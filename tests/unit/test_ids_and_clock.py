@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from app.infrastructure.clock import SystemClock
-from app.infrastructure.ids import new_id
+from app.infrastructure.ids import new_id, owner_name
 
 
 def test_ids_are_plain_uuids_of_version_seven_in_order() -> None:
@@ -13,6 +13,13 @@ def test_ids_are_plain_uuids_of_version_seven_in_order() -> None:
     assert {one.version for one in made} == {7}
     assert len(set(made)) == 1_000
     assert made == sorted(made)
+
+
+def test_no_two_processes_hold_leases_under_one_name_though_host_and_number_are_the_same() -> None:
+    """As in two containers that share their host's network: what stops would give back what the other holds."""
+    names = [owner_name("worker") for _ in range(2)]
+    assert names[0] != names[1]
+    assert names[0].rpartition(":")[0] == names[1].rpartition(":")[0]
 
 
 async def test_the_clock_is_in_utc_and_waits() -> None:
