@@ -32,7 +32,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
-from app.usecases.compaction.attempts import Asking
+from app.usecases.compaction.attempts import Apply, Asking
 from app.usecases.compaction.chunk import Chunk, check_models
 from app.usecases.compaction.job import Job, JobLimits
 from app.usecases.compaction.manual import CompactInput
@@ -384,8 +384,8 @@ def _without_search(monkeypatch: pytest.MonkeyPatch) -> Any:
     del monkeypatch
     whole = Job.asking_about
 
-    async def without(job: Job, chunk: Chunk) -> Asking:
-        return replace(await whole(job, chunk), withholds_blocked=False)
+    async def without(job: Job, chunk: Chunk, apply: Apply) -> Asking:
+        return replace(await whole(job, chunk, apply), withholds_blocked=False)
 
     return without
 

@@ -59,7 +59,6 @@ from tests.integration.test_verification import (
     BALLAST,
     CACHE,
     LIE,
-    SERVER,
     TREE,
     TRUE,
     against_the_lie,
@@ -72,6 +71,7 @@ from tests.integration.test_verification import (
     verdicts,
     work,
 )
+from tests.unit.test_gate_digests import SERVER
 
 PATIENCE = 30.0
 GUARDED = pytest.mark.parametrize("is_guarded", [True, False], ids=["as it is", "control"])
@@ -490,8 +490,8 @@ async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clock
     is_guarded: bool,
 ) -> None:
     held = asyncio.Event()
-    script = ["First.", Reply(pieces=("Second.",), meanwhile=held.wait)]
-    service = Service(begin, tenant, chat=ScriptedChatModel(*script))
+    chat_model = ScriptedChatModel("First.", Reply(pieces=("Second.",), meanwhile=held.wait))
+    service = Service(begin, tenant, chat=chat_model)
     conversation_id = await service.conversation()
     set_clock(timedelta(minutes=60))
     await chat(service, conversation_id, "One?")
