@@ -213,6 +213,7 @@ async def test_a_fold_by_a_version_that_finds_none_is_laid_out_again_with_them(
     await said(service, conversation_id, "Good morning.", POSTGRES)
     with monkeypatch.context() as before:
         before.setattr(run, "find_due_anchors", none)
+        before.setattr(saving, "find_due_anchors", none)
         before.setattr(saving, "find_due_anchors_within", unchanged)
         await folded(service, conversation_id)
     before_that = (await service.row(conversation_id)).layout
