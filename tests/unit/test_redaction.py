@@ -165,6 +165,33 @@ def test_values_under_a_key_that_names_a_secret_go() -> None:
     }
 
 
+def test_numbers_under_such_a_key_go_as_they_do_in_a_text() -> None:
+    assert redact_value({"pin": 4829, "cvv": 123, "user": {"password": 12345678}}) == {
+        "pin": "[REDACTED:pin]",
+        "cvv": "[REDACTED:pin]",
+        "user": {"password": "[REDACTED:password]"},
+    }
+    plain = {"token": 42, "tokens": 512, "key": 1, "code": 200, "pin": True, "pin_share": 0.2, "password_length": 8}
+    assert redact_value(plain) == plain, "control: numbers that are no secrets"
+
+
+def test_a_secret_goes_also_as_the_name_of_a_value() -> None:
+    used = {KEYS["github_token"]: {"requests": 3}, "the day of the last request": "12 May"}
+    assert redact_value({"by token": used}) == {
+        "by token": {"[REDACTED:github_token]": {"requests": 3}, "the day of the last request": "12 May"}
+    }
+
+
+@pytest.mark.parametrize("line", ["data: {}", 'data: {{"image": "data:image/png;base64,aGk=", "key": "{}"}}'])
+def test_a_line_of_an_event_stream_is_no_data_of_a_medium(line: str) -> None:
+    told = line.format(KEYS["github_token"])
+    parts = [{"type": "tool_result", "tool_call_id": "c", "content": told}, {"type": "text", "text": told}]
+    found = redact_message(message(1, "", parts=parts)).parts
+    assert found[0]["content"] == found[1]["text"] == line.format("[REDACTED:github_token]")
+    medium = f"data:image/png;base64,{KEYS['aws_key']}"
+    assert redact_value([medium]) == [medium], "control: data are left as they are"
+
+
 pieces = st.one_of(
     st.sampled_from(
         [

@@ -7,7 +7,8 @@ UUIDs, hashes, order and phone numbers are no secrets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -28,6 +29,10 @@ _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this n
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into
 _DATA: Final = frozenset({"data"})
 """Keys of a part that hold the media itself: never shown, never searched."""
+_DATA_URL: Final = compiled(r"data:[\w.+/;=-]{0,200};base64,[\w+/=%\r\n-]*+", re.ASCII)
+"""Data in the place of an address, and nothing beside them. A line of an event stream begins with ``data:`` too."""
+_SHORT_KEY: Final = 12
+"""Characters of a key that is no secret itself: it is a word."""
 
 
 def redact(text: str) -> str:
@@ -106,7 +111,7 @@ def _redacted_part(part: Part) -> Part:
 
 def _redacted_value(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return value if value.startswith("data:") else redact(value)
+        return value if _DATA_URL.fullmatch(value) else redact(value)
     if isinstance(value, Mapping):
         return _redacted_mapping(value, depth)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
@@ -117,16 +122,28 @@ def _redacted_value(value: Any, depth: int) -> Any:
 def _redacted_mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
     if depth >= _DEEPEST:
         return {}
-    return {key: _redacted_under_key(str(key), item, depth) for key, item in value.items()}
+    return {_redacted_key(key): _redacted_under_key(str(key), item, depth) for key, item in value.items()}
+
+
+def _redacted_key(key: Any) -> Any:
+    # What has a secret for its name: a dictionary by tokens.
+    return redact(key) if isinstance(key, str) and len(key) > _SHORT_KEY else key
 
 
 def _redacted_under_key(key: str, item: Any, depth: int) -> Any:
-    # Under a key that names a secret, a text is judged as an assignment is.
+    # Under a key that names a secret, a text or a number is judged as an assignment is.
     if isinstance(item, str) and names_secret(key):
-        named = f'{key}: "'
-        redacted = redact(f'{named}{item}"')
-        return redacted.removeprefix(named).removesuffix('"') if redacted.startswith(named) else redact(item)
+        return _redacted_assignment(f'{key}: "', item, '"', otherwise=redact)
+    if isinstance(item, int | float) and not isinstance(item, bool) and names_secret(key):
+        told = str(item)
+        redacted = _redacted_assignment(f"{key}: ", told, "", otherwise=str)
+        return item if redacted == told else redacted
     return _redacted_value(item, depth + 1)
+
+
+def _redacted_assignment(named: str, value: str, end: str, *, otherwise: Callable[[str], str]) -> str:
+    redacted = redact(f"{named}{value}{end}")
+    return redacted.removeprefix(named).removesuffix(end) if redacted.startswith(named) else otherwise(value)
 
 
 def _without_split_secrets(parts: tuple[Part, ...]) -> tuple[Part, ...]:
