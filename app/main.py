@@ -66,6 +66,9 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
         host=asked.host,
         port=asked.port,
         http=connection_class(limits_of(settings)),
+        # As with bodies: a small frame cannot become a large one on the loop. What is too large is told, within this.
+        ws_per_message_deflate=False,
+        ws_max_size=2 * settings.max_body_bytes,
         # For machines its lines look as all others do.
         log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         log_level="warning",

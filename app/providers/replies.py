@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from typing import Any, Final
 
 from pydantic_ai.messages import (
@@ -20,6 +22,7 @@ from app.core.context.tools import ANSWER
 from app.core.model.conversation import Usage
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.text.escaping import clean
+from app.core.text.json_data import data_in
 from app.providers.messages import CALL_ID, PROVIDER, SIGNATURE
 from app.providers.prices import cost_of
 
@@ -56,7 +59,7 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
         ToolCall(
             id=part.tool_call_id,
             name=clean(part.tool_name),
-            arguments=_cleaned_json(arguments_of(part.args)),
+            arguments=_arguments(part.args),
             details=_signature_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
         )
         for part in response.parts
@@ -112,9 +115,19 @@ def _signature_details(part: ToolCallPart, response: ModelResponse) -> dict[str,
     return {PROVIDER: part.provider_name or response.provider_name, SIGNATURE: signature} if signature else {}
 
 
+def _arguments(given: Any) -> dict[str, Any]:
+    # Cleaned once they are read: escapes spell what cannot be stored too.
+    if isinstance(given, str):
+        with contextlib.suppress(ValueError):
+            given = data_in(given) if given.strip() else {}
+    return arguments_of(_cleaned_json(given))
+
+
 def _cleaned_json(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if isinstance(value, dict):
         return {clean(str(key)): _cleaned_json(item) for key, item in value.items()}
     return [_cleaned_json(item) for item in value] if isinstance(value, list) else value

@@ -48,6 +48,17 @@ def test_arguments_are_data_or_as_they_were_written(given: object, expected: obj
     assert arguments_in(given) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": "\\u0000"}', '{"\\u0000": 1}', '[{"a": "\\ud800"}]', '{"a": NaN}', '{"a": [-Infinity]}', '{"a": 1e999}'],
+)
+def test_arguments_that_cannot_be_stored_stay_text(text: str) -> None:
+    assert arguments_in(text) == text
+    assert arguments_of(text) == {"input": text}
+    assert data_in(text) is not None, "control: it is read"
+    assert arguments_in('{"a": "\\ud83d\\ude00", "b": 1e9}') == {"a": "😀", "b": 1e9}
+
+
 @pytest.mark.parametrize("sign", ["[", '["', "\\", '"\\"', "{}"])
 def test_linear_time(sign: str) -> None:
     def read(text: str) -> None:

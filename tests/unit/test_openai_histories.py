@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -17,6 +17,7 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage
 from app.core.text.speakers import name_in
 from app.usecases.openai.naming import Name, derived_id
+from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
 TWO: Final = UUID("0193e000-0000-7000-8000-000000000002")
@@ -84,6 +85,10 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         # The service looked something up by itself: the client has both words as one, or the end.
         ([u("q"), a("I look.\n\nSunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("I look. Again. Sunny."), u("y")],
+         [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("I look. Ag"), u("y")],
+         [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
         # The client's own tools.
         ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL)], 2),
         ([u("q"), made(CALL), brought(CALL, "y"), a("End"), u("y")], [u("q"), made(CALL), brought(CALL), a("End")], 4),
@@ -193,6 +198,15 @@ def test_control_a_history_that_parts_is_never_gone_on_with(given_: list[Said], 
     found = compared(given_, history)
     begins = [tuple(one) for one in given_[: len(history)]] == [tuple(one) for one in history]
     assert found.diverged is not begins
+
+
+def test_many_steps_of_a_reply_take_linear_time() -> None:
+    def comparing(steps: int) -> Callable[[], object]:
+        history = [u("q"), *(made(OURS, "word " * 100) for _ in range(steps))]
+        given = [u("q"), a("word " * 100 * steps + "other")]
+        return lambda: compared(given, history)
+
+    assert_linear_in(comparing, 3_000)
 
 
 def test_a_name_is_one_tenants_and_one_users() -> None:

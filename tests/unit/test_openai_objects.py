@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -29,6 +30,7 @@ from app.http.openai.items import InputItem, draft_of, items_of, joined
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.history.drafts import MessageDraft
+from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
 RESPONSE: Final = frozenset(
@@ -303,6 +305,23 @@ def test_what_a_model_said_and_called_in_one_step_is_one_message(
     messages = list(joined(draft_of(ITEM.validate_python(item)) for item in items))
     calls = ["".join(part["id"] for part in message.parts if part["type"] == "tool_call") for message in messages]
     assert [(message.content, ids_) for message, ids_ in zip(messages, calls, strict=True)] == steps
+
+
+def test_any_number_of_calls_in_one_step_takes_linear_time() -> None:
+    def joining(calls: int) -> Callable[[], object]:
+        drafts = [draft_of(ITEM.validate_python(call(f"call_{number}"))) for number in range(calls)]
+        return lambda: list(joined(drafts))
+
+    assert_linear_in(joining, 8_000)
+
+
+@pytest.mark.parametrize("escape", ["\\u0000", "\\ud800"])
+def test_arguments_that_nobody_can_store_stay_text(escape: str) -> None:
+    given = f'{{"at": "{escape}"}}'
+    draft = draft_of(ITEM.validate_python({**call("call_1"), "arguments": given}))
+    assert draft.parts[0]["arguments"] == given
+    control = draft_of(ITEM.validate_python({**call("call_1"), "arguments": '{"at": "\\ud83d\\ude00"}'}))
+    assert control.parts[0]["arguments"] == {"at": "😀"}
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,42 @@ def _media_mark(part: Part) -> str:
 
 
 @dataclass(slots=True)
+class _Steps:
+    """What a reply said in steps before its last words, as far as a given line has it; no text is read twice."""
+
+    _taken: int = 0
+    """Characters of the given line that the steps take up, with a space behind each."""
+    _has_parted: bool = False
+    _is_longer: bool = False
+    """The given line ends within the steps."""
+
+    def add(self, words: str, given: str) -> None:
+        """One step more."""
+        rest = len(given) - self._taken
+        if self._has_parted or self._is_longer:
+            return
+        if rest <= len(words):
+            self._is_longer = given.startswith(words[:rest], self._taken)
+            self._has_parted = not self._is_longer
+        elif given.startswith(f"{words} ", self._taken):
+            self._taken += len(words) + 1
+        else:
+            self._has_parted = True
+
+    def end_with(self, words: str, given: str) -> bool:
+        """Whether the given line is the steps and these words."""
+        is_there = not self._has_parted and not self._is_longer and len(given) - self._taken == len(words)
+        return is_there and given.startswith(words, self._taken)
+
+    def begin_with(self, words: str, given: str) -> bool:
+        """Whether the steps and these words begin with the given line."""
+        rest = len(given) - self._taken
+        if self._has_parted or self._is_longer:
+            return self._is_longer
+        return rest <= len(words) and given.startswith(words[:rest], self._taken)
+
+
+@dataclass(slots=True)
 class Reconciling:
     """Compares a given history with the stored one, message by message, in time linear in what is stored."""
 
@@ -109,13 +145,13 @@ class Reconciling:
     _parted: bool = False
     _is_answered: bool = False
     """Whether a reply was read after all that is given."""
-    _steps: list[str] = field(default_factory=list)
+    _steps: _Steps = field(default_factory=_Steps)
 
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
         """Go on with further stored messages; False once the two have parted."""
         for message in stored:
             if message.status == "superseded":  # what took its place may say the same
-                self._steps.clear()
+                self._steps = _Steps()
                 continue
             for line in _stored_lines(message):
                 self._read_line(line)
@@ -155,12 +191,12 @@ class Reconciling:
         given = self.given[self._at] if self._at < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._at += 1
-            self._steps.clear()
+            self._steps = _Steps()
         elif given is None and line.may_give_way:
             self._is_answered = True
         elif line.optional:
-            if line.is_step:
-                self._steps.append(line.words)
+            if line.is_step and given is not None:
+                self._steps.add(line.words, given.words)
         else:
             self._parted = True
 
@@ -173,8 +209,7 @@ class Reconciling:
             return False
         if line.kind != "assistant":
             return given.words == line.words
-        whole = " ".join([*self._steps, line.words])
-        if given.words in {line.words, whole}:
+        if given.words == line.words or self._steps.end_with(line.words, given.words):
             return True
         may_be_less = bool(given.words) and not line.is_step
-        return may_be_less and (line.words.startswith(given.words) or whole.startswith(given.words))
+        return may_be_less and (line.words.startswith(given.words) or self._steps.begin_with(line.words, given.words))

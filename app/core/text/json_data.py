@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Final
 
 from app.core.text.patterns import compiled
 
 _DEEPEST: Final = 64  # levels, as many as a request may have
+_SURROGATE: Final = compiled("[\ud800-\udfff]")
 _STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
 
 
@@ -29,13 +31,27 @@ def data_in(text: str, *, deepest: int = _DEEPEST, strict: bool = True) -> Any:
 
 
 def arguments_in(arguments: Any) -> Any:
-    """The arguments of a call as data: a client may have stored them as JSON text; text that is none as it is."""
+    """The arguments of a call as data: a client may have stored them as JSON text; text that is none as it is.
+
+    So is text whose escapes spell what nobody can store or write as JSON: NUL, half of a surrogate pair, infinity.
+    """
     if not isinstance(arguments, str):
         return arguments
     try:
-        return data_in(arguments) if arguments.strip() else {}
+        found = data_in(arguments) if arguments.strip() else {}
     except ValueError:
         return arguments
+    return found if _can_be_written(found) else arguments
+
+
+def _can_be_written(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value and (value.isascii() or not _SURROGATE.search(value))
+    if isinstance(value, dict):
+        return all(_can_be_written(key) and _can_be_written(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(map(_can_be_written, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _depth(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
+from app.off_loop import AN_ITEM, off_loop
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.stored import Request as StoredRequest
@@ -56,7 +58,7 @@ async def _answering(
 ) -> Answering:
     body.refuse_unsupported()
     chosen = chosen_model(services, body.model)
-    prompt = _prompt(body, chosen)
+    prompt = await off_loop(_prompt, body, chosen, size=_size_of(body))
     name = name_of(request.headers, body=body.conversation, metadata=body.metadata, user=body.user)
     if name is None:
         return await stateless(services, prompt, body.model, {}, reason="unnamed")
@@ -71,6 +73,11 @@ async def _answering(
     if begun is None:
         return await stateless(services, prompt, body.model, {}, reason=DIVERGED)
     return stored(services, begun, body.model, {})
+
+
+def _size_of(body: ChatCompletionRequest) -> float:
+    is_plain = all(isinstance(message.content, str) and not message.tool_calls for message in body.messages)
+    return AN_ITEM * len(body.messages) if is_plain else math.inf
 
 
 def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:

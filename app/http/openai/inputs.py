@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -10,12 +12,24 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from app.bootstrap import Container
-from app.core.model.errors import InvalidInputError, NotFoundError
+from app.core.model.conversation import Message
+from app.core.model.errors import InvalidInputError, NotFoundError, TooLargeError
 from app.core.text.parts import Part
 from app.http.dependencies import IdempotencyKey
+from app.http.idempotency import fingerprint
 from app.http.openai.ids import is_reasoning, item_of, uuid_of
-from app.http.openai.items import CompactionItem, ReasoningItem, ReferenceItem, draft_of, joined
-from app.usecases.history.drafts import MessageDraft
+from app.http.openai.items import (
+    CallItem,
+    CompactionItem,
+    MessageItem,
+    ReasoningItem,
+    ReferenceItem,
+    ResultItem,
+    draft_of,
+    joined,
+)
+from app.off_loop import AN_ITEM, off_loop
+from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.naming import Name
 from app.usecases.shared.idempotency import Idem
@@ -79,49 +93,98 @@ def attempt_of(headers: Headers, body: bytes, own: Idem | None = None) -> Attemp
 
 
 async def get_attempt(request: Request, own: IdempotencyKey) -> Attempt:
-    """The attempt that a request is."""
+    """The attempt that a request is.
+
+    Under a key of the client's own the same body for another conversation, or of another user, is another request.
+    """
+    named = "\n".join(request.headers.get(name, "") for name in (*CONVERSATION_HEADERS, *USER_HEADERS))
+    if own is not None and named.strip():
+        own = replace(own, fingerprint=fingerprint(own.fingerprint, named, b""))
     return attempt_of(request.headers, await request.body(), own)
 
 
 Attempts = Annotated[Attempt, Depends(get_attempt)]
 
 
-async def drafts_of(services: Container, tenant_id: UUID, items: Iterable[Any]) -> list[MessageDraft]:
+async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) -> list[MessageDraft]:
     """The messages that items stand for: references are looked up, compacted input is opened.
 
     Raises:
         NotFoundError: A reference names no item of this tenant.
+        TooLargeError: What references name is more than a request may bring itself.
         InvalidInputError: Compacted input is not of this tenant.
     """
+    given = await off_loop(_given_drafts, items, size=_size_of(items))
+    referred = _Referred(services, tenant_id, services.settings.max_body_bytes)
     drafts: list[MessageDraft] = []
-    for item in items:
+    for number, item in enumerate(items):
         match item:
             case ReasoningItem():
                 continue
             case ReferenceItem(id=id_) if is_reasoning(id_):
                 continue
             case ReferenceItem(id=id_):
-                drafts.append(await _referred(services, tenant_id, id_))
+                drafts.append(await referred.draft(id_))
             case CompactionItem(encrypted_content=token):
                 compacted = await services.openai.sealed.open(tenant_id, token)
                 del drafts[len(drafts) - compacted.stands_after(drafts) :]
                 drafts += compacted.drafts()
             case _:
-                drafts.append(draft_of(item))
-    return [*joined(drafts)]
+                drafts.append(given[number])
+    return await off_loop(lambda: [*joined(drafts)], size=AN_ITEM * sum(1 + len(draft.parts) for draft in drafts))
 
 
-async def _referred(services: Container, tenant_id: UUID, id_: str) -> MessageDraft:
-    """What a referred item says."""
-    place = item_of(id_)
-    if place is None:
-        raise NotFoundError(f"There is no item {id_[:100]!r}.")
-    message = await services.openai.responses.referred(tenant_id, place.message_id)
-    parts: tuple[Part, ...] = tuple(
-        part for part in message.parts if part.get("type") not in {"tool_call", "tool_result"}
-    )
-    if place.part is None:
+def _size_of(items: Sequence[Any]) -> float:
+    is_plain = all(isinstance(item, MessageItem) and isinstance(item.content, str) for item in items)
+    return AN_ITEM * len(items) if is_plain else math.inf
+
+
+def _given_drafts(items: Sequence[Any]) -> dict[int, MessageDraft]:
+    # Arguments are read as JSON, and data of media decoded: together as much as a body may have.
+    return {
+        number: draft_of(item)
+        for number, item in enumerate(items)
+        if isinstance(item, MessageItem | CallItem | ResultItem)
+    }
+
+
+@dataclass(slots=True)
+class _Referred:
+    """What the references of one request name: each is short, and may name megabytes."""
+
+    services: Container
+    tenant_id: UUID
+    most_bytes: int
+    _read: dict[UUID, Message] = field(default_factory=dict)
+    _bytes: int = 0
+
+    async def draft(self, id_: str) -> MessageDraft:
+        """What a referred item says."""
+        place = item_of(id_)
+        if place is None:
+            raise NotFoundError(f"There is no item {id_[:100]!r}.")
+        message = self._read.get(place.message_id)
+        if message is None:
+            message = await self.services.openai.responses.referred(self.tenant_id, place.message_id)
+            self._read[place.message_id] = message
+        draft = _item_draft(message, place.part)
+        if draft is None:
+            raise NotFoundError(f"There is no item {id_[:100]!r}.")
+        self._bytes += await off_loop(bytes_of, draft)
+        if self._bytes > self.most_bytes:
+            raise TooLargeError(
+                f"the items that this request refers to have more than {self.most_bytes} bytes: refer to fewer",
+                extra={"limit": self.most_bytes},
+            )
+        return draft
+
+
+def _item_draft(message: Message, part: int | None) -> MessageDraft | None:
+    if part is None:
+        parts: tuple[Part, ...] = tuple(
+            one for one in message.parts if one.get("type") not in {"tool_call", "tool_result"}
+        )
         return MessageDraft(role=message.role, content=message.content, parts=parts, model=message.model)
-    if place.part >= len(message.parts):
-        raise NotFoundError(f"There is no item {id_[:100]!r}.")
-    return MessageDraft(role=message.role, content="", parts=(message.parts[place.part],))
+    if part >= len(message.parts):
+        return None
+    return MessageDraft(role=message.role, content="", parts=(message.parts[part],))

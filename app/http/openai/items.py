@@ -107,21 +107,26 @@ def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
 
     Items have the words of a step and each of its calls apart: words that stood alone would be the end of an answer.
     """
-    step: MessageDraft | None = None
+    step: list[MessageDraft] = []
+    says = calls = False
     for draft in drafts:
-        if step is not None and _is_one_step(step, draft):
-            step = replace(step, content=step.content or draft.content, parts=(*step.parts, *draft.parts))
-            continue
-        if step is not None:
-            yield step
-        step = draft
-    if step is not None:
-        yield step
+        draft_says, draft_calls = bool(draft.content), bool(calls_in(draft.parts))
+        by_model = bool(step) and step[0].role == draft.role == "assistant"
+        if not (by_model and not (says and draft_says) and (calls or draft_calls)):
+            if step:
+                yield _one_message(step)
+            step, says, calls = [], False, False
+        step.append(draft)
+        says, calls = says or draft_says, calls or draft_calls
+    if step:
+        yield _one_message(step)
 
 
-def _is_one_step(before: MessageDraft, after: MessageDraft) -> bool:
-    by_model = before.role == after.role == "assistant"
-    return by_model and not (before.content and after.content) and bool(calls_in((*before.parts, *after.parts)))
+def _one_message(step: Sequence[MessageDraft]) -> MessageDraft:
+    if len(step) == 1:
+        return step[0]
+    said = next((draft.content for draft in step if draft.content), "")
+    return replace(step[0], content=said, parts=tuple(part for draft in step for part in draft.parts))
 
 
 def items_of(message: Message) -> list[dict[str, Any]]:

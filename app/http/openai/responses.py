@@ -28,6 +28,7 @@ from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
 from app.http.refusals import RequestTimeoutError
+from app.off_loop import off_loop
 from app.usecases.compaction.commands import FOCUS_MAX
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
@@ -72,7 +73,7 @@ async def count_response_input(
     services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[Requested, Body()]
 ) -> dict[str, Any]:
     """How many tokens the input of a response would have, as estimated."""
-    whole = ResponseRequest.model_validate(body.model_dump(by_alias=True, exclude_unset=True))
+    whole = await off_loop(lambda: ResponseRequest.model_validate(body.model_dump(by_alias=True, exclude_unset=True)))
     tokens = await services.openai.stateless.count(await prompt_of(services, tenant, whole))
     conversation_id = await _context_conversation(services, tenant, body)
     if conversation_id is not None:

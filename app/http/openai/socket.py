@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +25,7 @@ from uuid_utils import uuid7
 
 from app.bootstrap import Container
 from app.core.model.errors import DomainError
+from app.core.text.budget import first_fitting
 from app.http.auth import address_of, given_key
 from app.http.errors import status_of, validation_refusal
 from app.http.middleware import log_failure
@@ -36,7 +38,8 @@ from app.http.openai.response_requests import ResponseRequest
 from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
-from app.usecases.history.drafts import MessageDraft
+from app.off_loop import act_for, off_loop
+from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.shared.caller import Asking, Principal
 
 LIFE: Final = 3_600.0
@@ -44,7 +47,9 @@ LIFE: Final = 3_600.0
 REMEMBERED: Final = 8
 """Responses that a connection remembers."""
 REMEMBERED_MESSAGES: Final = 2_000
-"""Messages of one of them."""
+"""Messages of one of them, the newest."""
+REMEMBERED_BYTES: Final = 16_000_000
+"""Of all that a connection remembers: older responses are let go of, and of one response the oldest messages."""
 LAST_WORDS: Final = 2.0
 """Seconds that what is being done still has once the client has left."""
 WAITING: Final = 1
@@ -57,21 +62,41 @@ router = APIRouter(prefix=PREFIX)
 log = structlog.get_logger("throughline.http")
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was said up to the end of a response, and how many bytes that is."""
+
+    messages: tuple[MessageDraft, ...]
+    sizes: tuple[int, ...]
+
+
+_NOTHING_KEPT: Final = _Kept((), ())
+
+
 @dataclass(slots=True)
 class Memory:
     """What a connection remembers of responses that are kept nowhere."""
 
-    _kept: OrderedDict[str, tuple[MessageDraft, ...]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
 
     def before(self, id_: str | None) -> tuple[MessageDraft, ...]:
         """What was said up to the end of that response; nothing where it is not remembered."""
-        return self._kept.get(id_, ()) if id_ else ()
+        return self._kept.get(id_ or "", _NOTHING_KEPT).messages
 
-    def keep(self, id_: str, messages: tuple[MessageDraft, ...]) -> None:
-        """Remember a response."""
-        self._kept[id_] = messages[-REMEMBERED_MESSAGES:]
-        while len(self._kept) > REMEMBERED:
+    def keep(self, id_: str, previous: str | None, messages: Sequence[MessageDraft]) -> None:
+        """Remember a response that goes on from the previous one with these messages."""
+        before = self._kept.get(previous or "", _NOTHING_KEPT)
+        sizes = (*before.sizes, *map(bytes_of, messages))[-REMEMBERED_MESSAGES:]
+        count = len(first_fitting(sizes[::-1], REMEMBERED_BYTES, int))
+        newest = (*before.messages, *messages)[len(before.messages) + len(messages) - count :]
+        self._kept[id_] = _Kept(newest, sizes[len(sizes) - count :])
+        while len(self._kept) > REMEMBERED or self._bytes > REMEMBERED_BYTES:
             self._kept.popitem(last=False)
+
+    @property
+    def _bytes(self) -> int:
+        # What two of them have in common counts twice.
+        return sum(sum(kept.sizes) for kept in self._kept.values())
 
     def let_go(self, id_: str | None) -> None:
         """Forget one that a request could not go on from."""
@@ -93,6 +118,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
         principal.require("write")
         asking = Asking(principal)
         asking.begin()
+        act_for(services.shares, principal.tenant_id)
         await services.limits.hold("open_streams")
         await socket.accept()
         with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
@@ -156,7 +182,7 @@ async def _answer_requests(
         asking.begin()
         try:
             await services.limits.admit(principal)
-            body = _request(text, services.settings.max_body_bytes)
+            body = await off_loop(_request, text, services.settings.max_body_bytes, size=len(text))
             previous = body.previous_response_id
             await _respond(socket, services, tenant_id, memory, body, text.encode())
         except DomainError as error:
@@ -209,24 +235,19 @@ async def _respond(
         if answering.on_disconnect is not None:
             await answering.on_disconnect()
         raise
-    await _remember(services, tenant_id, memory, body, answering, response, before)
+    await _remember(services, tenant_id, memory, body, answering, response)
 
 
 async def _remember(
-    services: Container,
-    tenant_id: UUID,
-    memory: Memory,
-    body: ResponseRequest,
-    answering: Answering,
-    response: Json,
-    before: tuple[MessageDraft, ...],
+    services: Container, tenant_id: UUID, memory: Memory, body: ResponseRequest, answering: Answering, response: Json
 ) -> None:
     if answering.error is not None:
         memory.let_go(body.previous_response_id)
     elif not body.stores:
         given = await drafts_of(services, tenant_id, body.items)
-        items = ResponseRequest.model_validate({"input": response["output"]}).items
-        memory.keep(response["id"], (*before, *given, *await drafts_of(services, tenant_id, items)))
+        made = await off_loop(lambda: ResponseRequest.model_validate({"input": response["output"]}).items)
+        said = [*given, *await drafts_of(services, tenant_id, made)]
+        await off_loop(memory.keep, response["id"], body.previous_response_id, said)
 
 
 async def _send(socket: WebSocket, event: Json) -> None:

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from pydantic_core import to_json
+
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.errors import TooLargeError
 from app.core.reading.labels import named_by
@@ -45,6 +47,11 @@ class MessageDraft:
     def weighed(self) -> Weight:
         """What the draft weighs."""
         return self.weight or weigh(self.role, named_by(self.role, self.content, self.metadata), self.parts)
+
+
+def bytes_of(draft: MessageDraft) -> int:
+    """Bytes of what a draft says and carries, data of media too, as JSON; for a large one off the event loop."""
+    return len(to_json([draft.content, *draft.parts]))
 
 
 def named_among(index: int, count: int) -> str:
