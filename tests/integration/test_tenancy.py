@@ -87,6 +87,7 @@ MEDIA = {"type": "media", "media_type": "image/png", "data": "iVBORw0KGgo="}
 STORED, CONTENTS = taken_apart([MEDIA])
 (IMAGE,) = CONTENTS
 SHOWN = message(CONVERSATION, 1, id=MESSAGE, parts=STORED)
+ANSWER = message(CONVERSATION, 9, role="tool", parts=({"type": "tool_result", "tool_call_id": "call", "content": ""},))
 
 Call = Callable[[UnitOfWork], Awaitable[Any]]
 
@@ -131,7 +132,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.last": (lambda unit: unit.messages.last(CONVERSATION), None),
     "messages.steps": (lambda unit: unit.messages.steps(CONVERSATION, "script", limit=9), []),
     "messages.page": (lambda unit: unit.messages.page(CONVERSATION, ALL), ([], None)),
-    "messages.texts": (lambda unit: unit.messages.texts(CONVERSATION, after_seq=0, limit=9), []),
+    "messages.texts": (lambda unit: unit.messages.texts(CONVERSATION, after_seq=0, limit=9, max_bytes=9), []),
     "messages.outline": (lambda unit: unit.messages.outline(CONVERSATION, after_seq=0, limit=9), []),
     "messages.between": (lambda unit: unit.messages.between(CONVERSATION, 1, 9), []),
     "messages.within": (lambda unit: unit.messages.within(CONVERSATION, [(1, 9)]), []),
@@ -156,9 +157,15 @@ CALLS: dict[str, tuple[Call, Any]] = {
         None,
     ),
     "messages.supersede": (lambda unit: unit.messages.supersede(message(CONVERSATION, 1, id=MESSAGE)), Sums()),
-    "messages.halves": (lambda unit: unit.messages.halves(CONVERSATION, ["call"]), []),
+    "messages.halves": (
+        lambda unit: unit.messages.halves(CONVERSATION, ["call"], of=[ANSWER]),
+        [],
+    ),
     "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
-    "messages.command_answers": (lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0), []),
+    "messages.command_answers": (
+        lambda unit: unit.messages.command_answers(CONVERSATION, after_seq=0, max_bytes=9),
+        [],
+    ),
     "messages.renew_sums": (lambda unit: unit.messages.renew_sums(CONVERSATION, from_seq=1), None),
     "messages.renew_older_sums": (lambda unit: unit.messages.renew_older_sums(CONVERSATION), False),
     "messages.held_at": (lambda unit: unit.messages.held_at(CONVERSATION, 9), Sums()),

@@ -37,7 +37,7 @@ from sqlmodel import col
 from app.core.model.conversation import UNPROTECTED, Message, MessageText, Outline, Sums
 from app.core.model.errors import NotFoundError
 from app.core.model.pace import Step
-from app.core.model.policies.protection import DEMANDS
+from app.core.model.policies.protection import DEMANDS, call_ids, partners
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, references, taken_apart
@@ -250,14 +250,17 @@ class MessageRepository(Repository):
             )
         ]
 
-    async def texts(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[MessageText]:
-        """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies too."""
-        row = MessageRow
+    async def texts(self, conversation_id: UUID, *, after_seq: int, limit: int, max_bytes: int) -> list[MessageText]:
+        """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies too.
+
+        They are fewer where together they have more than ``max_bytes``, and one at least.
+        """
+        row, here = MessageRow, (col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
+        listed = await self._session.rows(select(_seq, told_bytes()).where(*here).order_by(_seq).limit(limit))
+        count = max(fitting([size for _, size in listed], max_bytes), 1)
         names = ("seq", "role", "status", "is_command", "content", "parts")
-        statement = select(*(col(getattr(row, name)) for name in names), col(row.meta)).where(
-            col(row.conversation_id) == conversation_id, after_seq < _seq
-        )
-        rows = await self._session.rows(statement.order_by(_seq).limit(limit))
+        statement = select(*(col(getattr(row, name)) for name in names), col(row.meta)).where(*here)
+        rows = await self._session.rows(statement.order_by(_seq).limit(count))
         return [MessageText(**dict(zip((*names, "metadata"), found, strict=True))) for found in rows]
 
     async def between(
@@ -310,9 +313,18 @@ class MessageRepository(Repository):
         between = _seq.between(min(first for first, _ in ranges), max(last for _, last in ranges))
         return await self._messages(_rows_of(conversation_id).where(_SPOKEN, between, inside).order_by(_seq))
 
-    async def span(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Message]:
-        """Messages of a range, inclusive, commands too."""
-        return await self._messages(_rows_of(conversation_id).where(_seq.between(from_seq, to_seq)).order_by(_seq))
+    async def span(
+        self, conversation_id: UUID, from_seq: int, to_seq: int, *, max_bytes: int | None = None, newest: bool = False
+    ) -> list[Message]:
+        """Messages of a range, inclusive, commands too.
+
+        With ``max_bytes`` the oldest of them that have no more together, or the ``newest``; one at least.
+        """
+        here = (col(MessageRow.conversation_id) == conversation_id, _seq.between(from_seq, to_seq))
+        if max_bytes is None:
+            return await self._messages(_rows_of(conversation_id).where(*here).order_by(_seq))
+        heads = select(_seq, told_bytes()).where(*here).order_by(_seq.desc() if newest else _seq)
+        return await self._first_within(conversation_id, await self._session.rows(heads), max_bytes)
 
     async def newest(
         self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
@@ -546,10 +558,27 @@ class MessageRepository(Repository):
                 .values(**{name: values[name] for name in names})
             )
 
-    async def halves(self, conversation_id: UUID, call_ids: Sequence[str]) -> list[Message]:
-        """Every message that makes or answers one of these tool calls, by ``seq``."""
-        in_calls = _belongs_to_calls(conversation_id, call_ids)
-        return await self._messages(_rows_of(conversation_id).where(in_calls).order_by(_seq))
+    async def halves(
+        self, conversation_id: UUID, calls: Collection[str], *, of: Sequence[Message], most: int | None = None
+    ) -> list[Message]:
+        """The other halves of the tool pairs that these messages have by these calls, by ``seq``: the newest ``most``.
+
+        A result belongs to the last call of its id before it: ids come again, with some clients in every turn. So of
+        what else has these ids no more than the ids is read.
+        """
+        if not calls:
+            return []
+        wanted = frozenset(calls)
+        listed = select(_seq, col(MessageRow.call_ids), col(MessageRow.result_ids)).where(
+            col(MessageRow.conversation_id) == conversation_id, _belongs_to_calls(conversation_id, sorted(wanted))
+        )
+        having = [*await self._session.rows(listed), *((one.seq, *call_ids(one)) for one in of)]
+        places = {seq: (wanted.intersection(made), wanted.intersection(answered)) for seq, made, answered in having}
+        found = sorted(partners(places, frozenset(one.seq for one in of)))
+        if not found:
+            return []
+        seqs = _seq == any_(literal(found[-most:] if most else found, ARRAY(BigInteger)))
+        return await self._messages(_rows_of(conversation_id).where(seqs).order_by(_seq))
 
     async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
         """Later results of tools that quote this message (a part's ``quotes`` are ranges of ``seq``), in order."""
@@ -559,11 +588,15 @@ class MessageRepository(Repository):
         # In words of the index: what may quote is few, and only that is looked into.
         return await self._messages(_rows_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
 
-    async def command_answers(self, conversation_id: UUID, *, after_seq: int) -> list[Message]:
-        """The service's answers to typed commands after that ``seq``, in order."""
+    async def command_answers(self, conversation_id: UUID, *, after_seq: int, max_bytes: int) -> list[Message]:
+        """The service's oldest answers to typed commands after that ``seq``, in order.
+
+        Together they have at most ``max_bytes``, or there is only one.
+        """
         # In words of the index.
         answers = (text(f"messages.{COMMAND}"), col(MessageRow.role) == "assistant", after_seq < _seq)
-        return await self._messages(_rows_of(conversation_id).where(*answers).order_by(_seq))
+        heads = select(_seq, told_bytes()).where(col(MessageRow.conversation_id) == conversation_id, *answers)
+        return await self._first_within(conversation_id, await self._session.rows(heads.order_by(_seq)), max_bytes)
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
         """What pinned and protected messages weigh together, those held by their role (``system``) apart."""
@@ -628,6 +661,16 @@ class MessageRepository(Repository):
         With ``stems`` (all of them in the message) by the index, else among the newest 20 000 messages.
         """
         return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
+
+    async def _first_within(
+        self, conversation_id: UUID, listed: Sequence[tuple[int, int]], max_bytes: int
+    ) -> list[Message]:
+        """The first of these positions, each with its size, whose messages fit together, one at least; by ``seq``."""
+        if not listed:
+            return []
+        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        these = _seq == any_(literal([seq for seq, _ in listed[:count]], ARRAY(BigInteger)))
+        return await self._messages(_rows_of(conversation_id).where(these).order_by(_seq))
 
     async def _messages(self, statement: Any, /, **given: Any) -> list[Message]:
         return await in_slices(_message, await self._session.all(statement, **given))

@@ -156,7 +156,7 @@ class ErasureService:
         covered = await _sums_without_erased(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
         await uow.conversations.update(conversation.id, total=total, covered=covered)
         versions = await uow.states.since_boundary(conversation.id, first_seq, one.known.versions)
-        answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq)
+        answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq, max_bytes=READ_BYTES)
         focused = await uow.compactions.focused(conversation.id)
         found = await concerned(uow, resolved, gone.changed, gone.erased, compute=compute)
         others = [*answers, *found.doubtful, *focused]
@@ -257,7 +257,7 @@ class ErasureService:
 async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
     """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
-    found = await uow.messages.halves(message.conversation_id, sorted(calls)) if calls else []
+    found = await uow.messages.halves(message.conversation_id, calls, of=[message])
     quoting = await _all_quoting(uow, message)
     calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_of(part)))
     others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
@@ -360,12 +360,22 @@ def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
 async def _erase_from_command_answers(
     uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining
 ) -> None:
+    """From these answers, and from those after them."""
+    while answers:
+        conversation_id, size = answers[0].conversation_id, sum(AN_ITEM + one.byte_length for one in answers)
+        changed = await off_loop(_answers_without, answers, erased, remaining, size=size)
+        await uow.messages.erase(conversation_id, changed)
+        answers = await uow.messages.command_answers(conversation_id, after_seq=answers[-1].seq, max_bytes=READ_BYTES)
+
+
+def _answers_without(answers: Sequence[Message], erased: Erased, remaining: Remaining) -> list[Message]:
+    changed: list[Message] = []
     for answer in answers:
         content = lines_without(answer.content, erased, remaining)
         if content != answer.content:
             weight = weigh(answer.role, content, answer.parts)
-            changed = replace(answer, content=content, token_count=weight.tokens, byte_length=weight.bytes)
-            await uow.messages.erase(answer.conversation_id, [changed])
+            changed.append(replace(answer, content=content, token_count=weight.tokens, byte_length=weight.bytes))
+    return changed
 
 
 async def _erase_from_focuses(

@@ -25,6 +25,10 @@ from app.usecases.shared.shell import Shell
 
 OVER_ALLOTMENT: Final = "over_allotment"
 GOALS: Final = "goal_statements"
+FARTHEST: Final = 10
+"""Calls and results that lead from a message to one that is held together with it: two as a rule."""
+MOST_PARTNERS: Final = 500
+"""Messages that are held together with others, and were stored before them; the newest."""
 READ_AT_ONCE: Final = 5_000
 """Messages: some megabytes of text."""
 
@@ -107,9 +111,14 @@ async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: se
     own = {message.seq for message in messages}
     known = {message.seq: message for message in messages}
     others, asked = list[Message](), set[str]()
-    while new := calls - asked:
+    for _ in range(FARTHEST):
+        new = calls - asked
+        if not new or len(known) > len(messages) + MOST_PARTNERS:
+            break
         asked |= new
-        halves = await uow.messages.halves(messages[0].conversation_id, sorted(new))
+        halves = await uow.messages.halves(
+            messages[0].conversation_id, new, of=list(known.values()), most=MOST_PARTNERS
+        )
         known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}
         units = [unit for unit in units_of(_in_order(known.values())) if any(one.seq in own for one in unit)]
         others = _in_order([one for unit in units for one in unit if one.seq not in own])

@@ -17,6 +17,7 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, ForkInProgressError, NotFoundError
 from app.core.model.records import Event
 from app.core.text.token_counts import Weight
+from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
@@ -28,7 +29,7 @@ from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 1_000
-"""Messages that are copied while the client waits."""
+"""Messages that are copied while the client waits, as far as they are no more than ``READ_BYTES`` together."""
 STEP: Final = 500
 """Messages that the worker copies in one transaction."""
 RETRY_AFTER: Final = 2.0
@@ -173,7 +174,9 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
     if source is None or first > last:
         return []
     size = AT_ONCE if last <= AT_ONCE else STEP
-    return [_copied_draft(message) for message in await uow.messages.span(source, first, min(last, first + size - 1))]
+    through = min(last, first + size - 1)
+    found = await uow.messages.span(source, first, through, max_bytes=READ_BYTES)
+    return [_copied_draft(message) for message in found]
 
 
 def is_being_copied(conversation: Conversation) -> bool:

@@ -13,7 +13,7 @@ from app.core.model.model_io import ToolCall
 from app.core.model.records import Page, Turn
 from app.core.text.contents import data_bytes
 from app.storage.repositories.cursor import encode
-from app.storage.repositories.sizes import PAGE_BYTES
+from app.storage.repositories.sizes import PAGE_BYTES, READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import left_open
 from app.usecases.chat.starting import ChatService
@@ -21,7 +21,7 @@ from app.usecases.history.erasure import ErasureService
 from app.usecases.shared.shell import Shell
 
 MOST_INPUT: Final = 2_000
-"""Messages of one response's input that are looked at, the newest."""
+"""Messages of one response's input that are looked at, the newest; not more than ``READ_BYTES`` of them either."""
 
 Json = dict[str, Any]
 Render = Callable[[Message], list[Json]]
@@ -169,7 +169,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     turn = response.turn
     last = (await uow.messages.get(turn.conversation_id, turn.message_id)).seq
     first = max(turn.input_from_seq or last, last - MOST_INPUT + 1)
-    messages = await uow.messages.span(turn.conversation_id, first, last)
+    messages = await uow.messages.span(turn.conversation_id, first, last, max_bytes=READ_BYTES, newest=True)
     return [one for one in messages if one.status != "erased"]
 
 

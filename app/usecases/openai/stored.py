@@ -31,6 +31,7 @@ from app.core.model.errors import (
 from app.core.model.records import Turn
 from app.core.text.speakers import name_in
 from app.off_loop import off_loop
+from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.starting import ChatService
@@ -254,7 +255,9 @@ class StoredAnswers:
                     "the response was deleted, or has no output: nothing goes on from it"
                 )
             conversation = await uow.conversations.get(turn.conversation_id)
-            following = await uow.messages.span(turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS)
+            following = await uow.messages.span(
+                turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS, max_bytes=READ_BYTES
+            )
             last = await uow.messages.last(turn.conversation_id)
         # Results of our own tools that were called beside the client's stand after the reply, and belong to it.
         own = list(takewhile(lambda message: _is_result_of(turn, message), following))
@@ -339,7 +342,7 @@ class StoredAnswers:
 async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciling) -> None:
     agrees, seq = True, 0
     while agrees and seq < conversation.last_seq:
-        texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE)
+        texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE, max_bytes=READ_BYTES)
         if not texts:
             return
         agrees = await off_loop(reconciling.read, texts)

@@ -16,6 +16,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import WAY_BACK
@@ -289,21 +290,8 @@ async def _first_day_uncovered(uow: UnitOfWork, conversation_id: UUID, boundary_
 async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> list[Message]:
     """Held messages up to that ``seq``, in order; a held half of a tool pair holds the other half."""
     held = await uow.messages.held(conversation_id, through_seq=through_seq)
-    calls = call_ids(held)
-    if not calls:
-        return held
-    halves = await uow.messages.halves(conversation_id, sorted(calls))
+    calls = {call for message in held for ids in call_ids(message) for call in ids}
+    halves = await uow.messages.halves(conversation_id, calls, of=held)
     known = {message.seq for message in held}
     others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_told]
     return sorted([*held, *others], key=lambda message: message.seq)
-
-
-def call_ids(messages: Sequence[Message]) -> set[str]:
-    """Ids of the tool calls that these messages make or answer."""
-    keys = {"tool_call": "id", "tool_result": "tool_call_id"}
-    return {
-        str(part[key])
-        for message in messages
-        for part in message.parts
-        if (key := keys.get(str(part.get("type")))) and part.get(key) is not None
-    }

@@ -9,10 +9,11 @@ from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.text.parts import Part
+from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 
 REACH: Final = 200
-"""The most messages that are read: one step of an answer makes fewer."""
+"""The most messages that are read, the newest that fit into ``READ_BYTES``: one step of an answer makes fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,8 @@ async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
         return Exchange(question=last)
     question = await uow.messages.last(conversation_id, role="user")
     first = max(last.seq - REACH, question.seq + 1 if question else 1)
-    return Exchange(question=question, since=tuple(await uow.messages.between(conversation_id, first, last.seq)))
+    since = await uow.messages.between(conversation_id, first, last.seq, max_bytes=READ_BYTES)
+    return Exchange(question=question, since=tuple(since))
 
 
 def is_inside_answer(message: Message) -> bool:

@@ -10,6 +10,7 @@ from uuid import UUID
 from app.core.model.conversation import Message
 from app.core.model.records import ERASURE, Page
 from app.storage.repositories.cursor import encode
+from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Service
 from app.usecases.shared.waiting import REACH, is_inside_answer
@@ -91,7 +92,7 @@ class ThreadService(Service):
         async with self._shell.uow(tenant_id) as uow:
             turn = await uow.turns.get(turn_id)
             answered = await uow.messages.get(conversation_id, turn.message_id)
-            near = await uow.messages.span(conversation_id, max(answered.seq - REACH, 1), answered.seq + REACH)
+            near = await _around(uow, answered)
             begun_at = turn.begun_at_seq or answered.seq
             earlier = groups_of(message for message in near if message.seq <= begun_at)
             goes_on = bool(earlier) and is_inside_answer(earlier[-1][-1])
@@ -108,16 +109,24 @@ class ThreadService(Service):
             return await _passages(uow, conversation_id, seqs)
 
 
+async def _around(uow: UnitOfWork, message: Message) -> list[Message]:
+    id_, seq = message.conversation_id, message.seq
+    earlier = await uow.messages.span(id_, max(seq - REACH, 1), seq, max_bytes=READ_BYTES, newest=True)
+    return [*earlier, *await uow.messages.span(id_, seq + 1, seq + REACH, max_bytes=READ_BYTES)]
+
+
 async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
     """A page and the rest of the answer in which it ends."""
     if not messages:
         return []
     conversation_id, first, last = messages[0].conversation_id, messages[0].seq, messages[-1].seq
     if page.order == "asc":
-        further = await uow.messages.span(conversation_id, last + 1, last + REACH)
+        further = await uow.messages.span(conversation_id, last + 1, last + REACH, max_bytes=READ_BYTES)
         _, end = straddling(groups_of([*messages, *further]), last)
         return [*messages, *(message for message in further if message.seq <= end)]
-    earlier = await uow.messages.span(conversation_id, max(first - REACH, 1), first - 1)
+    earlier = await uow.messages.span(
+        conversation_id, max(first - REACH, 1), first - 1, max_bytes=READ_BYTES, newest=True
+    )
     begin, end = straddling(groups_of([*earlier, *messages]), first - 1)
     return [*(message for message in earlier if begin <= message.seq and end >= first), *messages]
 

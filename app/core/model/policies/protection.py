@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from app.core.model.conversation import Message, ProtectedReason, Role
@@ -79,7 +79,24 @@ def units_of(messages: Sequence[Message]) -> list[list[Message]]:
 
     A result belongs to the last call of its id before it, since ids come again.
     """
-    above = list(range(len(messages)))  # each message's way to the first of its unit
+    return [[messages[number] for number in unit] for unit in _united([call_ids(message) for message in messages])]
+
+
+def partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: frozenset[int]) -> set[int]:
+    """The messages that can only be held together with one of these, as ``units_of`` has it.
+
+    Args:
+        places: (the calls that a message makes, those that it answers) by ``seq``.
+        of: The ``seq``s of some of them.
+    """
+    seqs = sorted(places)
+    units = ({seqs[number] for number in unit} for unit in _united([places[seq] for seq in seqs]))
+    return {seq for unit in units if not unit.isdisjoint(of) for seq in unit} - of
+
+
+def _united(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
+    """The numbers of the messages that belong together; of each the calls that it makes and those that it answers."""
+    above = list(range(len(calls)))  # each message's way to the first of its unit
 
     def first(number: int) -> int:
         while above[number] != number:
@@ -87,16 +104,15 @@ def units_of(messages: Sequence[Message]) -> list[list[Message]]:
         return number
 
     caller: dict[str, int] = {}
-    for number, message in enumerate(messages):
-        made, answered = call_ids(message)
+    for number, (made, answered) in enumerate(calls):
         for call in answered:
             if call in caller:
                 one, other = sorted((first(number), first(caller[call])))
                 above[other] = one
         caller.update(dict.fromkeys(made, number))
-    units: dict[int, list[Message]] = {}
-    for number, message in enumerate(messages):
-        units.setdefault(first(number), []).append(message)
+    units: dict[int, list[int]] = {}
+    for number in range(len(calls)):
+        units.setdefault(first(number), []).append(number)
     return list(units.values())
 
 
