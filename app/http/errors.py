@@ -80,6 +80,8 @@ MAX_ERRORS: Final = 50
 """The most ``errors`` shown: a body of a million wrong keys does not become a larger answer."""
 MAX_TEXT: Final = 300
 """Characters of one message or field name: pydantic's words may quote the input."""
+MAX_READ: Final = 1_200
+"""Characters of it that secrets are looked for in: one that begins in what is shown is known by these."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
 """Where trying again in a moment makes sense, so that ``Retry-After`` is never missing."""
 _PLAIN: Final[Mapping[str, str]] = {
@@ -267,14 +269,19 @@ def _dotted_path(location: Sequence[str | int]) -> str:
         is_tag = is_tag or (isinstance(step, str) and step.startswith("<"))
         if not is_tag:
             kept.append(step)
-    told = [redact(step)[:MAX_TEXT] if isinstance(step, str) else str(step) for step in kept]
+    told = [_shown(step) if isinstance(step, str) else str(step) for step in kept]
     return ".".join(told) or str(location[0])
 
 
 def _message_of_fault(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
     words = reason or _PLAIN.get(item["type"], item["msg"])
-    return redact(str(words))[:MAX_TEXT]
+    return _shown(str(words))
+
+
+def _shown(text: str) -> str:
+    # The name of a field, or a quoted input, may be megabytes long.
+    return redact(text[:MAX_READ])[:MAX_TEXT]
 
 
 def _retry_refusal(error: Exception) -> dict[str, str]:

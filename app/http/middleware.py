@@ -28,6 +28,9 @@ from app.http.refusals import BodyTooLargeError, RequestTimeoutError, Unreadable
 REQUEST_ID: Final = compiled(r"[\x21-\x7e]{1,128}")
 UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
 FILE_PATH: Final = compiled(r"/conversations/[^/]{1,64}/files")
+LOGIN_PATH: Final = "/ui/session"
+LOGIN_BYTES: Final = 4_000
+"""Of the one body that is read without a key."""
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
 """What the log says of a request whose client left; nobody receives it."""
@@ -120,6 +123,8 @@ class BodyLimit:
         """Handle one request."""
         is_file = scope["type"] == "http" and FILE_PATH.fullmatch(scope["path"]) is not None
         limit = self._file_limit if is_file else self._limit
+        if scope["type"] == "http" and scope["path"] == LOGIN_PATH:
+            limit = min(limit, LOGIN_BYTES)
         too_large = _too_large(limit, is_file=is_file)
         refusal = _refused_size_or_encoding(Headers(scope=scope), limit, too_large) if scope["type"] == "http" else None
         if refusal is not None:

@@ -32,6 +32,8 @@ MOST_DIGITS: Final = 400
 """Of a whole number, its sign included: one of more is infinite as a double."""
 ASKED_FIRST: Final = ("x-stainless-lang",)
 """Headers of clients that leave the type out where there is no body: no page sends them to another site unasked."""
+LONGEST_TYPE: Final = 200
+"""Characters of a ``Content-Type``."""
 SHOWN_KEY: Final = 64
 """Characters of a key that an error names."""
 
@@ -95,6 +97,8 @@ def is_json(content_type: str) -> bool:
     """Whether a ``Content-Type`` is JSON in UTF-8."""
     if content_type == _JSON:
         return True  # as nearly everybody writes it
+    if len(content_type) > LONGEST_TYPE:
+        return False  # reading its parameters takes the square of its length
     header = Message()
     header["content-type"] = content_type
     is_application = header.get_content_maintype() == "application"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from time import thread_time
 
 import pytest
 import uvicorn
@@ -18,6 +19,8 @@ PATIENCE = 60.0
 """Seconds after which only what never ends has not ended, on a busy machine too."""
 LARGE = 30_000_000
 """Bytes: more than the sockets of both sides hold."""
+STRETCH = 0.08
+"""Seconds: four times as long as the loop may compute, for a busy machine. Without a limit it is a fifth of a second and more."""
 ASK = b"GET / HTTP/1.1\r\nHost: t\r\n\r\n"
 
 
@@ -119,3 +122,18 @@ async def test_above_the_number_the_longest_wait_ends_and_where_nobody_waits_the
         assert b"503" in await newest.readline()
         for _, other in (*held, (reader, writer)):
             other.close()
+
+
+async def test_little_is_read_at_a_stretch() -> None:
+    """A body in chunks of one byte: what is read of it at once is looked through before anybody else has a turn."""
+    longest = 0.0
+    async with serving() as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /slow HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000)
+        began = thread_time()
+        for _ in range(2_000):
+            await asyncio.sleep(0)
+            now = thread_time()
+            longest, began = max(longest, now - began), now
+        writer.transport.abort()
+    assert longest < STRETCH

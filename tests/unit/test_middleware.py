@@ -138,6 +138,14 @@ async def test_a_chunked_body_is_cut_off(api: World) -> None:
     assert sent <= 12
 
 
+async def test_the_body_that_is_read_without_a_key_is_small(api: World) -> None:
+    async with api.client(key=None) as client:
+        response = await client.post("/ui/session", json={"key": "k" * 5_000})
+        control = await client.post("/ui/session", json={"key": "k", "other": 1})
+    assert is_problem(response, 413, "body_too_large")["limit"] == 4_000
+    is_problem(control, 422, "invalid_input")
+
+
 async def test_a_body_at_the_limit_is_read(api: World) -> None:
     body = b'{"title": "t"' + b" " * (10_000 - 14) + b"}"
     async with api.client() as client:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Interval, and_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import defer
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError, TurnLostError
@@ -37,6 +38,7 @@ _THIS = _id == bindparam("turn_id")
 _LEASE: dict[str, Any] = {"lease_until": now() + bindparam("lease", type_=Interval())}
 _EXPIRED = and_(_RUNNING, col(TurnRow.lease_until) < now())
 _FAILED: dict[str, Any] = {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
+_WITHOUT_REQUEST: Any = select(TurnRow).options(defer(col(TurnRow.request), raiseload=True))  # type: ignore[arg-type]
 _START = (
     insert(TurnRow)
     .values(new_parameters(Turn) | _LEASE)
@@ -85,10 +87,13 @@ class TurnRepository(LeasedRepository):
         return await self._one_or_none(_LIVING, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
-        """The turns that began after one id and before another, in order; ``None``: from the first, to the last."""
+        """The turns that began after one id and before another, in order; ``None``: from the first, to the last.
+
+        They come without what other APIs' requests said: that may be megabytes of each.
+        """
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
-        statement = select(TurnRow).where(_of_conversation(conversation_id), *bounds).order_by(_id)
-        return [as_turn(row) for row in await self._session.all(statement)]
+        statement = _WITHOUT_REQUEST.where(_of_conversation(conversation_id), *bounds).order_by(_id)
+        return [as_turn(row, request=None) for row in await self._session.all(statement)]
 
     async def newest_ids(self, conversation_id: UUID, *, limit: int) -> list[UUID]:
         """The ids of the turns that began last, newest first."""
@@ -155,6 +160,6 @@ def _of_conversation(conversation_id: UUID) -> Any:
     return col(TurnRow.conversation_id) == conversation_id
 
 
-def as_turn(row: TurnRow) -> Turn:
-    """The record of a row."""
-    return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS})
+def as_turn(row: TurnRow, **left_out: Any) -> Turn:
+    """The record of a row; ``left_out``: what stands for columns that were not read."""
+    return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS}, **left_out)
