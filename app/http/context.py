@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import Body, Query, Request
 
 from app.core.context.formats import Format
+from app.core.text.contents import data_bytes
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, Services, Tenant, container_of, tenant_of
 from app.http.fields import Budget
@@ -55,4 +56,6 @@ async def assemble_context(
 async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
     context = found.context
     parts = len(context.whole) + len(context.sections) + len(context.markers) + len(context.recalled)
-    return await off_loop(present_context, found, format_, size=_A_PART * parts)
+    # A provider's form has data of media as plain Base64: they are looked through, and decoded.
+    read = 0 if format_ == "plain" else sum(data_bytes(part) for message in context.whole for part in message.parts)
+    return await off_loop(present_context, found, format_, size=_A_PART * parts + read)

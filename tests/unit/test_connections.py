@@ -20,7 +20,7 @@ PATIENCE = 60.0
 LARGE = 30_000_000
 """Bytes: more than the sockets of both sides hold."""
 STRETCH = 0.08
-"""Seconds: four times as long as the loop may compute, for a busy machine. Without a limit it is a fifth of a second and more."""
+"""Seconds: four times as long as the loop may compute, for a busy machine. Without a limit it takes 0.2 and more."""
 ASK = b"GET / HTTP/1.1\r\nHost: t\r\n\r\n"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import tracemalloc
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 from pydantic_ai.messages import BinaryContent, UserPromptPart
@@ -144,3 +145,23 @@ def test_media_weigh_by_their_kind_and_words_by_their_length() -> None:
     beside = weigh("user", "").tokens
     assert weigh("user", "", (image(data=PERCENT * 20),)).tokens - beside == 1_120
     assert weigh("user", "", ({"type": "text", "text": PERCENT},)).tokens - beside == estimate_text(PERCENT) > 1_120
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_many_escapes_are_decoded_and_take_little_memory(shift: int) -> None:
+    given = "x" * shift + "%41%c3%A9" * 100_000 + "%4"
+    tracemalloc.start()
+    _, found = from_data_url(f"data:image/png,{given}")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == base64.b64encode(unquote_to_bytes(given)).decode()
+    assert most < 10 * len(given)
+
+
+def test_control_the_standard_library_takes_much_memory_for_them() -> None:
+    given = "%41%c3%A9" * 100_000
+    tracemalloc.start()
+    unquote_to_bytes(given)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most > 10 * len(given)

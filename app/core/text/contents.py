@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
@@ -22,6 +22,7 @@ _HEAD: Final = compiled(r"data:[^,]{0,200}?;base64,")
 _DATA: Final = "data:"
 _NO_LINE_BREAKS: Final = str.maketrans("-_", "+/", "\r\n\t")
 """Base64 for addresses is plain Base64 with two other signs; mail has it in lines."""
+_A_PIECE: Final = 65_536  # characters
 _BASE64_OF: Final = 3
 _BASE64_IN: Final = 4
 
@@ -87,8 +88,20 @@ def from_data_url(url: str) -> tuple[str, str | None]:
     head, _, data = url.partition(",")
     media_type, *parameters = head[len(_DATA) :].split(";")
     if parameters and parameters[-1].strip().lower() == "base64":
-        return media_type, _plain_base64(unquote(data) if "%" in data else data)
-    return media_type, base64.b64encode(unquote_to_bytes(data)).decode() or None
+        return media_type, _plain_base64(_unquoted(data).decode(errors="replace") if "%" in data else data)
+    return media_type, base64.b64encode(_unquoted(data)).decode() or None
+
+
+def _unquoted(text: str) -> bytes:
+    # Piece by piece: the standard library takes a hundred bytes and more for each escape.
+    found, place = bytearray(), 0
+    while place < len(text):
+        end = place + _A_PIECE
+        escape = text.rfind("%", end - 2, end)  # that the piece would end within
+        end = escape if escape != -1 else end
+        found += unquote_to_bytes(text[place:end])
+        place = end
+    return bytes(found)
 
 
 def shown_address(part: Part) -> str:

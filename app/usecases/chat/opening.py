@@ -27,7 +27,7 @@ from app.usecases.chat.regenerating import supersede_reply
 from app.usecases.compaction.commands import compact_command
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_without_room
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, prepared_groups
+from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, options_size, prepared_groups
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
@@ -157,6 +157,11 @@ async def prepared_opening(
         shell, tenant_id, conversation_id, groups, after=len(given.results), idem=idem
     )
     results = await _weighed_results(shell, tenant_id, conversation_id, given)
+    if options_size(given.options) > ON_LOOP:
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+        # What they weigh is remembered: the transaction does not count it.
+        await off_loop(shell.resolver(conversation, model=given.model).with_options, given.options)
     return PreparedOpening(history=history, said=said, results=results)
 
 

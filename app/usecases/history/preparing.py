@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any, Final, Protocol, Self, TypeVar
 from uuid import UUID
 
+from app.core.context.turn_options import TurnOptions
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
@@ -126,6 +127,13 @@ def size_of(drafts: Sequence[MessageDraft]) -> int:
                 return size
             size += AN_ITEM + sum(json_size(value) for key, value in part.items() if key != "data")
     return size
+
+
+def options_size(options: TurnOptions) -> int:
+    """Bytes, about, of what has to be counted of them; of much no more is looked at than tells that it is."""
+    tools = sum(AN_ITEM + len(tool.description) + json_size(tool.parameters) for tool in options.offered)
+    output = options.settings.output
+    return len(options.instructions) + tools + (json_size(output.schema) if output else 0)
 
 
 def json_size(value: Any) -> int:

@@ -20,7 +20,7 @@ from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.reply import Answer, Hearing, answer, finish_told_by
 from app.usecases.chat.spending import noted
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import size_of
+from app.usecases.history.preparing import options_size, size_of
 from app.usecases.shared.caller import asker
 from app.usecases.shared.shell import Shell
 
@@ -123,7 +123,8 @@ class StatelessAnswers:
         if prompt.options != NO_OPTIONS:
             await off_loop(lambda: refuse_unfit(prompt.options, profile, taken=frozenset()))
         _refuse_unanswerable(prompt.messages)
-        messages = await off_loop(_fitting, prompt, profile, size=size_of(prompt.messages))
+        size = size_of(prompt.messages) + options_size(prompt.options)
+        messages = await off_loop(_fitting, prompt, profile, size=size)
         await self._admit(metered=profile.metered)
         return ChatRequest(
             messages=messages,
