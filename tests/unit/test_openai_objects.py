@@ -308,11 +308,15 @@ def test_what_a_model_said_and_called_in_one_step_is_one_message(
 
 
 def test_any_number_of_calls_in_one_step_takes_linear_time() -> None:
+    def calls_made(count: int) -> list[MessageDraft]:
+        return [draft_of(ITEM.validate_python(call(f"call_{number}"))) for number in range(count)]
+
     def joining(calls: int) -> Callable[[], object]:
-        drafts = [draft_of(ITEM.validate_python(call(f"call_{number}"))) for number in range(calls)]
+        drafts = calls_made(calls)
         return lambda: list(joined(drafts))
 
     assert_linear_in(joining, 8_000)
+    assert [len(draft.parts) for draft in joined(calls_made(600))] == [256, 256, 88]
 
 
 @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800"])

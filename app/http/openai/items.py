@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from app.core.model.conversation import Message
 from app.core.text.contents import shown_address
 from app.core.text.parts import Part, as_text, own_content, own_parts
-from app.http.fields import MAX_CONTENT
+from app.http.fields import MAX_CONTENT, MAX_PARTS
 from app.http.openai.content import (
     CallId,
     Content,
@@ -106,18 +106,20 @@ def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
     """The same messages, what a model said and called in one step being one, as the service stores it itself.
 
     Items have the words of a step and each of its calls apart: words that stood alone would be the end of an answer.
+    More calls than a message may have parts are several messages.
     """
     step: list[MessageDraft] = []
-    says = calls = False
+    parts, says, calls = 0, False, False
     for draft in drafts:
         draft_says, draft_calls = bool(draft.content), bool(calls_in(draft.parts))
         by_model = bool(step) and step[0].role == draft.role == "assistant"
-        if not (by_model and not (says and draft_says) and (calls or draft_calls)):
+        is_one_step = by_model and not (says and draft_says) and (calls or draft_calls)
+        if not is_one_step or parts + len(draft.parts) > MAX_PARTS:
             if step:
                 yield _one_message(step)
-            step, says, calls = [], False, False
+            step, parts, says, calls = [], 0, False, False
         step.append(draft)
-        says, calls = says or draft_says, calls or draft_calls
+        parts, says, calls = parts + len(draft.parts), says or draft_says, calls or draft_calls
     if step:
         yield _one_message(step)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -12,6 +12,7 @@ from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page, Turn
 from app.core.text.contents import data_bytes
+from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import PAGE_BYTES, READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -99,9 +100,10 @@ class StoredResponses:
         """A page of the items that a response answered. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             messages = await _input_of(uow, await self._response_of_turn(uow, turn_id))
-            items = [item for message in messages for item in render(message)]
-            page = _page_after(items if order == "asc" else items[::-1], limit, after)
-            return await _with_data(uow, page, messages, render)
+            pairs = await _rendered(messages, render)
+            of_item = {item["id"]: message for item, message in pairs}
+            items = [item for item, _ in (pairs if order == "asc" else reversed(pairs))]
+            return await _with_data(uow, _page_after(items, limit, after), of_item, render)
 
     async def item_page(
         self,
@@ -124,8 +126,8 @@ class StoredResponses:
                 step = 1 if order == "asc" else -1
                 read = Page(limit=limit + 1, after=encode((seq - step,)), order=order)
                 stored, cursor = await uow.messages.page(conversation_id, read)
-                for message in await uow.contents.filled(stored):
-                    found += render(message)[::step]
+                pairs = await _rendered(await uow.contents.filled(stored), lambda message: render(message)[::step])
+                found += [item for item, _ in pairs]
                 page = _page_after(found, limit, after[0] if after else None)
                 if page.has_more or (page.items and cursor is not None):  # it may end early, by its bytes
                     return replace(page, has_more=True)
@@ -173,9 +175,14 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     return [one for one in messages if one.status != "erased"]
 
 
-async def _with_data(uow: UnitOfWork, page: ItemPage, messages: Sequence[Message], render: Render) -> ItemPage:
+async def _rendered(messages: Sequence[Message], render: Render) -> list[tuple[Json, Message]]:
+    """Each item with the message that it belongs to; many of them are made off the event loop."""
+    size = sum(AN_ITEM * (1 + len(message.parts)) for message in messages)
+    return await off_loop(lambda: [(item, message) for message in messages for item in render(message)], size=size)
+
+
+async def _with_data(uow: UnitOfWork, page: ItemPage, of_item: Mapping[str, Message], render: Render) -> ItemPage:
     """The page with the data of its media: fewer items where together they are large, and one at least."""
-    of_item = {item["id"]: message for message in messages for item in render(message)}
     fitting: dict[UUID, Message] = {}
     count, room = 0, PAGE_BYTES
     for item in page.items:
@@ -187,7 +194,7 @@ async def _with_data(uow: UnitOfWork, page: ItemPage, messages: Sequence[Message
             fitting[message.id] = message
         count += 1
     filled = await uow.contents.filled(list(fitting.values()))
-    shown = {item["id"]: item for message in filled for item in render(message)}
+    shown = {item["id"]: item for item, _ in await _rendered(filled, render)}
     items = tuple(shown[item["id"]] for item in page.items[:count])
     return ItemPage(items=items, has_more=page.has_more or count < len(page.items))
 
