@@ -122,8 +122,8 @@ class StoredResponses:
             seq = 1 if order == "asc" else last
             if after is not None:
                 seq = (await self._message_of_item(uow, conversation_id, after[1])).seq
+            step = 1 if order == "asc" else -1
             while 1 <= seq <= last:
-                step = 1 if order == "asc" else -1
                 read = Page(limit=limit + 1, after=encode((seq - step,)), order=order)
                 stored, cursor = await uow.messages.page(conversation_id, read)
                 pairs = await _rendered(await uow.contents.filled(stored), lambda message: render(message)[::step])
