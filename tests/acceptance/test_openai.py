@@ -647,6 +647,44 @@ def test_compacted_input_shows_what_users_said_and_tells_it_once(scripted: httpx
         assert seen == texts_of_all if before != told[:1] else set(seen) == set(texts_of_all)
 
 
+# What a small request can ask for
+
+
+def test_references_bring_no_more_than_a_request_could_bring_itself(scripted: httpx.Client) -> None:
+    made = good(ask(scripted, "/conversations", {"items": [user("word " * 20_000)]}))["id"]
+    (item,) = good(scripted.get(f"/v1/conversations/{made}/items"))["data"]
+    named = {"type": "item_reference", "id": item["id"]}
+    for path in ("/responses", "/responses/input_tokens"):
+        error = refused(ask(scripted, path, {"input": [named] * 100}), 400, "context_length_exceeded")
+        assert "refers to" in error["message"]
+    counted = good(ask(scripted, "/responses/input_tokens", {"input": [named] * 2}))
+    assert counted["input_tokens"] > 20_000, "control: a few are taken"
+
+
+def test_arguments_that_cannot_be_stored_as_data_are_kept_as_text(scripted: httpx.Client) -> None:
+    for number, given in enumerate(['{"at": "\\u0000"}', '{"at": "\\ud800"}', '{"at": NaN}']):
+        call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": given}}
+        answered = chat(
+            scripted,
+            user("Look."),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "nothing"},
+            headers={"X-Conversation-Id": f"arguments {number}"},
+        )
+        assert done(answered) == "stored", answered.text
+        items = good(scripted.get(f"/v1/conversations/{conversation(answered)}/items"))["data"]
+        assert [item["arguments"] for item in items if item["type"] == "function_call"] == [given]
+
+
+def test_a_key_of_idempotency_gives_nobody_the_answer_of_another_conversation(scripted: httpx.Client) -> None:
+    key = {"Idempotency-Key": "the hash of a body"}
+    first = chat(scripted, user("Who am I?"), headers={**key, "X-OpenWebUI-User-Id": "ann", "X-Conversation-Id": "1"})
+    again = chat(scripted, user("Who am I?"), headers={**key, "X-OpenWebUI-User-Id": "ann", "X-Conversation-Id": "1"})
+    assert reply(again) == reply(first)
+    for others in ({"X-OpenWebUI-User-Id": "ben", "X-Conversation-Id": "1"}, {"X-Conversation-Id": "2"}):
+        refused(chat(scripted, user("Who am I?"), headers=key | others), 400, "idempotency_key_reused")
+
+
 # Sockets
 
 

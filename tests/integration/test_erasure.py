@@ -501,6 +501,29 @@ async def test_a_tool_result_takes_the_arguments_along(service: Service, engine:
     assert CANARY not in await dump(engine)
 
 
+async def test_a_pair_whose_ids_come_again_leaves_the_others_alone(service: Service) -> None:
+    """There are clients that number the calls of each answer from one."""
+    conversation_id = await service.conversation(max_tokens=-1)
+    made = await add(
+        service,
+        conversation_id,
+        *(
+            draft
+            for place in ("Porto", "Turku", "Odense")
+            for draft in (
+                MessageDraft(role="assistant", content="", parts=(call("call_1", of=place),)),
+                MessageDraft(role="tool", content="", parts=(result("call_1", f"rain in {place}"),)),
+            )
+        ),
+    )
+    await erase(service, conversation_id, made[3])
+    left = await history(service, conversation_id)
+    assert [one.status for one in left] == ["complete", "complete", "erased", "erased", "complete", "complete"]
+    assert [shapes(one.parts)[0][1] for one in left] == [
+        {"of": "Porto"}, "rain in Porto", {}, "erased", {"of": "Odense"}, "rain in Odense",
+    ]  # fmt: skip
+
+
 @pytest.mark.long
 async def test_a_pair_erased_after_it_was_folded(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _, answered = await with_tools(service)
