@@ -524,6 +524,23 @@ async def test_a_pair_whose_ids_come_again_leaves_the_others_alone(service: Serv
     ]  # fmt: skip
 
 
+async def test_what_the_request_of_an_erased_reply_said_goes_with_it(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation(max_tokens=-1)
+    for told in (CANARY, "something else"):
+        given = ChatInput(content="How are you?", request={"instructions": told})
+        handle = await service.container.chat.start(service.tenant, conversation_id, given)
+        await handle.result()
+    asked, replied, *_ = await history(service, conversation_id)
+    await erase(service, conversation_id, asked)
+    assert CANARY in await dump(engine), "control: the response is still there"
+    await erase(service, conversation_id, replied)
+    assert CANARY not in await dump(engine)
+    assert "something else" in await dump(engine)
+
+
 @pytest.mark.long
 async def test_a_pair_erased_after_it_was_folded(service: Service, engine: AsyncEngine) -> None:
     conversation_id, _, answered = await with_tools(service)

@@ -312,6 +312,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "turns.newest": (lambda unit: unit.turns.newest(CONVERSATION), None),
     "turns.replied_by": (lambda unit: unit.turns.replied_by(CONVERSATION, [MESSAGE]), None),
     "turns.between": (lambda unit: unit.turns.between(CONVERSATION, None, None), []),
+    "turns.forget_requests_of": (lambda unit: unit.turns.forget_requests_of(CONVERSATION, [UUID(int=10)]), None),
     "turns.forget_request": (lambda unit: unit.turns.forget_request(TURN), None),
     "turns.running": (lambda unit: unit.turns.running(CONVERSATION), None),
     "turns.newest_ids": (lambda unit: unit.turns.newest_ids(CONVERSATION, limit=9), []),

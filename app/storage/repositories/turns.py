@@ -109,6 +109,13 @@ class TurnRepository(LeasedRepository):
         """Remove ``request`` from the row: what another API's client said in its request."""
         await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
 
+    async def forget_requests_of(self, conversation_id: UUID, reply_ids: Collection[UUID]) -> None:
+        """The same for the turns whose replies these are: once a reply is erased, nobody finds its response any more."""
+        has_one = (col(TurnRow.reply_id).in_(reply_ids), col(TurnRow.request).is_not(None))
+        await self._session.execute(
+            update(TurnRow).where(_of_conversation(conversation_id), *has_one).values(request=None)
+        )
+
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
         return await self._one_or_none(_BEAT, turn_id=turn_id, lease=self._lease)

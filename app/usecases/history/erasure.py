@@ -170,6 +170,7 @@ class ErasureService:
         await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
         await _erase_from_command_answers(uow, answers, gone.erased, remaining)
         await _erase_from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
+        await uow.turns.forget_requests_of(conversation.id, [stone.id for stone in gone.stones])
         await uow.copies.want_deleted(conversation.id)
         await uow.caches.leave_holding(references(message.parts))
         # A stateful model's provider still holds what was erased: nothing goes on from there.
