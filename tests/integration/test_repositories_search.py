@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
@@ -10,20 +9,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from alembic import command
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Message
 from app.core.text.words import stems
-from app.storage.database import make_engine
-from app.storage.migrations import alembic_config, run_migrations
 from app.storage.repositories import messages as messages_module
 from app.storage.repositories import narrowing, term_keys
 from app.storage.repositories.narrowing import Narrowed
-from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import connection_of, make_tenant, message, stored, talk
-from tests.servers import as_owner
 
 KETTLE = "The copper kettle whistles in the pantry."
 NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "Nothing new from the harbour.")
@@ -379,34 +374,3 @@ def test_a_key_belongs_to_one_conversation() -> None:
     assert term_keys.TermKeys(one).of_stem("kettl") == term_keys.TermKeys(one).of_stem("kettl")
     assert term_keys.TermKeys(one).of_stem("kettl") != term_keys.TermKeys(other).of_stem("kettl")
     assert term_keys.TermKeys(one).of_text("Kettles, kettle; KETTLE") == [term_keys.TermKeys(one).of_stem("kettl")]
-
-
-@pytest.mark.long
-async def test_the_migration_makes_the_keys_of_what_is_there(empty_database_url: str) -> None:
-    """Down and up again, over more than one batch, with parts, a command and an erased message among them."""
-    run_migrations(empty_database_url)
-    engine = as_owner(make_engine(empty_database_url))
-    begin = unit_of_work_factory(engine)
-    tenant = await make_tenant(begin, "old")
-    part = {"type": "text", "text": "Медный чайник"}
-    contents = [f"The kettle {number} 铜水壶" for number in range(1_100)]
-    fields: dict[str, dict[str, Any]] = {
-        "m5": {"parts": (part,)},
-        "m6": {"is_command": True},
-        "m7": {"status": "erased"},
-    }
-    conversation_id, _ = await conversation_of(begin, tenant, contents, **fields)
-    before = await keys_in(engine)
-    await engine.dispose()
-    await asyncio.to_thread(command.downgrade, alembic_config(empty_database_url), "202611201100")
-    await asyncio.to_thread(run_migrations, empty_database_url)
-    engine = as_owner(make_engine(empty_database_url))
-    assert await keys_in(engine) == before
-    assert (before[4] != [], before[5], before[6], len(before)) == (True, [], [], 1_100)
-    assert term_keys.TermKeys(conversation_id).of_stem("чайник") in before[4]
-    await engine.dispose()
-
-
-async def keys_in(engine: AsyncEngine) -> list[list[int]]:
-    async with engine.connect() as connection:
-        return list((await connection.execute(text("SELECT term_keys FROM messages ORDER BY seq"))).scalars())

@@ -20,22 +20,6 @@ from app.storage.row_security import protect
 SMALL: Final = frozenset({"tenants", "api_keys", "alembic_version"})
 """A handful of rows, whatever the years."""
 KNOWN: Final[Mapping[str, frozenset[str]]] = {
-    "202611201100": frozenset(
-        {"breaks inserts of the version before", "builds an index", "locks two tables", "writes every row"}
-    ),
-    "202611201200": frozenset({"breaks inserts of the version before", "builds an index", "works in Python"}),
-    "202611201300": frozenset(
-        {
-            "breaks inserts of the version before",
-            "checks every row",
-            "locks two tables",
-            "rewrites the table",
-            "writes every row",
-        }
-    ),
-    "202611201400": frozenset({"builds an index", "locks two tables"}),
-    "202611201500": frozenset({"checks every row"}),
-    "202611201600": frozenset({"takes away what the version before uses"}),
     "202611211500": frozenset({"breaks inserts of the version before"}),
     "202611212000": frozenset({"breaks inserts of the version before", "checks every row"}),
     "202611212230": frozenset({"breaks inserts of the version before", "checks every row", "writes every row"}),
