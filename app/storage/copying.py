@@ -17,13 +17,20 @@ from app.storage.database_errors import translated
 REVISION: Final = "SELECT version_num FROM alembic_version"
 _SCHEMA: Final = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 _HAS_SCHEMA: Final = f"SELECT 1 FROM pg_class WHERE relname = 'alembic_version' AND relnamespace = {_SCHEMA}"  # noqa: S608
-# Ours have the tenant first in their key. An unlogged table (works) means nothing once its processes are gone.
-_TABLES: Final = f"""
-    SELECT c.relname::text FROM pg_class c
-    JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+_OURS: Final = f"""
+    FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = 'tenant_id'
-    WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND c.relnamespace = {_SCHEMA} ORDER BY 1
-"""  # noqa: S608 - our own constant
+    WHERE c.relkind = 'r' AND c.relnamespace = {_SCHEMA}
+"""
+"""Our tables have the tenant first in their key."""
+# An unlogged table (works) means nothing once its processes are gone.
+_TABLES: Final = f"SELECT c.relname::text {_OURS} AND c.relpersistence = 'p' ORDER BY 1"
+_MADE: Final = f"""
+    SELECT 'TABLE ' || c.oid::regclass {_OURS}
+    UNION SELECT 'FUNCTION ' || tgfoid::regprocedure FROM pg_trigger
+    WHERE NOT tgisinternal AND tgrelid IN (SELECT c.oid {_OURS})
+    UNION SELECT 'TABLE alembic_version'
+"""  # noqa: S608 - the same
 _PARENTS: Final = f"""
     SELECT DISTINCT parent.relname::text AS parent, child.relname::text AS child FROM pg_constraint k
     JOIN pg_class parent ON parent.oid = k.confrelid JOIN pg_class child ON child.oid = k.conrelid
@@ -105,6 +112,12 @@ async def tables_of(connection: Any) -> tuple[str, ...]:
         done += ready
         waiting = [name for name in waiting if name not in ready]
     return tuple(done)
+
+
+async def drop_tables(connection: Any) -> None:
+    """Drop our tables and the functions of their triggers, as no migration had run."""
+    for (name,) in await connection.fetch(_MADE):
+        await connection.execute(f"DROP {name} CASCADE")
 
 
 async def columns_of(connection: Any, table: str) -> tuple[str, ...]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from alembic import command
 from alembic.script import ScriptDirectory
 
 from app.storage import copying
 from app.storage.archive import ArchiveReader, BackupError, Manifest, TableContent
 from app.storage.backup import Progress
 from app.storage.database import SESSION_SETTINGS
-from app.storage.database_errors import translated
 from app.storage.migrations import alembic_config, run_migrations
 
 _OTHERS: Final = """
@@ -57,7 +54,7 @@ def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> No
     if found is not None and found not in known:
         raise BackupError(f"The database has the schema of a later version of Throughline ({found}): use that version.")
     if found is not None:
-        _remove_empty_schema(database_url)
+        asyncio.run(_remove_empty_schema(database_url))
     run_migrations(database_url, manifest.revision)
     asyncio.run(_load(database_url, archive, progress))
     run_migrations(database_url)
@@ -99,10 +96,9 @@ async def _check_alone(connection: Any) -> None:
         await asyncio.sleep(0.05)
 
 
-def _remove_empty_schema(database_url: str) -> None:
-    # In a thread, since Alembic's environment runs an event loop.
-    with ThreadPoolExecutor(1) as thread, translated():
-        thread.submit(command.downgrade, alembic_config(database_url), "base").result()
+async def _remove_empty_schema(database_url: str) -> None:
+    async with copying.connected(database_url) as connection, connection.transaction():
+        await copying.drop_tables(connection)
 
 
 async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -> None:

@@ -58,14 +58,6 @@ def protect(table: str) -> str:
     END $$"""
 
 
-def unprotect(table: str) -> str:
-    """The way back, for a migration's ``downgrade``."""
-    return f"""DO $$ BEGIN
-        DROP POLICY IF EXISTS {POLICY} ON {table};
-        ALTER TABLE {table} DISABLE ROW LEVEL SECURITY;
-    END $$"""
-
-
 def provide_role(role: str) -> str:
     """The statement that makes the role, where it may, and lets it use every table of the schema.
 

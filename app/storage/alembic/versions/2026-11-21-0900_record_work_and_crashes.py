@@ -34,8 +34,3 @@ def upgrade() -> None:
         sa.Column("set_aside_at", sa.DateTime(timezone=True), nullable=True),
         in_conversation(),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("crashes")
-    op.drop_table("works")

@@ -16,7 +16,3 @@ def upgrade() -> None:
         "state_versions", sa.Column("repairs", JSONB(), nullable=False, server_default=sa.text("'[]'::jsonb"))
     )
     op.alter_column("state_versions", "repairs", server_default=None)
-
-
-def downgrade() -> None:
-    op.drop_column("state_versions", "repairs")

@@ -54,11 +54,3 @@ def upgrade() -> None:
     create_partial_index("ix_verifications_waiting", "verifications", ["after"], OPEN)
     for name, columns in INDEXES:
         op.create_index(name, "verifications", columns)
-
-
-def downgrade() -> None:
-    op.drop_table("verifications")
-    for name, _ in RULES:
-        op.drop_constraint(op.f(f"ck_state_versions_{name}"), "state_versions")
-    for column in ("made_by", "verification", "verified"):
-        op.drop_column("state_versions", column)

@@ -10,7 +10,6 @@ revision = "202611212230"
 down_revision = "202611212000"
 
 STATUS = "status IN ('active', 'resolved', 'superseded', 'withdrawn')"
-STATUS_BEFORE = "status IN ('active', 'resolved', 'superseded')"
 RULES = (
     ("speaker", "speaker IN ('assistant', 'user')"),
     ("claimed_status", "claimed_status IN ('resolved', 'superseded', 'withdrawn')"),
@@ -37,14 +36,3 @@ def upgrade() -> None:
         op.create_check_constraint(op.f(f"ck_anchors_{name}"), "anchors", rule)
     op.drop_constraint(op.f("ck_anchors_status"), "anchors")
     op.create_check_constraint(op.f("ck_anchors_status"), "anchors", STATUS)
-
-
-def downgrade() -> None:
-    op.execute("UPDATE anchors SET status = 'resolved' WHERE status = 'withdrawn'")
-    op.execute("UPDATE anchors SET token_count = greatest(token_count - 3, 1)")
-    op.drop_constraint(op.f("ck_anchors_status"), "anchors")
-    op.create_check_constraint(op.f("ck_anchors_status"), "anchors", STATUS_BEFORE)
-    for name, _ in RULES:
-        op.drop_constraint(op.f(f"ck_anchors_{name}"), "anchors")
-    for name in ("claimed_seq", "claimed_status", "passed_over", "pasted", "speaker"):
-        op.drop_column("anchors", name)

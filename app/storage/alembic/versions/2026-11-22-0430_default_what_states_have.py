@@ -15,8 +15,3 @@ DEFAULTS = (("repairs", "'[]'::jsonb"), ("verified", "'exact'"), ("made_by", "'c
 def upgrade() -> None:
     for column, default in DEFAULTS:
         op.alter_column("state_versions", column, server_default=sa.text(default))
-
-
-def downgrade() -> None:
-    for column, _ in DEFAULTS:
-        op.alter_column("state_versions", column, server_default=None)

@@ -15,8 +15,3 @@ DEFAULTS = (("speaker", "'user'"), ("pasted", "false"), ("passed_over", "false")
 def upgrade() -> None:
     for column, default in DEFAULTS:
         op.alter_column("anchors", column, server_default=sa.text(default))
-
-
-def downgrade() -> None:
-    for column, _ in DEFAULTS:
-        op.alter_column("anchors", column, server_default=None)

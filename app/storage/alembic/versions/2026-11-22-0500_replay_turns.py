@@ -18,8 +18,3 @@ def upgrade() -> None:
     # The default stays: the version before does not write this column, and no row is written again for it.
     numbers = postgresql.ARRAY(sa.BigInteger())
     op.add_column("turns", sa.Column("recalled", numbers, nullable=False, server_default="{}"))
-
-
-def downgrade() -> None:
-    for name in ("recalled", "followed_at", "stream_key", "planned_reply_id"):
-        op.drop_column("turns", name)

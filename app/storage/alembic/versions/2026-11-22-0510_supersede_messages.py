@@ -8,16 +8,8 @@ revision = "202611220510"
 down_revision = "202611220500"
 
 STATUS = "status IN ('complete', 'erased', 'interrupted', 'superseded')"
-STATUS_BEFORE = "status IN ('complete', 'erased', 'interrupted')"
 
 
 def upgrade() -> None:
     op.drop_constraint(op.f("ck_messages_status"), "messages")
     op.create_check_constraint(op.f("ck_messages_status"), "messages", STATUS, postgresql_not_valid=True)
-
-
-def downgrade() -> None:
-    # A reply that was made again was said once: an earlier version knows no other word for it.
-    op.execute("UPDATE messages SET status = 'complete' WHERE status = 'superseded'")
-    op.drop_constraint(op.f("ck_messages_status"), "messages")
-    op.create_check_constraint(op.f("ck_messages_status"), "messages", STATUS_BEFORE)

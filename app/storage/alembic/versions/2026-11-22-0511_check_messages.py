@@ -10,7 +10,3 @@ down_revision = "202611220510"
 
 def upgrade() -> None:
     op.execute("ALTER TABLE messages VALIDATE CONSTRAINT ck_messages_status")
-
-
-def downgrade() -> None:
-    """Nothing: a checked constraint holds for an earlier version, too."""

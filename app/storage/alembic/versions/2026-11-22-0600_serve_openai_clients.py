@@ -14,8 +14,3 @@ down_revision = "202611220511"
 def upgrade() -> None:
     op.add_column("turns", sa.Column("request", JSONB(), nullable=True))
     op.add_column("tenants", sa.Column("sealing_secret", sa.LargeBinary(), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("tenants", "sealing_secret")
-    op.drop_column("turns", "request")

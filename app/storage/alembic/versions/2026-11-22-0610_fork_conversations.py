@@ -16,9 +16,3 @@ def upgrade() -> None:
     op.add_column("conversations", sa.Column("forked_from", sa.Uuid(), nullable=True))
     op.add_column("conversations", sa.Column("forked_through", sa.BigInteger(), nullable=True))
     op.create_check_constraint(op.f("ck_conversations_forked"), "conversations", FORKED, postgresql_not_valid=True)
-
-
-def downgrade() -> None:
-    op.drop_constraint(op.f("ck_conversations_forked"), "conversations")
-    op.drop_column("conversations", "forked_through")
-    op.drop_column("conversations", "forked_from")

@@ -10,7 +10,3 @@ down_revision = "202611220610"
 
 def upgrade() -> None:
     op.execute("ALTER TABLE conversations VALIDATE CONSTRAINT ck_conversations_forked")
-
-
-def downgrade() -> None:
-    """Nothing: the constraint goes with its columns."""

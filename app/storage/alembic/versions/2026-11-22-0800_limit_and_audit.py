@@ -41,11 +41,3 @@ def upgrade() -> None:
         sa.Column("cost_usd", sa.Float(), nullable=False),
         of_tenant(),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("chat_spending")
-    op.drop_table("audit")
-    op.drop_column("api_keys", "last_used_at")
-    op.drop_column("api_keys", "expires_at")
-    op.drop_column("api_keys", "limits")

@@ -13,7 +13,3 @@ down_revision = "202611220800"
 
 def upgrade() -> None:
     op.add_column("compactions", sa.Column("continuity", JSONB(), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("compactions", "continuity")

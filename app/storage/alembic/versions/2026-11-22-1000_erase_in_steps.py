@@ -40,10 +40,3 @@ def upgrade() -> None:
     )
     op.create_index("ix_provider_copies_of_conversation", "provider_copies", ["tenant_id", "conversation_id"])
     create_partial_index("ix_provider_copies_wanted", "provider_copies", ["delete_after"], "delete_after IS NOT NULL")
-
-
-def downgrade() -> None:
-    op.drop_table("provider_copies")
-    op.drop_table("erasures")
-    for name in COLUMNS:
-        op.drop_column("conversations", name)

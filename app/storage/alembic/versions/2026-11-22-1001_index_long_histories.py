@@ -54,9 +54,3 @@ def upgrade() -> None:
         for name, (table, columns, options) in INDEXES.items():
             op.drop_index(name, table, if_exists=True, postgresql_concurrently=True)  # what a try before left undone
             op.create_index(name, table, columns, postgresql_concurrently=True, **options)
-
-
-def downgrade() -> None:
-    with op.get_context().autocommit_block():
-        for name, (table, _, _) in INDEXES.items():
-            op.drop_index(name, table, postgresql_concurrently=True)

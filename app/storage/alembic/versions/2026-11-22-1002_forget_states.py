@@ -14,7 +14,3 @@ def upgrade() -> None:
     op.add_column(
         "state_versions", sa.Column("is_forgotten", sa.Boolean(), server_default=sa.text("false"), nullable=False)
     )
-
-
-def downgrade() -> None:
-    op.drop_column("state_versions", "is_forgotten")

@@ -44,8 +44,3 @@ def upgrade() -> None:
     # Images and sounds are compressed already.
     op.execute("ALTER TABLE contents ALTER COLUMN data SET STORAGE EXTERNAL")
     op.execute(RELEASE)
-
-
-def downgrade() -> None:
-    op.execute("DROP FUNCTION release_contents()")
-    op.drop_table("contents")

@@ -22,9 +22,3 @@ def upgrade() -> None:
         "CREATE TRIGGER release_contents_of_changed BEFORE UPDATE OF status, contents ON messages"
         " FOR EACH ROW WHEN (OLD.contents <> '{}') EXECUTE FUNCTION release_contents()"
     )
-
-
-def downgrade() -> None:
-    op.execute("DROP TRIGGER release_contents_of_changed ON messages")
-    op.execute("DROP TRIGGER release_contents_of_deleted ON messages")
-    op.drop_column("messages", "contents")

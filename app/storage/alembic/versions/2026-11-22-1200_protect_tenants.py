@@ -6,7 +6,7 @@ It does not hold the owner of the tables, as whom an older version acts.
 from __future__ import annotations
 
 from alembic import op
-from app.storage.row_security import SEEN, protect, unprotect
+from app.storage.row_security import SEEN, protect
 
 revision = "202611221200"
 down_revision = "202611221011"
@@ -46,10 +46,3 @@ def upgrade() -> None:
     with op.get_context().autocommit_block():
         for table in TABLES:
             op.execute(protect(table))
-
-
-def downgrade() -> None:
-    with op.get_context().autocommit_block():
-        for table in TABLES:
-            op.execute(unprotect(table))
-    op.execute("DROP VIEW IF EXISTS message_keys")

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 from app.storage.constraints import in_conversation, of_tenant
 from app.storage.migrations import create_partial_index
-from app.storage.row_security import protect, unprotect
+from app.storage.row_security import protect
 
 revision = "202611222000"
 down_revision = "202611221200"
@@ -77,14 +77,3 @@ def upgrade() -> None:
     with op.get_context().autocommit_block():
         for table in TABLES:
             op.execute(protect(table))
-
-
-def downgrade() -> None:
-    with op.get_context().autocommit_block():
-        for table in TABLES:
-            op.execute(unprotect(table))
-    op.drop_column("conversations", "file_bytes")
-    op.drop_column("conversations", "file_tokens")
-    op.drop_table("files")
-    op.execute("DROP FUNCTION release_file()")
-    op.drop_table("provider_files")

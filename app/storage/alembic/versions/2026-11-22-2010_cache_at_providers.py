@@ -87,8 +87,3 @@ def upgrade() -> None:
     with op.get_context().autocommit_block():
         for table in NEW:
             op.execute(protect(table))
-
-
-def downgrade() -> None:
-    for table in reversed(NEW):
-        op.drop_table(table)

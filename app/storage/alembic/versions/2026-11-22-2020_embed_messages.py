@@ -79,15 +79,3 @@ def upgrade() -> None:
         "CREATE TRIGGER release_embeddings_of_changed AFTER UPDATE OF content, parts, status ON messages"
         f" FOR EACH ROW WHEN ({CHANGED}) EXECUTE FUNCTION release_embeddings()"
     )
-
-
-def downgrade() -> None:
-    with op.get_context().autocommit_block():
-        for name in INDEXES:
-            op.drop_index(name, "conversations", if_exists=True, postgresql_concurrently=True)
-    op.execute("DROP TRIGGER release_embeddings_of_changed ON messages")
-    op.execute("DROP FUNCTION release_embeddings()")
-    op.drop_table("embeddings")
-    op.drop_column("detail_calls", "purpose")
-    for name in ("embed_after", "embedded_seq", "embedded_model"):
-        op.drop_column("conversations", name)

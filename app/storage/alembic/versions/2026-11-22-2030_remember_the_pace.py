@@ -13,7 +13,3 @@ down_revision = "202611222020"
 
 def upgrade() -> None:
     op.add_column("conversations", sa.Column("pace", JSONB(), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("conversations", "pace")

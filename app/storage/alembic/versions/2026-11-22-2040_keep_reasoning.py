@@ -21,9 +21,3 @@ def upgrade() -> None:
         "CREATE TRIGGER forget_reasoning BEFORE UPDATE OF content ON messages"
         " FOR EACH ROW WHEN (OLD.reasoning <> '') EXECUTE FUNCTION forget_reasoning()"
     )
-
-
-def downgrade() -> None:
-    op.execute("DROP TRIGGER forget_reasoning ON messages")
-    op.execute("DROP FUNCTION forget_reasoning()")
-    op.drop_column("messages", "reasoning")

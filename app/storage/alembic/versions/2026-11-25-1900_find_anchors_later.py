@@ -12,7 +12,3 @@ down_revision = "202611222040"
 
 def upgrade() -> None:
     op.add_column("conversations", sa.Column("anchors_due_from", sa.BigInteger(), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("conversations", "anchors_due_from")
