@@ -8,7 +8,6 @@ digests), and recorded lies of the open half of ``bench/trust`` are put in the p
   lost, of states that the offline model and of states that recorded models wrote; by kind of probe;
 * the same between the share of a talk's statements that was falsified and the answers that are lost or contradicted by
   it, of all lies and by what they are about, and which kinds of lies are noticed at all;
-* the same of recorded models with the probes that a model chose beside code's (``continuity_choices.jsonl``);
 * controls: the scores of other trials (shuffled), and probes of another talk asked of this one's states;
 * where people asked questions about a talk, the correlation of the score with the words of their answers that are left;
 * what probes and answers cost in processor time.
@@ -28,14 +27,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from app.core.continuity.comparing import Exam
-from app.core.continuity.model_probes import Choice, choices_of, holds_sentence
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.conversation import Layout
-from app.core.model.overlap import message_text
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from bench import measurements
@@ -53,9 +49,6 @@ FOLDED: Final = 150
 """Messages of a talk that are folded; the rest is its tail, of which the newest part is looked at."""
 OFFLINE: Final = "offline model"
 RECORDED: Final = "recorded models"
-CHOSEN: Final = "the same, a model's probes too"
-CHOICES: Final = Path(__file__).with_name("continuity_choices.jsonl")
-"""What a model answered to the service's own request for probes: a line each, by talk and round of ``bench/trust``."""
 LEAST: Final = 8
 """Probes: a conversation with fewer is none to judge a score by."""
 
@@ -113,42 +106,16 @@ def folded_talk(talk: Talk) -> Folded | None:
     )
 
 
-def recorded_choices() -> dict[tuple[str, str], tuple[Choice, ...]]:
-    """By talk and round."""
-    rows = map(json.loads, CHOICES.read_text(encoding="utf-8").splitlines())
-    return {(row["talk"], row["round"]): choices_of(row["answer"]) for row in rows}
-
-
-def folded_case(case: Case, chosen: Mapping[tuple[str, str], Sequence[Choice]] = MappingProxyType({})) -> Folded | None:
-    """A recorded answer of a model, as the service would serve it, with the probes that were chosen for its stretch."""
+def folded_case(case: Case) -> Folded | None:
+    """A recorded answer of a model, as the service would serve it, with the probes of its stretch."""
     told = played(case)
     if told.applied is None:
         return None
     began = time.process_time()
-    talk, _, number = case.id.split("/")
-    exam = Exam(case.request.messages, anchors=case.request.anchors, choices=chosen.get((talk, number), ()))
+    exam = Exam(case.request.messages, anchors=case.request.anchors)
     spent = time.process_time() - began
     state, layout = told.applied.state, replace(told.applied.layout, held=())
     return Folded(talk=case.id, exam=exam, state=state, layout=layout, case=case, seconds=spent)
-
-
-def chosen_line() -> str:
-    """What became of the sentences that a model chose."""
-    choices, stretches = recorded_choices(), {}
-    for case in cases():
-        talk, _, number = case.id.split("/")
-        stretches[talk, number] = case.request
-    named = gone = own = both = 0
-    for key, request in stretches.items():
-        texts = {message.seq: message_text(message) for message in request.messages}
-        named += len(choices[key])
-        gone += sum(not holds_sentence(one.sentence, texts.get(one.seq, "")) for one in choices[key])
-        own += len(Exam(request.messages, anchors=request.anchors).probes)
-        both += len(Exam(request.messages, anchors=request.anchors, choices=choices[key]).probes)
-    return (
-        f"Of {len(stretches)} stretches a model named {named} sentences, of which {gone} stand nowhere; {both - own}"
-        f" became probes that code alone does not have, beside {own} of its own."
-    )
 
 
 def removed(one: Folded, share: float, draw: random.Random) -> tuple[float, Mapping[str, Any], Layout]:
@@ -391,7 +358,7 @@ def correlation_table(groups: Mapping[str, Sequence[Trial]]) -> str:
     ]
     people = [(one.recall, one.words) for one in groups[OFFLINE] if one.words is not None]
     asked = f"Recall against the words of people's answers: {_cell(pearson(people))}, {_cell(spearman(people))}."
-    return "\n".join([*lines, "", "; ".join(counts) + ".", "; ".join(levels) + ".", asked, chosen_line()])
+    return "\n".join([*lines, "", "; ".join(counts) + ".", "; ".join(levels) + ".", asked])
 
 
 def _cell(value: float | None) -> str:
@@ -407,12 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = [path for path in (DATA, AIRLINE, *sorted(MADE.glob("*.jsonl"))) if path.exists()]
     offline = [one for path in files for talk in talks(path) if (one := folded_talk(talk))]
     recorded = [one for case in cases() if (one := folded_case(case))]
-    choices = recorded_choices()
-    folded = {
-        OFFLINE: offline,
-        RECORDED: recorded,
-        CHOSEN: [one for case in cases() if (one := folded_case(case, choices))],
-    }
+    folded = {OFFLINE: offline, RECORDED: recorded}
     cost = cost_table(folded)
     groups = {name: list(trials(ones, asked.draws)) for name, ones in folded.items()}
     tables = {"losses": correlation_table(groups), "lies": lies_table(recorded, asked.draws), "cost": cost}

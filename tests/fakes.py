@@ -25,7 +25,6 @@ from app.core.model.model_io import (
     DetailRequest,
     FinishReason,
     ModelProfile,
-    ProbeRequest,
     Proposal,
     StepEvent,
     StepFinish,
@@ -260,20 +259,14 @@ class ScriptedSummarizer:
         self._script = _Script(script)
         self._details: _Script[DetailEntry] = _Script(details or [away])
         self._verifications: _Script[VerificationEntry] = _Script(verifications or [away])
-        self._probes: _Script[Proposal | Exception | str] = _Script([away])
         self._profile = profile
         self.requests: list[SummaryRequest] = []
-        self.probe_requests: list[ProbeRequest] = []
         self.detail_requests: list[DetailRequest] = []
         self.verification_requests: list[VerificationRequest] = []
 
     def verifies(self, *script: VerificationEntry) -> None:
         """Play these verdicts from now on."""
         self._verifications = _Script(script)
-
-    def chooses(self, *script: Proposal | Exception | str) -> None:
-        """Choose these probes from now on."""
-        self._probes = _Script(script)
 
     @property
     def profile(self) -> ModelProfile:
@@ -291,9 +284,6 @@ class ScriptedSummarizer:
             case VerificationRequest():
                 self.verification_requests.append(request)
                 script = self._verifications
-            case ProbeRequest():
-                self.probe_requests.append(request)
-                script = self._probes
         entry = script.next()
         if isinstance(entry, Exception):
             raise entry

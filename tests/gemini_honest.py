@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.core.text.escaping import unescape
 from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text
 from tests.unframing import FramedMessage, unframe
@@ -26,7 +25,6 @@ _TELLING = re.compile(
 )
 _CORRECTION = re.compile(r"\b(?i:actually|correction|instead|changed my mind|I was wrong|no longer)\b")
 _CLAIM = re.compile(r'<claim n="(\d+)"')
-_BRIEFLY = re.compile(r"^<message (?P<seq>\d+) (?P<role>\w+)[^<>]*>$", re.MULTILINE)
 _WORD = re.compile(r"\w{4,}")
 _FILLER = re.compile(r"^(?i:well|ok|okay|so|please|by the way|also|sure|great|thanks)[,:]?\s+")
 _THIRD_PERSON: Final = (
@@ -50,7 +48,6 @@ _SHARE: Final = 0.5
 _STRETCH = re.compile(r"^(?P<number>\d+): messages (?P<first>\d+) to (?P<last>\d+)$", re.MULTILINE)
 _TAG = re.compile(r"(?<![\w/.])(?:[A-ZА-ЯЁ][\w-]{3,}|/[\w/]{3,}|\d[\w.]*\d(?: \w{4,})?)")
 _NOTE_TOKENS: Final = 50
-_PROBED: Final = 5
 _DETAIL_SHARE: Final = 0.3
 """Of the tokens of a stretch that is retold."""
 
@@ -77,24 +74,10 @@ def verdicts(prompt: str) -> dict[str, Any]:
     return {"supported": numbers, "verdicts": []}
 
 
-def probes(prompt: str) -> dict[str, Any]:
-    """Which sentences a summary has to keep: those that hold most."""
-    tags = list(_BRIEFLY.finditer(prompt))
-    ends = [*(tag.start() for tag in tags[1:]), prompt.rfind("</messages>")]
-    told = [
-        FramedMessage(seq=int(tag["seq"]), role=tag["role"], at="", content=unescape(prompt[tag.end() : end].strip()))
-        for tag, end in zip(tags, ends, strict=True)
-    ]
-    chosen = sorted(_sentences(told), key=lambda one: -one.worth)[:_PROBED]
-    return {"probes": [{"seq": one.seq, "kind": "decision", "sentence": one.text, "answer": ""} for one in chosen]}
-
-
 def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """An honest candidate of the shape that the response schema asks for."""
     if "verdicts" in schema.get("properties", {}):
         return verdicts(prompt)
-    if "probes" in schema.get("properties", {}):
-        return probes(prompt)
     messages = unframe(prompt)
     items = [_item(sentence, _entries(prompt)) for sentence in _chosen(messages, _size(prompt))]
     filled: dict[str, Any] = {}

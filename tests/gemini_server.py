@@ -52,7 +52,7 @@ from tests.gemini_wire import (
 )
 from tests.servers import ROOT, unused_port
 
-Kind = Literal["compaction", "verification", "probes", "detail", "chat"]
+Kind = Literal["compaction", "verification", "detail", "chat"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KEY: Final = "test-key"
@@ -253,8 +253,6 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
 
 def _kind(schema: Mapping[str, Any] | None, body: Mapping[str, Any]) -> Kind:
     if schema:
-        if "probes" in schema["properties"]:
-            return "probes"
         return "verification" if "verdicts" in schema["properties"] else "compaction"
     return "detail" if TASK in prompt_of(body, "detail") else "chat"
 

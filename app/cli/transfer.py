@@ -229,7 +229,7 @@ class _Importing:
         known = next((one.policy for one in self._client.presets() if one.name == preset), None)
         if known is None:
             return {}
-        return {name: value for name, value in self._one.policy.items() if known.get(name) != value}
+        return {name: value for name, value in self._one.policy.items() if known.get(name, value) != value}
 
     def _choose_anchors(self, id_: str) -> None:
         """Anchors are found anew in the messages; those that a user set to stay are set so again."""

@@ -14,7 +14,6 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from app.core.context.files import with_files
-from app.core.continuity.model_probes import render_probes
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
@@ -22,7 +21,6 @@ from app.core.model.model_io import (
     ContextMessage,
     DetailRequest,
     ModelProfile,
-    ProbeRequest,
     Proposal,
     ReasoningDelta,
     StepEvent,
@@ -227,8 +225,6 @@ def _rendered_prompt(request: SummarizerRequest, words: PromptWords) -> SummaryP
             return render_detail(request)
         case VerificationRequest():
             return render_verification(request)
-        case ProbeRequest():
-            return render_probes(request)
 
 
 def _single_attempt_settings(timeout: float, more: ModelSettings) -> ModelSettings:

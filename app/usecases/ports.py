@@ -19,7 +19,6 @@ from app.core.model.model_io import (
     ContextMessage,
     DetailRequest,
     ModelProfile,
-    ProbeRequest,
     Proposal,
     StepEvent,
     SummaryRequest,
@@ -117,7 +116,7 @@ class ChatModel(Protocol):
         """Yield deltas, calls, then one ``StepFinish``. Raises ``ModelUnavailableError``; no retries of its own."""
 
 
-SummarizerRequest = SummaryRequest | DetailRequest | VerificationRequest | ProbeRequest
+SummarizerRequest = SummaryRequest | DetailRequest | VerificationRequest
 """What is wanted: a new state, a segment's L1 as plain text, verdicts on claims, sentences that a summary must keep."""
 
 

@@ -10,14 +10,11 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.core.continuity.model_probes import PROBE_VERSION
 from app.core.model.conversation import Usage
-from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.main import create_app
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.compaction.attempts import PROBES
 from app.usecases.compaction.continuity import BELOW_FLOOR
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
@@ -124,64 +121,6 @@ async def test_control_without_a_floor_or_while_somebody_waits_it_is_not(
     assert score["before"] >= 3
     assert score["recall"] == round(score["after"] / score["before"], 4) < 0.5
     assert sum(one["before"] for one in score["kinds"].values()) == score["before"]
-
-
-WIND: Final = "And the wind went through the yard all the morning while nobody said a word about it"
-
-
-def named(seq: int, sentence: str) -> str:
-    return json.dumps({"probes": [{"seq": seq, "kind": "decision", "sentence": sentence, "answer": ""}]})
-
-
-@pytest.mark.parametrize(("answer", "more"), [(named(2, WIND), 1), (named(2, "The roof fell in."), 0), ("Nothing.", 0)])
-async def test_a_model_chooses_probes_beside_codes(
-    begin: UnitOfWorkFactory, home: UUID, answer: str, more: int
-) -> None:
-    _, plain = await chosen(begin, home, answer)
-    service, row = await chosen(begin, home, answer, continuity_probes="model")
-    assert row["continuity"]["before"] == plain["continuity"]["before"] + more
-    assert len(plain["attempts"]) == 1, "control: code alone asks nobody"
-    assert [(one["outcome"], one["reason"]) for one in row["attempts"]] == [("accepted", None), ("accepted", PROBES)]
-    assert row["attempts"][1]["prompt_version"] == PROBE_VERSION
-    assert row["usage"]["input_tokens"] == plain["usage"]["input_tokens"] + 100
-    (asked,) = service.summarizer.probe_requests
-    assert [one.seq for one in asked.messages][:2] == [1, 2]
-
-
-async def test_without_an_answer_codes_probes_do(begin: UnitOfWorkFactory, home: UUID) -> None:
-    away = ModelUnavailableError("server_error", retryable=True)
-    _, row = await chosen(begin, home, away, continuity_probes="model")
-    assert row["continuity"]["before"] >= 3
-    assert [one["reason"] for one in row["attempts"]] == [None, "server_error"]
-
-
-async def test_nobody_waits_for_probes_of_a_model(begin: UnitOfWorkFactory, home: UUID) -> None:
-    service, row = await chosen(begin, home, named(2, WIND), wait=True, continuity_probes="model")
-    assert service.summarizer.probe_requests == []
-    assert len(row["attempts"]) == 1
-
-
-async def test_below_the_floor_it_is_the_record_that_is_made_once_more(begin: UnitOfWorkFactory, home: UUID) -> None:
-    service, row = await chosen(begin, home, named(2, WIND), floor=0.5, continuity_probes="model")
-    assert [one["reason"] for one in row["attempts"]] == [BELOW_FLOOR, PROBES, None]
-    assert len(service.summarizer.probe_requests) == 1
-    assert len(service.summarizer.requests) == 2
-
-
-async def chosen(
-    begin: UnitOfWorkFactory,
-    home: UUID,
-    answer: str | Exception,
-    *,
-    floor: float | None = None,
-    wait: bool = False,
-    **policy: Any,
-) -> tuple[Service, dict[str, Any]]:
-    """A compaction by a model that keeps nothing and gives this answer when it is asked for probes."""
-    service = Service(begin, home, forgetting(), settings=OPEN)
-    service.summarizer.chooses(answer)
-    row = await compacted(service, await told(service, floor=floor, **policy), wait=wait)
-    return service, row
 
 
 @pytest.mark.long

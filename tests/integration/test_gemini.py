@@ -17,8 +17,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.core.continuity.comparing import Exam
-from app.core.continuity.model_probes import choices_of, probe_request
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
     CallSettings,
@@ -150,16 +148,6 @@ class TestTheWire:
         assert report.reason is None
         assert report.candidate is not None
         assert report.candidate.items
-
-    async def test_probes_are_asked_for_as_json_and_stand_in_the_stretch(self, gemini: Gemini) -> None:
-        async with models(gemini) as registry:
-            proposal = await registry.summarizer().ask(probe_request(REQUEST.messages))
-        (call,) = gemini.requests("probes")
-        assert call["body"]["generationConfig"]["responseJsonSchema"]["required"] == ["probes"]
-        choices = choices_of(proposal.text)
-        assert len(choices) == 5
-        own, beside = Exam(REQUEST.messages), Exam(REQUEST.messages, choices=choices)
-        assert len(beside.probes) >= len(own.probes) + 4
 
     async def test_a_correction_names_the_entry_that_it_replaces(self, gemini: Gemini) -> None:
         entry = StateEntry(

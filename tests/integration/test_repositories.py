@@ -17,8 +17,9 @@ from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation, Layout, LiveContext, Message, Outline, Quiet, Sums
-from app.core.model.errors import ConflictError, InvalidInputError, NotFoundError
+from app.core.model.errors import ConflictError, InvalidInputError, NotFoundError, PolicyInvalidError
 from app.core.model.pace import Pace
+from app.core.model.policies.resolving import resolve
 from app.core.model.records import Page
 from app.core.model.state import StateEntry, StateVersion
 from app.infrastructure.ids import new_id
@@ -163,6 +164,17 @@ class TestConversations:
             assert await unit.conversations.get(bare.id) == replace(full, id=bare.id)
             back = {name: getattr(bare, name) for name in changes}
             assert await unit.conversations.update(bare.id, **back) == bare
+
+    async def test_a_field_that_policies_have_no_more_is_passed_over(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        made = await stored(begin, tenant, policy={"target": 0.5, "continuity_probes": "model"})
+        async with begin(tenant) as unit:
+            assert (await unit.conversations.get(made.id)).policy == {"target": 0.5}
+            (listed,), _ = await unit.conversations.page(Page(), user_id=None)
+            assert listed.policy == {"target": 0.5}
+        with pytest.raises(PolicyInvalidError, match="continuity_probes"):
+            resolve("semantic", made.policy)
 
     async def test_an_update_touches_nothing_else_and_says_when(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         made = full_conversation(tenant)

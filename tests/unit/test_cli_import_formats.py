@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.cli.complaints import ComplaintError
 from app.cli.import_formats import Imported, read_conversations
+from app.cli.transfer import _Importing
 from tests.corpus import assert_values, corpus
 
 Json = dict[str, Any]
@@ -144,6 +146,15 @@ def test_every_message_of_an_export_comes_in_so_that_each_keeps_its_number() -> 
     )
     assert (found.about, found.policy) == ({"title": "Boats", "preset": "handoff"}, {"target": 0.5})
     assert (found.pinned, found.is_export) == (frozenset({3}), True)
+
+
+def test_of_an_exports_policy_what_differs_from_the_preset_here_is_sent_and_no_field_that_is_gone() -> None:
+    policy = {"target": 0.5, "verify": "auto", "continuity_probes": "code"}
+    about = {"preset": "handoff", "policy": policy}
+    found = one({"format": "throughline.conversation", "version": 1, "conversation": about, "messages": [USER]})
+    preset = SimpleNamespace(name="handoff", policy={"target": 0.6, "verify": "auto"})
+    client: Any = SimpleNamespace(presets=lambda: [preset])
+    assert _Importing(client, found, "key", "talk.json")._conversation_fields({})["policy"] == {"target": 0.5}
 
 
 @pytest.mark.parametrize("version", [1, 2, None])

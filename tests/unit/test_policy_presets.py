@@ -19,7 +19,6 @@ SHARED: Final[dict[str, Any]] = {
     "adaptive": "off",
     "adaptive_bounds": AdaptiveBounds(),
     "verify": "auto",
-    "continuity_probes": "code",
     "continuity_floor": None,
     "instructions": "",
     "reasoning": "shown",

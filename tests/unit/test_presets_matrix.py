@@ -198,7 +198,6 @@ SAME: Final[Mapping[str, Json]] = {
     "fallback_model none": {"fallback_model": None},
     "adaptive off": {"adaptive": "off", "adaptive_bounds": dict.fromkeys(BOUNDS)},
     "verify auto": {"verify": "auto"},
-    "continuity_probes code": {"continuity_probes": "code"},
     "continuity_floor none": {"continuity_floor": None},
     "instructions empty": {"instructions": ""},
     "reasoning shown": {"reasoning": "shown"},

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.core.continuity.answering import Answer, answer, is_current
-from app.core.continuity.model_probes import Choice, chosen_probes
 from app.core.continuity.probes import Probe, probes_of
 from app.core.continuity.statements import Context, Pool, newest, of_block, of_messages, sample, stored_block
 from app.core.model.anchors import FoundAnchor
@@ -53,7 +52,6 @@ class Exam:
         block: Layout | None = None,
         later: Sequence[Message] = (),
         anchors: Iterable[FoundAnchor] = (),
-        choices: Sequence[Choice] = (),
     ) -> None:
         """Make the probes, and leave out those that are not answered before.
 
@@ -62,7 +60,6 @@ class Exam:
             block: The state block that is served so far.
             later: Messages after them, which stay as they are.
             anchors: Active anchors of the stretch.
-            choices: Sentences that a model named: asked for too, where they stand in the stretch.
         """
         self._span: Final = tuple(span)
         self._pool: Final = Pool()
@@ -73,8 +70,7 @@ class Exam:
         self._said: Final = Context(self._pool, earlier, stretch, self._later)
         seqs = {message.seq for message in span}
         found = probes_of(folded, [one for one in anchors if one.seq in seqs], self._pool)
-        chosen = chosen_probes(choices, span, folded, self._pool) if choices else ()
-        once = {(one.kind, one.seq, one.answer or one.sentence): one for one in (*chosen, *found)}
+        once = {(one.kind, one.seq, one.answer or one.sentence): one for one in found}
         self.probes: Final = tuple(one for one in once.values() if is_current(one, self._said))
 
     def compare(self, state: Mapping[str, Any], layout: Layout, *, probes: Sequence[Probe] | None = None) -> Comparison:

@@ -81,17 +81,6 @@ def _all_probes(statements: Sequence[Statement], anchors: Iterable[FoundAnchor],
         yield from _saying_probes(anchor.content, anchor.seq, kind, pool)
 
 
-def probes_about(statement: Statement, kind: ProbeKind, pool: Pool) -> Iterator[Probe]:
-    """The probes of one kind that a sentence gives: one for each of its values, else at most one."""
-    seq = statement.seq or 0
-    if kind in {"value", "when"}:
-        yield from (probe for probe in _value_probes(statement, seq, pool) if probe.kind == kind)
-    elif kind == "who":
-        yield from _name_probes(statement, seq, pool)
-    else:
-        yield from _saying_probes(statement.text, seq, kind, pool)
-
-
 def _value_probes(statement: Statement, seq: int, pool: Pool) -> Iterator[Probe]:
     for value in statement.values:
         cues = _cues(statement.text, value.text, pool)

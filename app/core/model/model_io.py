@@ -356,15 +356,6 @@ class VerificationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeRequest:
-    """One call for probes: which sentences of a stretch its summary has to keep."""
-
-    messages: tuple[Message, ...]
-    """The messages of the segment, with the same secrets withheld as from the summarizer."""
-    max_output_tokens: int = 4_096
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A summarizer's raw answer, unchecked: visible to nobody until the gate has passed it."""
 

@@ -18,6 +18,7 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import (
+    GONE_FROM_POLICIES,
     LAYOUT,
     PACE,
     as_dict,
@@ -264,6 +265,7 @@ def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
     return record_from_row(
         Conversation,
         row,
+        policy=without(row.policy, *GONE_FROM_POLICIES),
         total=sums_from_row("total", row),
         covered=sums_from_row("covered", row),
         quiet=quiet,

@@ -19,6 +19,8 @@ Record = TypeVar("Record")
 _NEW: Final = "new_"
 LAYOUT = TypeAdapter(Layout | None)
 PACE = TypeAdapter(Pace | None)
+GONE_FROM_POLICIES: Final = ("continuity_probes",)
+"""Fields that stored overrides may have, and policies have no more."""
 
 
 def columns(record: Any, **replaced: Any) -> dict[str, Any]:

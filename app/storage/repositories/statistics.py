@@ -51,7 +51,7 @@ from app.core.model.statistics import (
 )
 from app.storage.repositories.base import Repository
 from app.storage.repositories.compactions import as_compaction
-from app.storage.repositories.mapping import record_from_row
+from app.storage.repositories.mapping import GONE_FROM_POLICIES, record_from_row, without
 from app.storage.repositories.turns import as_turn
 from app.storage.repositories.verifications import as_verification
 from app.storage.tables import (
@@ -201,7 +201,13 @@ class StatisticsRepository(Repository):
             compactions=[as_compaction(one) for one in rows],
             levels=await self._levels_by_compaction(rows) if rows else {},
             turns=[
-                EndedTurn(turn=as_turn(turn), usage=usage, preset=preset, policy=policy, context_tokens=tokens)
+                EndedTurn(
+                    turn=as_turn(turn),
+                    usage=usage,
+                    preset=preset,
+                    policy=without(policy, *GONE_FROM_POLICIES),
+                    context_tokens=tokens,
+                )
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
             ],
             details=[_detail_call(one) for one in await self._session.all(details.limit(limit))],

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from app.core.continuity.comparing import Exam
-from app.core.continuity.model_probes import PROBE_VERSION, Choice, choices_of
 from app.core.model.conversation import Usage
 from app.core.model.errors import ModelUnavailableError
-from app.core.model.model_io import ModelProfile, ProbeRequest, Proposal, SummaryRequest
+from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import Attempt
 from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
@@ -37,8 +36,6 @@ BLOCKED: Final = "blocked"
 TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
-PROBES: Final = "probes"
-"""The reason on an attempt that chose probes, and wrote no record."""
 NOT_ASKED: Final = "circuit_open"
 
 Outcome = Literal["accepted", "refused", "error"]
@@ -64,8 +61,8 @@ class AttemptsResult:
     @property
     def accepted(self) -> Attempt:
         """The last attempt that was accepted, else the last."""
-        records = (one for one in reversed(self.attempts) if one.outcome == "accepted" and one.reason != PROBES)
-        return next(records, self.attempts[-1])
+        accepted = (one for one in reversed(self.attempts) if one.outcome == "accepted")
+        return next(accepted, self.attempts[-1])
 
     @property
     def got_no_answer(self) -> bool:
@@ -164,28 +161,6 @@ class Calls:
             ),
         )
         return second if second.applied is not None else replace(first, retryable=second.retryable)
-
-    async def choose_probes(self, summarizer: Summarizer, request: ProbeRequest) -> tuple[Choice, ...]:
-        """One call that writes no record, recorded like any other; nothing without an answer in half of the time left.
-
-        The record that is there already must not be lost to a model that hangs.
-        """
-        chosen: list[Choice] = []
-        patience = (self.deadline - self.clock.monotonic()) * WAIT_SHARE
-
-        async def called() -> _Answer:
-            try:
-                async with asyncio.timeout(patience):
-                    proposal = await summarizer.ask(request)
-            except ModelUnavailableError as error:
-                return _Answer(attempt=_attempt(summarizer, "error", error.reason, version=PROBE_VERSION))
-            except TimeoutError:
-                return _Answer(attempt=_attempt(summarizer, "error", "timeout", version=PROBE_VERSION))
-            chosen.extend(await off_loop(choices_of, proposal.text))
-            return _Answer(attempt=_attempt(summarizer, "accepted", PROBES, proposal, version=PROBE_VERSION))
-
-        await self._recorded(summarizer, called)
-        return tuple(chosen)
 
     async def _recorded(self, summarizer: Summarizer, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
         started = self.clock.monotonic()

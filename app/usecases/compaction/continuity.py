@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from app.core.continuity.comparing import Comparison, Exam
-from app.core.continuity.model_probes import Choice, probe_request
 from app.core.model.continuity import Continuity
 from app.core.model.records import Compaction, RanIn
 from app.core.state.apply import Applied
@@ -21,26 +19,10 @@ _UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
 """Where nobody waits for a compaction."""
 
 
-async def exam_of(chunk: Chunk, choices: Sequence[Choice] = ()) -> Exam:
+async def exam_of(chunk: Chunk) -> Exam:
     """The probes of a chunk, and which of them can be answered before it is folded."""
     layout = chunk.resolved.conversation.layout
-    return await off_loop(
-        lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors, choices=choices)
-    )
-
-
-async def with_model_probes(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
-    """The result with probes of the model beside those that code makes, where the policy asks for a model's probes.
-
-    The model sees the messages alone, never the new record. It is asked only after a record was accepted, where no
-    client waits, and while there are calls and time left. Without its answer the score is made of code's probes.
-    """
-    wants = chunk.resolved.policy.continuity_probes == "model" and asking.summarizer.profile.reads_prompts
-    answered = attempted.applied is not None and not attempted.withheld
-    if not wants or not answered or not _is_unattended(chunk.row) or not calls.left or _would_next_call_be_late(calls):
-        return attempted
-    choices = await calls.choose_probes(asking.summarizer, probe_request(chunk.span))
-    return replace(attempted, attempts=tuple(calls.attempts), exam=await exam_of(chunk, choices))
+    return await off_loop(lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors))
 
 
 async def score(exam: Exam, applied: Applied) -> Comparison:

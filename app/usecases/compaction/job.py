@@ -12,7 +12,7 @@ from app.core.model.model_io import (
 from app.core.state.apply import apply_candidate
 from app.usecases.compaction.attempts import TOO_LONG, Apply, Asking, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
-from app.usecases.compaction.continuity import retried_below_floor, with_model_probes
+from app.usecases.compaction.continuity import retried_below_floor
 from app.usecases.ports import Summarizer, SummarizerRequest
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
@@ -88,8 +88,7 @@ class Job:
         calls = self.begin_calls(chunk)
         while True:
             asking = await self.asking_about(chunk, partial(apply_candidate, context=chunk.applying()))
-            attempted = await with_model_probes(chunk, asking, calls, await run_attempts(asking, calls))
-            attempted = await retried_below_floor(chunk, asking, calls, attempted)
+            attempted = await retried_below_floor(chunk, asking, calls, await run_attempts(asking, calls))
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted

@@ -28,7 +28,6 @@ export const POLICY_FIELDS = [
   'summarizer',
   'fallback_model',
   'verify',
-  'continuity_probes',
   'continuity_floor',
   'instructions',
   'inject_system_context',

@@ -234,9 +234,6 @@ class CompactionPolicy(_Frozen):
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
     verify: Literal["auto", "off"] = "auto"
     """Whether a model judges, after a compaction, what a model wrote."""
-    continuity_probes: Literal["code", "model"] = "code"
-    """Who chooses what the continuity score asks for: code alone, or beside it a model, once for each chunk that a
-    worker folds."""
     continuity_floor: Annotated[float, Field(ge=0, le=1)] | None = None
     """A background compaction with a lower continuity score is made once more, with what was lost named; ``None`` =
     none is."""
