@@ -23,7 +23,7 @@ from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.metrics import ProcessMeter
 from app.infrastructure.processes import ProcessPool
 from app.infrastructure.sealing import AesSealer
-from app.infrastructure.turn_streams import LocalTurnStreams, RedisTurnStreams
+from app.infrastructure.turn_streams import RedisTurnStreams
 from app.off_loop import WorkShares
 from app.providers.callables import load_tools
 from app.providers.keys import Keys
@@ -96,7 +96,7 @@ class Parts:
     queue: JobQueue
     models: Models
     clock: Clock
-    streams: TurnStreams = field(default_factory=LocalTurnStreams)
+    streams: TurnStreams
     counters: Counters = field(default_factory=LocalCounters)
     processes: Processes = field(default_factory=InThreads)
     database_ok: Callable[[], Awaitable[bool]]

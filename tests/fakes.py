@@ -36,6 +36,7 @@ from app.core.model.model_io import (
 from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
+from app.infrastructure.turn_streams import ENDED_SECONDS, Follower
 from app.usecases.ports import ChatModel, Embedder, Later, Summarizer, SummarizerRequest
 
 Model = TypeVar("Model")
@@ -399,3 +400,42 @@ class _Script(Generic[Entry]):
         entry = self._entries[min(self._played, len(self._entries) - 1)]
         self._played += 1
         return entry
+
+
+class LocalTurnStreams:
+    """``TurnStreams`` for followers within one process."""
+
+    def __init__(self) -> None:
+        self._entries: defaultdict[UUID, list[tuple[int, bytes]]] = defaultdict(list)
+        self._followers: defaultdict[UUID, set[Follower]] = defaultdict(set)
+
+    async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
+        self._entries[turn_id].append((number, entry))
+        for follower in self._followers[turn_id]:
+            follower.give(number, entry)
+        if is_last:
+            asyncio.get_running_loop().call_later(ENDED_SECONDS, self._drop, turn_id)
+        return True
+
+    @asynccontextmanager
+    async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
+        follower = Follower()
+        for number, entry in self._entries[turn_id]:
+            follower.give(number, entry)
+        self._followers[turn_id].add(follower)
+        try:
+            yield follower.entries
+        finally:
+            self._followers[turn_id].discard(follower)
+
+    async def forget(self, turn_ids: Sequence[UUID]) -> None:
+        for turn_id in turn_ids:
+            self._drop(turn_id)
+
+    async def close(self) -> None:
+        return
+
+    def _drop(self, turn_id: UUID) -> None:
+        self._entries.pop(turn_id, None)
+        if not self._followers[turn_id]:
+            del self._followers[turn_id]

@@ -1,4 +1,4 @@
-"""The events of running turns, in a Redis stream per turn (or in memory, for one process).
+"""The events of running turns, in a Redis stream per turn.
 
 The database decides what a turn said; a stream only brings it to followers sooner, and is removed soon after the turn.
 """
@@ -42,7 +42,7 @@ def stream_key(turn_id: UUID) -> str:
     return f"throughline:turn:{turn_id}"
 
 
-class _Follower:
+class Follower:
     """One who follows a turn: the entries to pass on, and the number of the last one."""
 
     def __init__(self) -> None:
@@ -50,6 +50,7 @@ class _Follower:
         self.last_number = 0
 
     def give(self, number: int, entry: bytes) -> None:
+        """Pass on an entry that is newer than the last one."""
         if number > self.last_number:
             self.last_number = number
             self.entries.put_nowait((number, entry))
@@ -65,7 +66,7 @@ class RedisTurnStreams:
         self._redis = redis_client(url, retries=0)
         self._circuit = Circuit(pause_seconds)
         self._pause = pause_seconds
-        self._followers: defaultdict[UUID, set[_Follower]] = defaultdict(set)
+        self._followers: defaultdict[UUID, set[Follower]] = defaultdict(set)
         self._follower_came = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -89,7 +90,7 @@ class RedisTurnStreams:
     @asynccontextmanager
     async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
         """Yield a queue of numbers and entries, filled while the block runs; entering it never waits for Redis."""
-        follower = _Follower()
+        follower = Follower()
         self._followers[turn_id].add(follower)
         self._follower_came.set()
         if self._task is None or self._task.done():
@@ -143,48 +144,6 @@ class RedisTurnStreams:
             for id_, fields in entries:
                 for follower in followers[key]:
                     follower.give(int(id_.partition(b"-")[0]), fields[_FIELD])
-
-
-class LocalTurnStreams:
-    """``TurnStreams`` for followers within one process."""
-
-    def __init__(self) -> None:
-        self._entries: defaultdict[UUID, list[tuple[int, bytes]]] = defaultdict(list)
-        self._followers: defaultdict[UUID, set[_Follower]] = defaultdict(set)
-
-    async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
-        """Add an entry; the last one ends the stream after some seconds."""
-        self._entries[turn_id].append((number, entry))
-        for follower in self._followers[turn_id]:
-            follower.give(number, entry)
-        if is_last:
-            asyncio.get_running_loop().call_later(ENDED_SECONDS, self._drop, turn_id)
-        return True
-
-    @asynccontextmanager
-    async def follow(self, turn_id: UUID) -> AsyncIterator[asyncio.Queue[tuple[int, bytes]]]:
-        """Yield a queue of numbers and entries, filled while the block runs."""
-        follower = _Follower()
-        for number, entry in self._entries[turn_id]:
-            follower.give(number, entry)
-        self._followers[turn_id].add(follower)
-        try:
-            yield follower.entries
-        finally:
-            self._followers[turn_id].discard(follower)
-
-    async def forget(self, turn_ids: Sequence[UUID]) -> None:
-        """Remove the entries of these turns."""
-        for turn_id in turn_ids:
-            self._drop(turn_id)
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
-
-    def _drop(self, turn_id: UUID) -> None:
-        self._entries.pop(turn_id, None)
-        if not self._followers[turn_id]:
-            del self._followers[turn_id]
 
 
 def _raise_refusal(answers: Sequence[object]) -> None:

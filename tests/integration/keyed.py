@@ -18,7 +18,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.admin.keys import ALL_SCOPES
 from app.usecases.ports import Clock, Counters
-from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, ScriptedSummarizer
+from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, ScriptedSummarizer
 from tests.integration.services import PollingBus, honest
 
 
@@ -58,6 +58,7 @@ async def keyed(
         uow=begin,
         bus=PollingBus(),
         queue=FakeJobQueue(),
+        streams=LocalTurnStreams(),
         models=FakeModels(chat or ScriptedChatModel(), ScriptedSummarizer(honest)),
         clock=clock or SystemClock(),
         counters=counters or LocalCounters(lambda: 1_000_000.0),

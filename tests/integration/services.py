@@ -16,13 +16,12 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Event, Page
 from app.core.model.state import StateVersion
 from app.infrastructure.clock import SystemClock
-from app.infrastructure.turn_streams import LocalTurnStreams
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Embedder, TurnStreams
-from tests.fakes import FakeJobQueue, FakeModels, ScriptedChatModel, SummaryEntry
+from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, SummaryEntry
 from tests.fakes import ScriptedSummarizer as Summarizer
 
 WORDS = "the shipment of {seq} crates reaches harbour number {seq} in the grey morning some wind from the west! "

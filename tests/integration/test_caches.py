@@ -23,7 +23,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
 from app.usecases.history.conversations import NewConversation
-from tests.fakes import FakeJobQueue
+from tests.fakes import FakeJobQueue, LocalTurnStreams
 from tests.gemini_server import Gemini
 from tests.integration.services import PollingBus
 
@@ -56,6 +56,7 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
             uow=begin,
             bus=PollingBus(),
             queue=FakeJobQueue(),
+            streams=LocalTurnStreams(),
             models=make_models(settings),
             clock=SystemClock(),
             database_ok=yes,

@@ -30,7 +30,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion
 from app.usecases.shared.idempotency import Idem
-from tests.fakes import FakeJobQueue, ScriptedChatModel
+from tests.fakes import FakeJobQueue, LocalTurnStreams, ScriptedChatModel
 from tests.gemini_files import spelled
 from tests.gemini_server import Gemini
 from tests.integration.keyed import Keyed, keyed
@@ -286,6 +286,7 @@ async def with_gemini(begin: UnitOfWorkFactory, gemini: Gemini, key: str = "one"
         uow=begin,
         bus=PollingBus(),
         queue=FakeJobQueue(),
+        streams=LocalTurnStreams(),
         models=models,
         clock=SystemClock(),
         database_ok=yes,

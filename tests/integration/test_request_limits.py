@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.chunk import fallback_of
 from app.usecases.shared.shell import Shell
-from tests.fakes import FakeJobQueue
+from tests.fakes import FakeJobQueue, LocalTurnStreams
 from tests.integration.services import PollingBus
 
 NOT_ALLOWED = "openai:dearest"
@@ -40,6 +40,7 @@ def composed(begin: UnitOfWorkFactory, **settings: Any) -> Container:
         uow=begin,
         bus=PollingBus(),
         queue=FakeJobQueue(),
+        streams=LocalTurnStreams(),
         models=make_models(chosen),
         clock=SystemClock(),
         database_ok=_yes,

@@ -14,7 +14,15 @@ from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
-from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue, FakeModels, ScriptedChatModel, ScriptedSummarizer
+from tests.fakes import (
+    FakeClock,
+    FakeEventBus,
+    FakeJobQueue,
+    FakeModels,
+    LocalTurnStreams,
+    ScriptedChatModel,
+    ScriptedSummarizer,
+)
 from worker.celery_app import build_app
 
 
@@ -100,6 +108,7 @@ async def test_every_service_gets_those_of_the_settings() -> None:
         uow=lambda _: pytest.fail("nothing is read here"),
         bus=FakeEventBus(FakeClock()),
         queue=FakeJobQueue(),
+        streams=LocalTurnStreams(),
         models=FakeModels(ScriptedChatModel(), ScriptedSummarizer()),
         clock=SystemClock(),
         database_ok=yes,
