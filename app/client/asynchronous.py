@@ -12,7 +12,7 @@ from httpx_sse import EventSource
 
 from .calls import Call, ListCall
 from .errors import ApiError, ConnectionFailedError
-from .methods import Awaiting, Methods
+from .methods import Methods
 from .resources import Page
 from .retrying import NO_CONTENT, Command, Outcome, Reply, Retrying, Send, Steps, exchange
 from .sse import Stream
@@ -22,7 +22,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 
-class AsyncThroughline(Awaiting, Methods):
+class AsyncThroughline(Methods):
     """A client of one service; close it, or use it in an ``async with`` statement."""
 
     def __init__(

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from . import endpoints
 from .calls import Call, ListCall
-from .retrying import Retrying, Steps
+from .retrying import Retrying
 from .sse import Stream
+
+if TYPE_CHECKING:
+    from .asynchronous import AsyncThroughline
+    from .synchronous import Throughline
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item")
-
-
-class Blocking(ABC):
-    """A client whose methods return what they ask for."""
-
-    @abstractmethod
-    def send(self, call: Call[T]) -> T:
-        """Send a request, and again where that helps."""
-
-    @abstractmethod
-    def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
-        """Do what the steps want, one after the other, and return what comes of them."""
-
-    @abstractmethod
-    def each(self, listed: ListCall[Item]) -> Iterator[Item]:
-        """Every item of a list, page by page as they are looked at."""
-
-    @abstractmethod
-    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> Iterator[Item]:
-        """What a stream brings, over as many connections as it takes."""
-
-
-class Awaiting(ABC):
-    """A client whose methods are awaited."""
-
-    @abstractmethod
-    async def send(self, call: Call[T]) -> T:
-        """Send a request, and again where that helps."""
-
-    @abstractmethod
-    async def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
-        """Do what the steps want, one after the other, and return what comes of them."""
-
-    @abstractmethod
-    def each(self, listed: ListCall[Item]) -> AsyncIterator[Item]:
-        """Every item of a list, page by page as they are looked at."""
-
-    @abstractmethod
-    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> AsyncIterator[Item]:
-        """What a stream brings, over as many connections as it takes."""
 
 
 class Method(Generic[P, T]):
@@ -65,9 +28,9 @@ class Method(Generic[P, T]):
         self.__doc__ = describe.__doc__
 
     @overload
-    def __get__(self, client: Blocking, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: Throughline, owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: Awaiting, owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, client: AsyncThroughline, owner: type) -> Callable[P, Awaitable[T]]: ...
     @overload
     def __get__(self, client: None, owner: type) -> Method[P, T]: ...
     def __get__(self, client: Any, owner: type) -> Any:
@@ -83,9 +46,9 @@ class Each(Generic[P, Item]):
         self.__doc__ = describe.__doc__
 
     @overload
-    def __get__(self, client: Blocking, owner: type) -> Callable[P, Iterator[Item]]: ...
+    def __get__(self, client: Throughline, owner: type) -> Callable[P, Iterator[Item]]: ...
     @overload
-    def __get__(self, client: Awaiting, owner: type) -> Callable[P, AsyncIterator[Item]]: ...
+    def __get__(self, client: AsyncThroughline, owner: type) -> Callable[P, AsyncIterator[Item]]: ...
     @overload
     def __get__(self, client: None, owner: type) -> Each[P, Item]: ...
     def __get__(self, client: Any, owner: type) -> Any:
@@ -101,9 +64,9 @@ class Follow(Generic[P, Item]):
         self.__doc__ = describe.__doc__
 
     @overload
-    def __get__(self, client: Blocking, owner: type) -> Callable[P, Iterator[Item]]: ...
+    def __get__(self, client: Throughline, owner: type) -> Callable[P, Iterator[Item]]: ...
     @overload
-    def __get__(self, client: Awaiting, owner: type) -> Callable[P, AsyncIterator[Item]]: ...
+    def __get__(self, client: AsyncThroughline, owner: type) -> Callable[P, AsyncIterator[Item]]: ...
     @overload
     def __get__(self, client: None, owner: type) -> Follow[P, Item]: ...
     def __get__(self, client: Any, owner: type) -> Any:

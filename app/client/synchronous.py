@@ -11,7 +11,7 @@ from httpx_sse import EventSource
 
 from .calls import Call, ListCall
 from .errors import ApiError, ConnectionFailedError
-from .methods import Blocking, Methods
+from .methods import Methods
 from .resources import Page
 from .retrying import NO_CONTENT, Command, Outcome, Reply, Retrying, Send, Steps, exchange
 from .sse import Stream
@@ -23,7 +23,7 @@ TIMEOUT: Final = 90.0
 """Seconds: a turn may wait for a compaction and for a model."""
 
 
-class Throughline(Blocking, Methods):
+class Throughline(Methods):
     """A client of one service; close it, or use it in a ``with`` statement."""
 
     def __init__(

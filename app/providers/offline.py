@@ -85,8 +85,7 @@ class OfflineSummarizer:
     async def ask(self, request: SummarizerRequest) -> Proposal:
         """A state in the JSON that a provider's model is asked for, or an L1 of the stretch's sentences, in order.
 
-        It is never asked for verdicts, since what quotes needs none, nor for probes, since it reads no prompts: it
-        raises ``ModelUnavailableError``.
+        It is never asked for verdicts, since what quotes needs none: it raises ``ModelUnavailableError``.
         """
         match request:
             case SummaryRequest():

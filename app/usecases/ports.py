@@ -117,7 +117,7 @@ class ChatModel(Protocol):
 
 
 SummarizerRequest = SummaryRequest | DetailRequest | VerificationRequest
-"""What is wanted: a new state, a segment's L1 as plain text, verdicts on claims, sentences that a summary must keep."""
+"""What is wanted: a new state, a segment's L1 as plain text, or verdicts on claims."""
 
 
 class Summarizer(Protocol):
