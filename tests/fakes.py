@@ -37,7 +37,7 @@ from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
 from app.infrastructure.turn_streams import ENDED_SECONDS, Follower
-from app.usecases.ports import ChatModel, Embedder, Later, Summarizer, SummarizerRequest
+from app.usecases.ports import ChatModel, Embedder, Later, ProviderStore, Summarizer, SummarizerRequest
 
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")
@@ -315,6 +315,10 @@ class FakeModels:
     async def prepare(self, name: str | None = None) -> None:
         if name not in self._chats:
             self.summarizer(name)
+
+    @property
+    def store(self) -> ProviderStore:
+        return self
 
     async def forget(self, name: str, response_id: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no responses.")

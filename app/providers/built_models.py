@@ -135,17 +135,17 @@ class BuiltModels:
     async def make_cache(
         self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
     ) -> MadeCache:
-        """Have a model's provider cache a prefix. Raises as ``ModelRegistry.make_cache``."""
+        """Have a model's provider cache a prefix. Raises as ``ProviderStore.make_cache``."""
         model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.make(model, prefix, attached, ttl, self.chat_timeout))
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
-        """Have a cache kept for longer. Raises as ``ModelRegistry.renew_cache``."""
+        """Have a cache kept for longer. Raises as ``ProviderStore.renew_cache``."""
         model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, self.chat_timeout))
 
     async def forget(self, name: str, response_id: str) -> None:
-        """Have a model's provider delete a response or a cache. Raises as ``ModelRegistry.forget``."""
+        """Have a model's provider delete a response or a cache. Raises as ``ProviderStore.forget``."""
         kind = name.partition(":")[0]
         if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
             provider = await asyncio.to_thread(self._provider, kind)
@@ -157,17 +157,17 @@ class BuiltModels:
         await self.loop.run(lambda: responses.forget(provider, response_id, self.chat_timeout))
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
-        """Have a model's provider keep a file. Raises as ``ModelRegistry.keep_file``."""
+        """Have a model's provider keep a file. Raises as ``ProviderStore.keep_file``."""
         keeper = await self._file_keeper(name)
         return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))
 
     async def await_file(self, name: str, file_name: str) -> None:
-        """Return once a kept file can be used. Raises as ``ModelRegistry.await_file``."""
+        """Return once a kept file can be used. Raises as ``ProviderStore.await_file``."""
         keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
 
     async def forget_file(self, name: str, file_name: str) -> None:
-        """Have a model's provider delete a kept file. Raises as ``ModelRegistry.forget_file``."""
+        """Have a model's provider delete a kept file. Raises as ``ProviderStore.forget_file``."""
         keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.forget_file(keeper, file_name, self.chat_timeout))
 

@@ -6,17 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
-from app.core.model.files import KeptFile
-from app.core.model.model_io import OFFLINE, ContextMessage
+from app.core.model.model_io import OFFLINE
 from app.providers import offline
 from app.providers.keys import NO_KEYS, Keys
-from app.usecases.ports import ChatModel, Embedder, Summarizer
+from app.usecases.ports import ChatModel, Embedder, ProviderStore, Summarizer
 
 if TYPE_CHECKING:
     from app.providers.built_models import BuiltModels
@@ -115,44 +112,10 @@ class ModelRegistry:
             return None
         return self._opened_models().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
 
-    async def make_cache(
-        self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
-    ) -> MadeCache:
-        """Have a model's provider cache what its requests begin with; ``attached`` carries the files of it.
-
-        Raises:
-            CacheTooSmallError: It is less than the provider caches.
-            ModelUnavailableError: It could not.
-            InvalidInputError: There is no such model, or its provider keeps no caches.
-        """
-        self._refuse_unlisted(name)
-        return await self._opened_models().make_cache(name, prefix, attached, ttl)
-
-    async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
-        """Have a cache kept from now on for so long; when it ends. Raises as ``make_cache``."""
-        self._refuse_unlisted(name)
-        return await self._opened_models().renew_cache(name, cache, ttl)
-
-    async def forget(self, name: str, response_id: str) -> None:
-        """Have a model's provider delete a response or a cache that it keeps.
-
-        Raises:
-            ModelUnavailableError: It could not, or has no such response.
-            InvalidInputError: There is no such model, or its provider keeps nothing.
-        """
-        await self._opened_models().forget(name, response_id)
-
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
-        """Have the provider of a model keep a file. Raises as ``forget``."""
-        return await self._opened_models().keep_file(name, data, media_type)
-
-    async def await_file(self, name: str, file_name: str) -> None:
-        """Return once a kept file can be used. Raises as ``forget``; its words are those of the port."""
-        await self._opened_models().await_file(name, file_name)
-
-    async def forget_file(self, name: str, file_name: str) -> None:
-        """Have the provider of a model delete a kept file. Raises as ``forget``."""
-        await self._opened_models().forget_file(name, file_name)
+    @property
+    def store(self) -> ProviderStore:
+        """What providers keep for us."""
+        return self._opened_models()
 
     async def close(self) -> None:
         """Close every client; a model asked for afterwards is built anew."""

@@ -150,15 +150,11 @@ class Embedder(Protocol):
         """
 
 
-class Models(Protocol):
-    """The registry: names to models.
+class ProviderStore(Protocol):
+    """What models' providers keep for us, by the model's name.
 
-    Raises ``ModelNotAllowedError`` for a name that the operator does not allow, before anything is built, and
-    ``InvalidInputError`` for a name that it cannot build.
+    Raises ``InvalidInputError`` where there is no such model, or its provider keeps nothing of the kind.
     """
-
-    async def prepare(self, name: str | None = None) -> None:
-        """Build the model of that name, or the configured ones, off the event loop: building may take seconds."""
 
     async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache that it keeps. Raises ``ModelUnavailableError``."""
@@ -187,6 +183,17 @@ class Models(Protocol):
     async def forget_file(self, name: str, file_name: str) -> None:
         """Have the provider of a model delete a kept file. Raises as ``forget``; ``file_not_found`` when it is gone."""
 
+
+class Models(Protocol):
+    """The registry: names to models.
+
+    Raises ``ModelNotAllowedError`` for a name that the operator does not allow, before anything is built, and
+    ``InvalidInputError`` for a name that it cannot build.
+    """
+
+    async def prepare(self, name: str | None = None) -> None:
+        """Build the model of that name, or the configured ones, off the event loop: building may take seconds."""
+
     def allows(self, name: str) -> bool:
         """Whether a request or a policy may name this model."""
 
@@ -198,6 +205,10 @@ class Models(Protocol):
 
     def embedder(self) -> Embedder | None:
         """The configured embedding model; ``None`` where there is none."""
+
+    @property
+    def store(self) -> ProviderStore:
+        """What providers keep for us."""
 
 
 class EventBus(Protocol):

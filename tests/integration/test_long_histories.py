@@ -449,7 +449,7 @@ class TestCopies:
         monkeypatch.setattr(copy_deletion, "FIRST_PAUSE", timedelta())
         registry = ModelRegistry(chat=MODEL, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
         made = Service(begin, tenant, chat=registry.chat())  # type: ignore[arg-type]
-        monkeypatch.setattr(made.container.parts.models, "forget", registry.forget)
+        monkeypatch.setattr(made.container.parts.models, "forget", registry.store.forget)
         yield made
         openai.release()
         await registry.close()

@@ -215,7 +215,7 @@ class _Work:
     async def _make(self, plan: _Plan) -> Outcome:
         row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id
         attached = await self._files_message(plan)
-        made = await shell.models.make_cache(row.model, caching.prefix, attached, caching.ttl)
+        made = await shell.models.store.make_cache(row.model, caching.prefix, attached, caching.ttl)
         now, tokens = shell.clock.now(), made.tokens or row.tokens
         prices = _prices(plan.terms, tokens, now)
         spent = spent_on_making(prices, tokens, caching.ttl)
@@ -239,7 +239,7 @@ class _Work:
     async def _renew(self, plan: _Plan) -> Outcome:
         row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id
         try:
-            ends = await shell.models.renew_cache(row.model, row.name or "", caching.ttl)
+            ends = await shell.models.store.renew_cache(row.model, row.name or "", caching.ttl)
         except ModelUnavailableError as error:
             if error.reason not in {LOST, "model_not_found"}:
                 raise
@@ -280,7 +280,7 @@ class _Work:
                 await uow.commit()
         except (NotFoundError, DependencyUnavailableError):
             with suppress(ModelUnavailableError):
-                await self._shell.models.forget(made.model, made.name or "")
+                await self._shell.models.store.forget(made.model, made.name or "")
 
     async def _note_lost(self, conversation_id: UUID, reason: str) -> None:
         row, now = self._row, self._shell.clock.now()

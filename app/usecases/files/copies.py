@@ -171,7 +171,9 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile
             raise ModelUnavailableError("gone", retryable=False)
-        kept: KeptFile = await self._shell.models.keep_file(keeper.model, contents[wanted.sha256], wanted.media_type)
+        kept: KeptFile = await self._shell.models.store.keep_file(
+            keeper.model, contents[wanted.sha256], wanted.media_type
+        )
         copy = ProviderFile(
             tenant_id=keeper.tenant_id,
             account=keeper.account,
@@ -192,7 +194,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         if (keeper.account, copy.name) in self._memory.usable:
             return copy.uri
         try:
-            await self._shell.models.await_file(keeper.model, copy.name)
+            await self._shell.models.store.await_file(keeper.model, copy.name)
         except ModelUnavailableError as error:
             if error.reason in {FILE_LOST, FILE_FAILED}:
                 async with self._shell.uow(keeper.tenant_id) as uow:
@@ -210,4 +212,4 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         account = self._shell.models.chat(copy.model).profile.file_account
         if account != copy.account:
             raise ModelUnavailableError("another_account", retryable=False)
-        await self._shell.models.forget_file(copy.model, copy.name)
+        await self._shell.models.store.forget_file(copy.model, copy.name)
