@@ -290,7 +290,8 @@ def _print_imported(screen: Screen, done: Sequence[Done], *, as_json: bool) -> N
         screen.json([_as_value(one) for one in done])
         return
     for one in done:
-        notes = [text_of(f"import.{name}", count=count) for name, count in _counts_of_unshown(one) if count]
+        unshown = {"hidden": one.hidden, "other_branches": one.other_branches}
+        notes = [text_of(f"import.{name}", count=count) for name, count in unshown.items() if count]
         notes += [text_of("import.there")] if one.was_there else []
         noted = f" ({'; '.join(notes)})" if notes else ""
         title = one_line(one.title)
@@ -301,16 +302,6 @@ def _print_imported(screen: Screen, done: Sequence[Done], *, as_json: bool) -> N
         screen.line(text_of("import.all", new=len(new), messages=messages, there=there))
 
 
-def _counts_of_unshown(one: Done) -> tuple[tuple[str, int], ...]:
-    return ("hidden", one.hidden), ("other_branches", one.other_branches)
-
-
 def _as_value(one: Done) -> dict[str, Any]:
-    return {
-        "conversation_id": one.id,
-        "messages": one.messages,
-        "place": one.place,
-        "hidden": one.hidden,
-        "other_branches": one.other_branches,
-        "was_there": one.was_there,
-    }
+    names = ("messages", "place", "hidden", "other_branches", "was_there")
+    return {"conversation_id": one.id, **{name: getattr(one, name) for name in names}}

@@ -34,7 +34,7 @@ from app.core.model.errors import (
 from app.core.model.files import ConversationFile
 from app.core.model.model_io import CachePrices, CacheTerms, ContextMessage
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.caching.prefixes import LOST, copy_of, fingerprint_of
+from app.usecases.caching.prefixes import LOST, copy_of, entry_of, fingerprint_of, note_lost
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.files.serving import FileServing
 from app.usecases.shared.pauses import pause_after
@@ -105,14 +105,9 @@ class CacheService:
                 await uow.copies.note(copy_of(row, row.made_for or NOBODY, now))
                 prices = _prices(terms_of(self._shell, row.model), row.tokens, now)
                 back = spent_on_keeping(prices, row.tokens, now - row.expires_at)
-                await uow.caches.add_entry(replace(self._entry(row, now), spent_usd=back))
+                await uow.caches.add_entry(entry_of(self._shell, row, None, now, action="ended", spent_usd=back))
                 log.info("cache.ended", model=row.model, tokens=row.tokens)
             await uow.commit()
-
-    def _entry(self, row: ProviderCache, now: datetime) -> CacheEntry:
-        return CacheEntry(
-            id=self._shell.new_id(), conversation_id=None, cache_id=row.id, model=row.model, action="ended", at=now
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +224,7 @@ class _Work:
             "uses": 0,
         }
         stored = replace(row, name=made.name, made_at=now)
-        entry = self._entry(conversation_id, now, action="made", tokens=tokens, spent_usd=spent)
+        entry = entry_of(shell, row, conversation_id, now, action="made", tokens=tokens, spent_usd=spent)
         if not await self._saved(values, entry, Usage(input_tokens=tokens, cost_usd=spent)):
             await self._delete_unwanted(stored, conversation_id)
             return "nothing"
@@ -243,12 +238,12 @@ class _Work:
         except ModelUnavailableError as error:
             if error.reason not in {LOST, "model_not_found"}:
                 raise
-            await self._note_lost(conversation_id, error.reason)
+            await note_lost(shell, row, conversation_id, error.reason)
             return "failed"
         now = shell.clock.now()
         longer = ends - (row.expires_at or now)
         spent = spent_on_keeping(_prices(plan.terms, row.tokens, now), row.tokens, longer)
-        entry = self._entry(conversation_id, now, action="renewed", tokens=row.tokens, spent_usd=spent)
+        entry = entry_of(shell, row, conversation_id, now, action="renewed", tokens=row.tokens, spent_usd=spent)
         values = {"expires_at": ends, "ttl_seconds": round(caching.ttl.total_seconds())}
         await self._saved(values, entry, Usage(cost_usd=spent))
         log.info("cache.renewed", model=row.model, tokens=row.tokens)
@@ -282,14 +277,6 @@ class _Work:
             with suppress(ModelUnavailableError):
                 await self._shell.models.store.forget(made.model, made.name or "")
 
-    async def _note_lost(self, conversation_id: UUID, reason: str) -> None:
-        row, now = self._row, self._shell.clock.now()
-        async with self._shell.uow(row.tenant_id) as uow:
-            if row.name is not None and await uow.caches.lost(row.id, row.name):
-                await uow.copies.note(copy_of(row, conversation_id, now))
-                await uow.caches.add_entry(self._entry(conversation_id, now, action="lost", reason=reason))
-            await uow.commit()
-
     async def _record_failure(self, reason: str, *, minimum: int | None = None) -> None:
         log.warning("cache.failed", reason=reason, model=self._row.model, tries=self._row.tries)
         now = self._shell.clock.now()
@@ -298,7 +285,9 @@ class _Work:
                 await self._put_off(uow)
             else:
                 await uow.caches.update(self._row.id, minimum=minimum, verdict="too_small", due_at=None, tries=0)
-            await uow.caches.add_entry(self._entry(self._made_for, now, action="failed", reason=reason))
+            await uow.caches.add_entry(
+                entry_of(self._shell, self._row, self._made_for, now, action="failed", reason=reason)
+            )
             await uow.commit()
 
     async def _put_off(self, uow: UnitOfWork) -> None:
@@ -313,12 +302,6 @@ class _Work:
             values |= {"due_at": None, "tries": 0}
         await uow.caches.update(self._row.id, **values)
         await uow.commit()
-
-    def _entry(self, conversation_id: UUID | None, now: datetime, **values: Any) -> CacheEntry:
-        row = self._row
-        return CacheEntry(
-            id=self._shell.new_id(), conversation_id=conversation_id, cache_id=row.id, model=row.model, at=now, **values
-        )
 
 
 def terms_of(shell: Shell, model: str) -> CacheTerms | None:

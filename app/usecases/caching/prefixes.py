@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -12,7 +12,6 @@ from uuid import UUID
 import structlog
 
 from app.core.model.caches import (
-    CacheAction,
     CacheEntry,
     Caching,
     ProviderCache,
@@ -25,7 +24,7 @@ from app.core.model.records import ProviderCopy, Turn
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
-from app.usecases.shared.shell import Service
+from app.usecases.shared.shell import Service, Shell
 
 FORGOTTEN: Final = "provider_cache_forgotten"
 """The warning: the provider did not take the cache that the request named, and was sent the whole instead."""
@@ -107,12 +106,7 @@ class PrefixCaches(Service):
             return
         log.warning("cache.lost", reason=reason, model=looked.model)
         with _failures_logged_only("lost"):
-            async with self._shell.uow(turn.tenant_id) as uow:
-                if await uow.caches.lost(known.id, looked.name):
-                    now = self._shell.clock.now()
-                    await uow.copies.note(copy_of(known, turn.conversation_id, now))
-                    await uow.caches.add_entry(self._entry(turn, known, "lost", now, reason=reason))
-                    await uow.commit()
+            await note_lost(self._shell, known, turn.conversation_id, reason)
 
     async def _note_use(self, uow: UnitOfWork, turn: Turn, looked: Looked, said: Answer) -> UUID | None:
         now, caching, terms = self._shell.clock.now(), looked.caching, looked.terms
@@ -143,8 +137,9 @@ class PrefixCaches(Service):
         if said.named_cache:
             read = min(said.usage.cached_tokens, row.tokens)  # the provider may cache more by itself
             saved, beyond = saved_by_use(terms.prices(row.tokens, now.date()), read, demand.known_hit_rate)
-            used = self._entry(turn, row, "used", now)
-            await uow.caches.add_entry(replace(used, tokens=read, saved_usd=saved, beyond_usd=beyond))
+            amounts: dict[str, Any] = {"tokens": read, "saved_usd": saved, "beyond_usd": beyond}
+            used = entry_of(self._shell, row, turn.conversation_id, now, action="used", **amounts)
+            await uow.caches.add_entry(used)
         return row.id if is_wanted else None
 
     def _new_cache(self, turn: Turn, looked: Looked, now: datetime) -> ProviderCache:
@@ -162,25 +157,31 @@ class PrefixCaches(Service):
             last_used_at=now,
         )
 
-    def _entry(
-        self, turn: Turn, row: ProviderCache, action: CacheAction, now: datetime, reason: str | None = None
-    ) -> CacheEntry:
-        return CacheEntry(
-            id=self._shell.new_id(),
-            conversation_id=turn.conversation_id,
-            cache_id=row.id,
-            model=row.model,
-            action=action,
-            reason=reason,
-            at=now,
-        )
-
 
 async def fingerprint_of(caching: Caching, model: str, terms: CacheTerms) -> str:
     """The fingerprint of a prefix; a long one is hashed off the event loop."""
     if len(caching.prefix.system) <= LARGE:
         return caching.prefix.fingerprint(model, terms.account)
     return await off_loop(caching.prefix.fingerprint, model, terms.account)
+
+
+async def note_lost(shell: Shell, cache: ProviderCache, conversation_id: UUID, reason: str) -> None:
+    """Note that the provider has the cache no more; should it keep it all the same, it is to be deleted there."""
+    now = shell.clock.now()
+    async with shell.uow(cache.tenant_id) as uow:
+        if cache.name is not None and await uow.caches.lost(cache.id, cache.name):
+            await uow.copies.note(copy_of(cache, conversation_id, now))
+            await uow.caches.add_entry(entry_of(shell, cache, conversation_id, now, action="lost", reason=reason))
+        await uow.commit()
+
+
+def entry_of(
+    shell: Shell, cache: ProviderCache, conversation_id: UUID | None, now: datetime, **values: Any
+) -> CacheEntry:
+    """A line of the account of a cache; ``values`` are its action, and what differs from nothing."""
+    return CacheEntry(
+        id=shell.new_id(), conversation_id=conversation_id, cache_id=cache.id, model=cache.model, at=now, **values
+    )
 
 
 def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> ProviderCopy:
