@@ -9,7 +9,7 @@ folded again from the newest sound version on, or mended by code where no langua
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -90,7 +90,7 @@ def doctor(
         if not as_json and client.readiness().get("row_security") == "off":
             screen.line((text_of("doctor.no_row_security"), "yellow"))
         report = _Report(screen, as_json=as_json)
-        for id_ in ids or _conversations_with_state(client):
+        for id_ in ids or [str(one.id) for one in client.conversations(page_size=100) if one.state_version]:
             sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
             if sick is not None:
                 report.add(sick, _repair_asked_for(client, sick, repair=repair, mend=mend, by_code=by_code))
@@ -170,7 +170,7 @@ def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Rep
     except ThroughlineError as error:
         return Repair("put_back", old.version, text_of("doctor.not_begun", why=words_of(error)))
     try:
-        reason = _fold_again(client, id_, old, lambda: client.compact(id_, up_to_message_id=str(boundary)))
+        reason = _fold_again(client, id_, old, str(boundary))
     except ThroughlineError as error:
         reason = words_of(error)
     except BaseException:
@@ -186,7 +186,7 @@ def put_back(client: Throughline, sick: Sick) -> int:
     return client.restore(sick.conversation_id, sick.version.version).state_version
 
 
-def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Callable[[], Any]) -> str | None:
+def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str) -> str | None:
     """Compact up to the old boundary, as often as it takes; the reason why it came to nothing, or ``None``."""
     deadline = time.monotonic() + PATIENCE
     reached = 0
@@ -195,7 +195,7 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, compact: Calla
         refused: ApiError | None = None
         row = None
         try:
-            row = compact()
+            row = client.compact(id_, up_to_message_id=boundary)
         except ConflictError as error:
             if time.monotonic() > deadline:
                 raise
@@ -317,11 +317,6 @@ def _sentence_of(finding: Finding) -> str:
 def _shortened_line(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
-
-
-def _conversations_with_state(client: Throughline) -> Iterator[str]:
-    ids = [str(one.id) for one in client.conversations(page_size=100) if one.state_version]
-    yield from ids
 
 
 def _title(client: Throughline, id_: str) -> str:

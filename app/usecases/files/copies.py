@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -23,6 +23,8 @@ from app.storage.repositories.copies import CopyRepository
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.copy_deletion import AT_ONCE, CopyDeletion
 from app.usecases.shared.shell import Shell
+
+Known = TypeVar("Known")
 
 LASTING: Final = timedelta(minutes=10)
 """A copy that ends sooner is made again: the turn that begins with it may take as long."""
@@ -69,19 +71,15 @@ class _Memory:
     usable: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
     refused: OrderedDict[tuple[str, str], _Refused] = field(default_factory=OrderedDict)
 
-    def note_usable(self, account: str, name: str) -> None:
-        self.usable[account, name] = None
-        while len(self.usable) > REMEMBERED:
-            self.usable.popitem(last=False)
-
-    def note_refused(self, account: str, sha256: str, refused: _Refused) -> None:
-        self.refused[account, sha256] = refused
-        while len(self.refused) > REMEMBERED:
-            self.refused.popitem(last=False)
-
     def reason(self, account: str, sha256: str, now: float) -> str | None:
         refused = self.refused.get((account, sha256))
         return refused.reason if refused is not None and refused.until > now else None
+
+
+def _remember(kept: OrderedDict[tuple[str, str], Known], key: tuple[str, str], known: Known) -> None:
+    kept[key] = known
+    while len(kept) > REMEMBERED:
+        kept.popitem(last=False)
 
 
 class FileCopyService(CopyDeletion[ProviderFile]):
@@ -147,7 +145,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         seconds = FAILED_SECONDS if reason == FILE_FAILED else REFUSED_SECONDS
         until = self._shell.clock.monotonic() + seconds
         _log.warning("file.not_copied", reason=reason, model=keeper.model, bytes=wanted.bytes)
-        self._memory.note_refused(keeper.account, wanted.sha256, _Refused(reason, until))
+        _remember(self._memory.refused, (keeper.account, wanted.sha256), _Refused(reason, until))
 
     async def _usable_address(self, keeper: Keeper, wanted: Wanted) -> str:
         copy = await self._existing_copy(keeper, wanted)
@@ -201,7 +199,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
                     await uow.file_copies.want_deleted(keeper.account, [copy.name])
                     await uow.commit()
             raise
-        self._memory.note_usable(keeper.account, copy.name)
+        _remember(self._memory.usable, (keeper.account, copy.name), None)
         return copy.uri
 
     def _copies(self, uow: UnitOfWork) -> CopyRepository[ProviderFile]:

@@ -214,11 +214,11 @@ class ConversationService(Service):
                 await uow.caches.leave(conversation_id)
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
             resolved = self._shell.resolver(stored)
-            jobs = await self._claim_if_due(uow, resolved) if POLICY & values.keys() else []
+            job = await claim_at_rest(uow, self._shell, resolved) if POLICY & values.keys() else None
             if POLICY & values.keys():
                 await audit(uow, self._shell, tenant_id, "policy.changed", conversation_id)
             await uow.commit()
-        return self.view(resolved.conversation), uow.committed_events, jobs
+        return self.view(resolved.conversation), uow.committed_events, [job] if job else []
 
     def view(self, conversation: Conversation) -> ConversationView:
         """The row with what follows from it."""
@@ -275,10 +275,6 @@ class ConversationService(Service):
                 raise
             fields = [FieldError(field="system_prompt", message=item.message) for item in error.errors]
             raise InvalidInputError(error.detail, errors=fields, code="policy_invalid") from None
-
-    async def _claim_if_due(self, uow: UnitOfWork, resolved: Resolved) -> list[UUID]:
-        job = await claim_at_rest(uow, self._shell, resolved)
-        return [job] if job else []
 
 
 def _values_with_merged(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
