@@ -13,8 +13,3 @@ down_revision = "202611251900"
 def upgrade() -> None:
     op.add_column("turns", sa.Column("input_from_seq", sa.BigInteger(), nullable=True))
     op.add_column("turns", sa.Column("begun_at_seq", sa.BigInteger(), nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("turns", "begun_at_seq")
-    op.drop_column("turns", "input_from_seq")
