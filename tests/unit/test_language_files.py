@@ -214,6 +214,18 @@ def test_the_languages_of_the_program_are_right_and_part_of_the_package() -> Non
     assert {"en", "ru", "zh", "de", "fr", "es"} <= {language.code for language in languages()}
 
 
+def unexplained(page: str) -> list[str]:
+    """Keys and sections of a file that the guide to it does not name."""
+    told = set(re.findall(r"(?:`|^ *)\[?(\w+)\]?(?:`| =|$)", page, re.MULTILINE))
+    return [key for key in Language.model_fields if key not in told]
+
+
+def test_every_key_of_a_file_stands_in_the_guide_to_a_language() -> None:
+    guide = Path("CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Add a language")[2].partition("\n## ")[0]
+    assert unexplained(guide) == []
+    assert unexplained(guide.replace("`earlier`", "")) == ["earlier"], "control"
+
+
 def test_every_phrase_and_label_is_of_one_language_or_means_the_same() -> None:
     """What was written is read again, whatever the language: a label stands for one role, a frame for one thing."""
     roles = [(label, role) for one in languages() if one.roles for role, label in one.roles]

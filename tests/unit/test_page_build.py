@@ -9,11 +9,14 @@ import re
 import shutil
 import sys
 import zipfile
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from babel import Locale
 
 from app.core.text.localization.catalogue import CATALOGUES
 from app.http.browser.archive import page_files, policy_of
@@ -81,26 +84,40 @@ def test_the_lock_names_no_package_host_and_pins_what_runs() -> None:
     assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
-def test_both_languages_say_the_same_things() -> None:
-    english, russian = (json.loads((TEXTS / f"{one}.json").read_text(encoding="utf-8")) for one in ("en", "ru"))
-    assert english.keys() == russian.keys()
-    assert len(english) > 200
+def differences(told: Mapping[str, Any], english: Mapping[str, Any], plurals: AbstractSet[str]) -> list[str]:
+    """Keys whose texts of a language are missing, or have other places or plural forms than they should."""
     places = re.compile(r"\{(\w+)\}")
-    for key, text in english.items():
-        told = russian[key]
-        assert isinstance(told, dict) == isinstance(text, dict), key
-        forms = [told] if isinstance(told, str) else list(told.values())
-        own = text if isinstance(text, str) else text["other"]
-        assert all(set(places.findall(form)) == set(places.findall(own)) for form in forms), key
-        if isinstance(told, dict):
-            assert told.keys() == {"one", "few", "many", "other"}, key
+
+    def fits(key: str) -> bool:
+        forms, own = (texts.get(key, {}) for texts in (told, english))
+        if isinstance(own, dict) != isinstance(forms, dict) or (isinstance(forms, dict) and forms.keys() != plurals):
+            return False
+        wanted = set(places.findall(own["other"] if isinstance(own, dict) else own))
+        each = forms.values() if isinstance(forms, dict) else [forms]
+        return all(set(places.findall(form)) == wanted for form in each)
+
+    return sorted({key for key in english if not fits(key)} | (told.keys() - english.keys()))
+
+
+def test_all_languages_say_the_same_things() -> None:
+    texts = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(TEXTS.glob("*.json"))}
+    names = re.search(r"LANGUAGE_NAMES = \{(.*)\}", (WEB / "src/i18n/translator.ts").read_text(encoding="utf-8"))
+    assert names
+    assert sorted(re.findall(r"(\w+):", names[1])) == list(texts)
+    english = texts.pop("en")
+    assert len(english) > 200
+    counted = next(key for key, text in english.items() if isinstance(text, dict))
+    for language, told in texts.items():
+        plurals = Locale(language).plural_form.tags | {"other"}
+        assert differences(told, english, plurals) == [], language
+        assert differences({**told, counted: "one form"}, english, plurals) == [counted], "control"
 
 
 def test_the_services_words_are_those_of_its_catalogues() -> None:
     catalogues = script("catalogues")
-    for language, catalogue in CATALOGUES.items():
-        kept = (catalogues.FOLDER / f"{language}.json").read_text(encoding="utf-8")
-        assert kept == catalogues.dumped(catalogue), "`python web/scripts/catalogues.py` writes them"
+    kept = {path.stem: path.read_text(encoding="utf-8") for path in catalogues.FOLDER.glob("*.json")}
+    written = {language: catalogues.dumped(catalogue) for language, catalogue in CATALOGUES.items()}
+    assert kept == written, "`python web/scripts/catalogues.py` writes them"
 
 
 def test_a_page_names_the_inline_scripts_that_it_was_built_with() -> None:

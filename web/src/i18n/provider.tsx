@@ -11,14 +11,10 @@ interface Spoken extends Translator {
 const Words = createContext<Spoken | null>(null);
 const STORED = 'throughline-language';
 
-/** Loads the texts of one language; the other is not sent. */
+/** Loads the texts of one language; others are not sent. */
 async function load(language: Language): Promise<[Texts, Texts]> {
-  const [texts, service] = await Promise.all(
-    language === 'ru'
-      ? [import('./texts/ru.json'), import('./service/ru.json')]
-      : [import('./texts/en.json'), import('./service/en.json')],
-  );
-  return [texts.default, service.default];
+  const found = await Promise.all([import(`./texts/${language}.json`), import(`./service/${language}.json`)]);
+  return found.map((texts: { default: Texts }) => texts.default) as [Texts, Texts];
 }
 
 function wished(): Language {

@@ -5,9 +5,9 @@ export type Key = keyof typeof english;
 export type Texts = Record<string, string | Record<string, string>>;
 export type Given = Record<string, string | number>;
 
-export const LANGUAGES = ['en', 'ru'] as const;
-export type Language = (typeof LANGUAGES)[number];
-export const LANGUAGE_NAMES: Record<Language, string> = { en: 'English', ru: 'Русский' };
+export const LANGUAGE_NAMES = { en: 'English', ru: 'Русский' } as const;
+export type Language = keyof typeof LANGUAGE_NAMES;
+export const LANGUAGES = Object.keys(LANGUAGE_NAMES) as Language[];
 
 export interface Translator {
   language: Language;
