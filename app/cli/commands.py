@@ -119,6 +119,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    # Options belong to a command, and stand after its name.
+    options_metavar="",
+    subcommand_metavar="COMMAND [OPTIONS] [ARGS]...",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from app.cli import files
+from app.cli import app, files
 from app.cli.chat import _lines
 from app.cli.screen import Screen
 from app.cli.showing import print_found
@@ -73,3 +74,12 @@ def test_a_conversation_without_files_says_how_to_attach_one(capsys: pytest.Capt
     assert "throughline files add" in capsys.readouterr().out
     print_found([], files._print_files, as_json=True)
     assert capsys.readouterr().out.strip() == "[]", "the control: programs read a list"
+
+
+def test_where_options_stand_is_told_and_help_is_given_for_either_name() -> None:
+    before = CliRunner().invoke(app, ["--url", "http://localhost:8000", "list"])
+    assert (before.exit_code, before.stderr.splitlines()[0]) == (2, "Usage: throughline COMMAND [OPTIONS] [ARGS]...")
+    for asked in (["-h"], ["list", "-h"], ["keys", "create", "-h"]):
+        short, long = CliRunner().invoke(app, asked), CliRunner().invoke(app, [*asked[:-1], "--help"])
+        assert (short.exit_code, short.stdout) == (0, long.stdout)
+    assert CliRunner().invoke(app, ["list", "-x"]).exit_code == 2, "control"
