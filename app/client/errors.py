@@ -108,9 +108,10 @@ def error_of(status: int, problem: Mapping[str, Any], *, retry_after: float | No
 
 
 def problem_in(body: bytes) -> Mapping[str, Any]:
-    """The problem in a body; something else that stands there (a proxy's page) becomes its detail."""
+    """The problem in a body; something else that stands there (a proxy's page, another API's error) is its detail."""
     try:
         found = json.loads(body)
     except ValueError:
         found = None
-    return found if isinstance(found, Mapping) else {"detail": body[:300].decode(errors="replace")}
+    is_problem = isinstance(found, Mapping) and not found.keys().isdisjoint({"code", "detail"})
+    return found if is_problem else {"detail": body[:300].decode(errors="replace")}

@@ -245,6 +245,17 @@ def test_what_does_not_pass_is_raised_at_once(run: Run, refusal: httpx.Response,
     assert (caught.value.status, len(world.seen), world.pauses) == (refusal.status_code, 1, [])
 
 
+@pytest.mark.parametrize("body", ["tea", '["tea"]', '{"error": {"message": "no such route", "code": null}}'])
+def test_what_is_no_problem_is_told_as_it_stands(run: Run, body: str) -> None:
+    """Such as by a proxy, or where the address is that of the service's door for OpenAI's clients."""
+    with pytest.raises(NotFoundError) as caught:
+        run(World([httpx.Response(404, text=body)]), lambda client: client.usage(ID))
+    assert (caught.value.code, caught.value.detail) == ("http_404", body)
+    with pytest.raises(NotFoundError, match=r"^404 not_found") as control:
+        run(World([problem(404, "not_found")]), lambda client: client.usage(ID))
+    assert "{" not in control.value.detail
+
+
 def test_patience_ends(run: Run) -> None:
     world = World([httpx.ConnectError] * 3, retrying=Retrying(attempts=3))
     with pytest.raises(ConnectionFailedError, match=r"^ConnectError at http://t: away$") as caught:

@@ -97,11 +97,12 @@ export function errorOf(status: number, problem: ProblemMembers, retryAfter?: nu
   return new kind(status, problem, retryAfter);
 }
 
-/** The problem in a body; something else that stands there (a proxy's page) becomes its detail. */
+/** The problem in a body; something else that stands there (a proxy's page, another API's error) becomes its detail. */
 export function problemIn(body: string): ProblemMembers {
   try {
     const found: unknown = JSON.parse(body);
-    if (typeof found === "object" && found !== null && !Array.isArray(found)) return found as ProblemMembers;
+    if (typeof found === "object" && found !== null && ("code" in found || "detail" in found))
+      return found as ProblemMembers;
   } catch {
     // not JSON
   }

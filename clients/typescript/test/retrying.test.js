@@ -123,6 +123,7 @@ test("a problem is told whole; a proxy's page becomes its detail", async () => {
   const { client } = world([
     problem(422, "invalid_input", { retryable: false, errors, minimum: 1 }),
     new Response("<h1>no</h1>", { status: 418 }),
+    new Response('{"error": {"message": "no such route"}}', { status: 404 }),
   ]);
   await assert.rejects(client.context(ID, { budget: -1 }), (error) => {
     assert.ok(error instanceof InvalidInputError);
@@ -135,6 +136,7 @@ test("a problem is told whole; a proxy's page becomes its detail", async () => {
     return error.name === "InvalidInputError";
   });
   await assert.rejects(client.health(), (error) => error.code === "http_418" && error.detail === "<h1>no</h1>");
+  await assert.rejects(client.health(), (error) => error.detail === '{"error": {"message": "no such route"}}');
 });
 
 test("lists are read page by page, and no further than one looks", async () => {
