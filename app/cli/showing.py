@@ -157,6 +157,8 @@ def show_segment(screen: Screen, segment: Segment) -> None:
                 screen.line("   ", (one_part(part, say), DIM))
     for marker in segment.expansion_markers:
         screen.line((say.text("cli.expand", marker=marker.text), DIM))
+    if not (segment.content or segment.messages or segment.expansion_markers):
+        screen.line((say.text("cli.nothing"), DIM))
 
 
 def show_compaction(screen: Screen, row: Compaction) -> None:

@@ -268,6 +268,9 @@ def test_a_context_and_a_segment_show_what_belongs_to_them(capsys: pytest.Captur
         "Билеты · tickets · full · messages 4–4", "calls tide: {'port': 'Riga'}",
     ):  # fmt: skip
         assert words in shown
+    assert "(nothing)" not in shown
+    show_segment(Screen(), Segment.model_validate({**segment, "segment_id": "earlier", "messages": []}))
+    assert capsys.readouterr().out.splitlines()[1] == "(nothing)", "where nothing is folded yet"
 
 
 @pytest.mark.parametrize(
