@@ -42,3 +42,33 @@ test('thresholds follow the conversation within bounds, and thoughts are asked f
     assert.deepEqual([later.adaptive, later.triggers[0].at.share], ['off', 0.65]);
   });
 });
+
+test('only who logged in is offered the way out', async () => {
+  await withPage({ allows: ['401'] }, async (page) => {
+    const menu = async () => {
+      await page.getByRole('button', { name: 'Language and theme' }).click();
+      const items = await page.getByRole('menuitem').allInnerTexts();
+      await page.keyboard.press('Escape');
+      return items;
+    };
+    await open(page);
+    assert.deepEqual(await menu(), [], 'no login is asked for here');
+
+    // As where keys are asked for: refused until somebody entered one.
+    let entered = false;
+    await page.route('**/conversations*', (route) => (entered ? route.continue() : route.fulfill({ status: 401, json: {} })));
+    await page.route('**/ui/session', (route) => {
+      entered = route.request().method() === 'POST';
+      return route.fulfill({ status: 204 });
+    });
+    await page.reload();
+    assert.deepEqual(await page.getByLabel('API key').fill('tl_x').then(menu), []);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('button', { name: 'New conversation' }).first().waitFor();
+    assert.deepEqual(await menu(), ['Log out']);
+    await page.getByRole('button', { name: 'Language and theme' }).click();
+    await page.getByRole('menuitem', { name: 'Log out' }).click();
+    await page.getByLabel('API key').waitFor();
+    assert.deepEqual(await menu(), []);
+  });
+});

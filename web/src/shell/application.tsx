@@ -5,6 +5,7 @@ import { onLoginWanted } from '@/api/client';
 import { LanguageProvider } from '@/i18n/provider';
 import { NavigationProvider } from '@/state/navigation';
 import { Frame } from './frame';
+import { noteLogin } from './logged-in';
 import { Login } from './login';
 import { Skeleton } from './skeleton';
 
@@ -21,6 +22,13 @@ export function Application() {
 /** The page, or the login where the service asks for one. */
 function Entrance() {
   const [isAsked, setIsAsked] = useState(false);
-  useEffect(() => onLoginWanted(() => setIsAsked(true)), []);
+  useEffect(
+    () =>
+      onLoginWanted(() => {
+        noteLogin(false);
+        setIsAsked(true);
+      }),
+    [],
+  );
   return isAsked ? <Login onDone={() => setIsAsked(false)} /> : <Frame />;
 }

@@ -6,6 +6,7 @@ import { useWords } from '@/i18n/provider';
 import { Button } from '@/ui/button';
 import { Field } from '@/ui/field';
 import { Notice } from '@/ui/notice';
+import { noteLogin } from './logged-in';
 import { Mark } from './mark';
 import { Preferences } from './preferences';
 
@@ -28,8 +29,10 @@ export function Login({ onDone }: { onDone: () => void }) {
         body: JSON.stringify(IS_EXPORT ? { key: secret.trim() } : { name: name.trim(), password: secret }),
         credentials: 'same-origin',
       });
-      if (response.ok) onDone();
-      else setRefused(response.status === 429 ? t('login_slow') : t(IS_EXPORT ? 'key_refused' : 'password_refused'));
+      if (response.ok) {
+        noteLogin(true);
+        onDone();
+      } else setRefused(response.status === 429 ? t('login_slow') : t(IS_EXPORT ? 'key_refused' : 'password_refused'));
     } catch {
       setRefused(t('unreachable'));
     } finally {

@@ -7,15 +7,17 @@ import { useWords } from '@/i18n/provider';
 import { LANGUAGE_NAMES, LANGUAGES } from '@/i18n/translator';
 import { Button } from '@/ui/button';
 import { Menu, MenuChoice, MenuHeading, MenuItem, MenuLine } from '@/ui/menu';
+import { isLoggedIn, noteLogin } from './logged-in';
 
 const THEMES = ['system', 'light', 'dark'] as const;
 
-/** Language, theme, and the way out. */
+/** Language, theme, and the way out for whoever logged in. */
 export function Preferences() {
   const { t, language, setLanguage } = useWords();
   const { theme, setTheme } = useTheme();
   const leave = async () => {
     await fetch(SESSION, { method: 'DELETE', credentials: 'same-origin' }).catch(() => undefined);
+    noteLogin(false);
     window.location.reload();
   };
   return (
@@ -39,10 +41,14 @@ export function Preferences() {
         options={THEMES.map((value) => ({ value, label: t(`theme_${value}`) }))}
         onChange={setTheme}
       />
-      <MenuLine />
-      <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void leave()}>
-        {t('logout')}
-      </MenuItem>
+      {isLoggedIn() && (
+        <>
+          <MenuLine />
+          <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void leave()}>
+            {t('logout')}
+          </MenuItem>
+        </>
+      )}
     </Menu>
   );
 }

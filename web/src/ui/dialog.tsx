@@ -55,7 +55,7 @@ export function Dialog(props: Props) {
             inMiddle && (wide ? 'max-w-3xl' : 'max-w-lg'),
           )}
         >
-          <div className="flex items-start gap-3 px-4 pt-3.5 pb-2">
+          <div className="flex items-start gap-3 px-4 pt-3.5 pb-1">
             <div className="min-w-0 flex-1">
               <Primitive.Title className="text-base font-semibold">{title}</Primitive.Title>
               {description && (
@@ -68,7 +68,7 @@ export function Dialog(props: Props) {
               </Button>
             </Primitive.Close>
           </div>
-          <div className={classes('min-h-0 flex-1 overflow-y-auto', inMiddle && 'px-4 pb-4')} tabIndex={-1}>
+          <div className={classes('min-h-0 flex-1 overflow-y-auto', inMiddle && 'px-4 pt-1 pb-4')} tabIndex={-1}>
             {children}
           </div>
         </Primitive.Content>
