@@ -110,7 +110,7 @@ class TurnRepository(LeasedRepository):
         await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
 
     async def forget_requests_of(self, conversation_id: UUID, reply_ids: Collection[UUID]) -> None:
-        """The same for the turns whose replies these are: once a reply is erased, nobody finds its response any more."""
+        """The same for the turns of these replies: once a reply is erased, nobody finds its response any more."""
         has_one = (col(TurnRow.reply_id).in_(reply_ids), col(TurnRow.request).is_not(None))
         await self._session.execute(
             update(TurnRow).where(_of_conversation(conversation_id), *has_one).values(request=None)
