@@ -1,0 +1,22 @@
+"""How the server of the API is set up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import uvicorn
+
+from app import main
+from app.http.connections import ConnectionLimits
+from app.settings import Settings
+
+
+def test_frames_of_a_socket_are_bounded_as_bodies_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(uvicorn, "run", lambda _, **further: given.update(further))
+    monkeypatch.setattr(main, "settings_of_process", lambda: Settings(_env_file=None, max_body_bytes=5_000_000))
+    monkeypatch.setattr(main, "limits_of", lambda _: ConnectionLimits(head_seconds=1, unread_seconds=1, most=1))
+    main.main([])
+    assert given["ws_per_message_deflate"] is False, "nothing that would have to be unpacked"
+    assert given["ws_max_size"] == 10_000_000
