@@ -192,6 +192,28 @@ async def test_a_small_context_reads_little_of_a_large_tail(service: Service, ta
     assert tails == [tails[0], 400]
 
 
+@pytest.mark.parametrize("policy", [{}, {"on_failure": "keep_full", "oversized": "elide"}], ids=["truncate", "elide"])
+async def test_what_fits_by_bytes_is_served_however_many_tokens_it_has(
+    service: Service, policy: dict[str, Any]
+) -> None:
+    """Nothing would tell of what was not read: no warning, no ``truncated``."""
+    codes = ["a_" * 200 for _ in range(25)]
+
+    async def served_by(estimator: str, **given: Any) -> tuple[AssembledContext, int]:
+        conversation_id = await service.conversation(triggers=[], protect=[], estimator=estimator, **given)
+        await said(service, conversation_id, *codes)
+        return await assembled(service, conversation_id), (await service.row(conversation_id)).total.tokens
+
+    found, tokens = await served_by("bytes", **policy)
+    assert tokens > module.LOADED_BUDGETS * found.gauge.budget > 2 * found.gauge.tokens
+    assert [seq for seq in seqs(found) if seq is not None] == list(range(1, 26))
+    assert (found.truncated, found.warnings) == (None, ())
+
+    control, _ = await served_by("script")
+    assert len(control.messages) < len(codes)
+    assert control.truncated is not None, "what is left out is told"
+
+
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("limit", [200, 1_000_000])
 async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(

@@ -32,6 +32,9 @@ MESSAGE_OVERHEAD: Final = 4
 BYTES_PER_TOKEN: Final = 4
 """The plain rule of thumb behind the estimator ``bytes``."""
 
+UNITS: Final[Mapping[Estimator, int]] = {"script": 1, "bytes": BYTES_PER_TOKEN}
+"""How many of what an estimator adds up (tokens, or bytes) are a token."""
+
 _MOST_CHARACTERS: Final = 7  # to a token, of a whole sentence: in few there are more, and in none that holds a value
 IMAGE_TOKENS: Final = 1_120
 """The tokens of an image for Gemini 3 by default; Gemini 2.5 takes 258 for each tile of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
@@ -41,7 +41,7 @@ from app.core.model.policies.protection import DEMANDS, call_ids, partners
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, references, taken_apart
-from app.core.text.token_counts import Estimator, tokens_of
+from app.core.text.token_counts import UNITS, Estimator, tokens_of
 from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import ContentRepository
@@ -126,23 +126,27 @@ _OUTLINE = (
 )
 
 
-def _newest_within() -> Any:
-    token_sum = col(MessageRow.token_sum)
-    last = select(token_sum, _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
-    floor = select(last.c.token_sum - bindparam("max_tokens")).scalar_subquery()
+def _newest_within(weight: Any, running_sum: Any) -> Any:
+    last = select(running_sum.label("sum"), _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
+    floor = select(last.c.sum - bindparam("most")).scalar_subquery()
     is_last = _seq == select(last.c.seq).scalar_subquery()
-    within = _ROWS.where(_HERE, _SPOKEN, bindparam("after_seq") < _seq, token_sum >= floor)
-    return within.where(or_(token_sum - col(MessageRow.token_count) >= floor, is_last)).order_by(_seq)
+    within = _ROWS.where(_HERE, _SPOKEN, bindparam("after_seq") < _seq, running_sum >= floor)
+    return within.where(or_(running_sum - weight >= floor, is_last)).order_by(_seq)
 
 
-_NEWEST = _newest_within()
+_NEWEST: Final[Mapping[Estimator, Any]] = {
+    "script": _newest_within(col(MessageRow.token_count), col(MessageRow.token_sum)),
+    "bytes": _newest_within(col(MessageRow.byte_length), col(MessageRow.byte_sum)),
+}
 _DERIVED = (
     *("meta", "call_ids", "result_ids", "contents", "is_protected"),
     *("message_sum", "token_sum", "byte_sum", "term_keys"),
 )
 """Columns of a message that are none of its fields."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
-built_once(_AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, _NEWEST, _INSERT)
+built_once(
+    _AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,24 +331,34 @@ class MessageRepository(Repository):
         return await self._first_within(conversation_id, await self._session.rows(heads), max_bytes)
 
     async def newest(
-        self, conversation_id: UUID, *, after_seq: int, max_tokens: int, each_at_most: int | None = None
+        self,
+        conversation_id: UUID,
+        *,
+        after_seq: int,
+        max_tokens: int,
+        estimator: Estimator = "script",
+        each_at_most: int | None = None,
     ) -> list[Message]:
-        """The newest messages after ``after_seq`` while they weigh at most ``max_tokens``, in order.
+        """The newest messages after ``after_seq`` while they weigh at most ``max_tokens`` by this estimator, in order.
 
         Commands and superseded replies are left out; the newest one is always there. With ``each_at_most`` a message
         counts for no more than that, so that a giant hides nothing behind it; this looks at every message after
         ``after_seq``.
         """
         if each_at_most is not None:
-            return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most)
-        given = {"conversation_id": conversation_id, "after_seq": after_seq, "max_tokens": max_tokens}
+            return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most, estimator)
+        most = max_tokens * UNITS[estimator]
+        found = await self._messages(
+            _NEWEST[estimator], conversation_id=conversation_id, after_seq=after_seq, most=most
+        )
         # Where running sums are stale, these are more: by what was erased.
-        return _newest_of_weight(await self._messages(_NEWEST, **given), max_tokens)
+        return _newest_of_weight(found, most, estimator)
 
     async def _newest_counted(
-        self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int
+        self, conversation_id: UUID, after_seq: int, max_tokens: int, each_at_most: int, estimator: Estimator
     ) -> list[Message]:
-        counted = func.least(col(MessageRow.token_count), each_at_most)
+        weight = col(MessageRow.token_count if estimator == "script" else MessageRow.byte_length)
+        counted = func.least(weight, each_at_most * UNITS[estimator])
         sums = (
             select(
                 _seq.label("seq"),
@@ -354,7 +368,7 @@ class MessageRepository(Repository):
             .where(col(MessageRow.conversation_id) == conversation_id, _SPOKEN, after_seq < _seq)
             .subquery()
         )
-        near = select(sums.c.seq).where(or_(sums.c.through <= max_tokens, sums.c.place == 1))
+        near = select(sums.c.seq).where(or_(sums.c.through <= max_tokens * UNITS[estimator], sums.c.place == 1))
         return await self._messages(_rows_of(conversation_id).where(_seq.in_(near)).order_by(_seq))
 
     async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
@@ -707,12 +721,13 @@ def _rows_of(conversation_id: UUID) -> Any:
     return _ROWS.where(col(MessageRow.conversation_id) == conversation_id)
 
 
-def _newest_of_weight(messages: Sequence[Message], max_tokens: int) -> list[Message]:
+def _newest_of_weight(messages: Sequence[Message], most: int, estimator: Estimator) -> list[Message]:
     through, first = 0, len(messages)
     for place in range(len(messages) - 1, -1, -1):
-        if messages[place].status != "erased":
-            through += messages[place].token_count
-        if through > max_tokens and first < len(messages):
+        message = messages[place]
+        if message.status != "erased":
+            through += message.token_count if estimator == "script" else message.byte_length
+        if through > most and first < len(messages):
             break
         first = place
     return list(messages[first:])

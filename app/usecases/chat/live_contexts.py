@@ -134,7 +134,9 @@ async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext
     conversation, budgets = resolved.conversation, resolved.budgets
     before = await uow.messages.sums_at(conversation.id, live.through_seq)
     most = max(budgets.budget, budgets.window)
-    since = await uow.messages.newest(conversation.id, after_seq=live.through_seq, max_tokens=most)
+    since = await uow.messages.newest(
+        conversation.id, after_seq=live.through_seq, max_tokens=most, estimator=resolved.policy.estimator
+    )
     there = sum(message.status != "erased" for message in since)
     is_whole = there >= conversation.total.messages - before.messages
     return Material(

@@ -18,7 +18,6 @@ from app.core.context.larger_budget import places_to_read, with_choice
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
-from app.core.model.policies.policy import Budgets
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
@@ -309,7 +308,8 @@ async def load(
     tail = await uow.messages.newest(
         conversation.id,
         after_seq=conversation.boundary_seq,
-        max_tokens=_tokens_to_read(budgets, budget),
+        max_tokens=_tokens_to_read(resolved, budget),
+        estimator=resolved.policy.estimator,
         each_at_most=_most_counted_of_message(resolved),
     )
     before = tail[0].seq - 1 if tail else conversation.last_seq
@@ -365,8 +365,10 @@ async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None)
     return replace(material, anchors=tuple(found), anchors_unread=unread)
 
 
-def _tokens_to_read(budgets: Budgets, asked: int | None) -> int:
-    most = max(LOADED_BUDGETS * budgets.budget, budgets.window)
+def _tokens_to_read(resolved: Resolved, asked: int | None) -> int:
+    # Of what fits by the policy's own reckoning nothing may stay unread: nothing would tell that it is not served.
+    budgets = resolved.budgets
+    most = max(LOADED_BUDGETS * budgets.budget, resolved.conversation.estimated_within(budgets.window))
     if asked is None:
         return most
     return min(most, LOADED_BUDGETS * asked + min(int(TOLD_TIMES * DIGEST_SHARE * asked), TOLD_TOKENS))
