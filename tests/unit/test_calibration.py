@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.core.model import calibration
@@ -18,6 +18,7 @@ from app.core.model.calibration import (
     estimated_within,
     learn,
 )
+from app.core.model.gauge import in_proportion
 
 FACTORS = st.floats(min_value=LEAST_FACTOR, max_value=MOST_FACTOR)
 COUNTS = st.integers(min_value=-10, max_value=10**9)
@@ -121,3 +122,20 @@ def test_estimates_count_in_the_providers_tokens_rounded_up() -> None:
 def test_the_most_that_fits_fits_and_one_more_does_not(tokens: int, factor: float) -> None:
     most = estimated_within(tokens, factor)
     assert counted(most, factor) <= tokens < counted(most + 1, factor)
+
+
+@given(st.lists(st.integers(min_value=0, max_value=10**5), min_size=2, max_size=9), FACTORS)
+@example([1, 4], 1.25)
+def test_shares_behind_others_count_for_no_more_than_alone(parts: list[int], factor: float) -> None:
+    """A budget that was asked for holds for what stands behind system prompt and files."""
+    total = counted(sum(parts), factor)
+    shares = in_proportion(parts, total)
+    assert sum(shares) == total
+    assert all(share >= 0 for share in shares)
+    for first in range(1, len(parts)):
+        assert sum(shares[first:]) <= counted(sum(parts[first:]), factor)
+
+
+def test_control_sums_that_are_rounded_down_count_for_more() -> None:
+    total, alone = counted(1 + 4, 1.25), counted(4, 1.25)
+    assert (total - 1 * total // (1 + 4), alone) == (6, 5)

@@ -61,11 +61,15 @@ _parts_of: Final = operator.attrgetter(*_PARTS)
 
 
 def in_proportion(parts: Iterable[int], total: int) -> list[int]:
-    """Parts that add up to ``total``, each rounded where the running sum is: neighbours put together stay in step."""
+    """Parts that add up to ``total``, each rounded where the running sum is: neighbours put together stay in step.
+
+    The sums are rounded up: what stands behind some parts never counts for more than it does alone, so that a budget
+    asked for it holds for its shares too.
+    """
     ends = list(accumulate(parts))
     if not ends or ends[-1] in {0, total}:
         return list(map(operator.sub, ends, [0, *ends]))
-    shares = [end * total // ends[-1] for end in ends]
+    shares = [-(-end * total // ends[-1]) for end in ends]
     return list(map(operator.sub, shares, [0, *shares]))
 
 
