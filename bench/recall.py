@@ -2,8 +2,9 @@
 
 ``python -m bench.recall fit`` fits them again (with ``uv run --group bench``, or numpy installed) on the conversations
 of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on.
-``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs. What
-recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
+``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs.
+``python -m bench.recall slips`` asks mistyped questions, and needs no numpy. What recall reaches in the service is
+measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -12,21 +13,27 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from bench import recall_slips
 from bench.recall_talks import talks
 from bench.survival import DATA
 
 
 def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> int:
     """Print what a command finds; ``ablate`` leaves out ``first`` before it chooses, and never ``kept``."""
+    found = talks()
+    if not found:
+        print(f"skipped: no data at {DATA}")
+        return 0
+    if command == "slips":
+        for line in recall_slips.report(found):
+            print(line, flush=True)
+        return 0
     try:
         from bench import recall_ablation, recall_fit  # noqa: PLC0415 - numpy is there for these commands alone
     except ModuleNotFoundError as error:
         print(f"{error.name} is not installed: pip install --no-deps --require-hashes -r requirements-bench.lock")
         return 1
-    found = talks()
-    if not found:
-        print(f"skipped: no data at {DATA}")
-    elif command == "fit":
+    if command == "fit":
         print(recall_fit.report(found))
     else:
         for line in recall_ablation.report(found, first, kept):
@@ -37,7 +44,7 @@ def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> in
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command."""
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description="Recall's weights.")
-    parser.add_argument("command", choices=["fit", "ablate"])
+    parser.add_argument("command", choices=["fit", "ablate", "slips"])
     parser.add_argument(
         "--first", action="append", default=[], help="ablate: a group to leave out before any is chosen"
     )

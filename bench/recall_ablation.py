@@ -48,7 +48,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "names": ("names",),
     "table of kinds": ("kind", "kind_near", "named_kind"),
     "table of forms": ("form", "form_near", "named_form"),
-    "families and slips": ("family", "family_near"),
+    "families": ("family", "family_near"),
     "beside long answers": ("user_says",),
 }
 """By its features, what one piece of code or one table makes: without them it can be deleted."""

@@ -13,6 +13,7 @@ from app.core.retrieval import relating
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
 from app.core.retrieval.kinds import forms_of, of_kind
+from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.text.token_counts import weigh
@@ -87,11 +88,44 @@ def test_in_a_turn_what_is_of_the_kind_is_looked_for() -> None:
 
 def test_a_slip_or_another_word_of_the_family_is_seen_and_other_words_are_none() -> None:
     def is_seen(text: dict[str, str]) -> bool:
-        other, family = features(talk("nothing of that", text["said"]), question_of(text["asked"], ()))["family"]
-        assert other == 0.0
-        return family > 0.0
+        said = talk("nothing of that", text["said"])
+        found = features(said, asked_of(text["asked"], said))
+        assert found["family"][0] == found["own"][0] == 0.0
+        return found["family"][1] > 0.0 or found["own"][1] > 0.0
 
     assert_verdicts(corpus("recall_families"), is_seen)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "meant"),
+    [
+        ("we were celebrating late", "What was celbrated?", "celebrat"),
+        ("the painting is in the hall", "Where is the paitning?", "paint"),
+        ("pottery is on Thursdays", "When is potery?", "potteri"),
+        ("мы ходили в ресторан", "Какой рестаран?", "ресторан"),
+    ],
+)
+def test_a_mistyped_word_of_a_question_means_the_word_that_was_said(said: str, asked: str, meant: str) -> None:
+    corpus = talk(said, "It rained.")
+
+    assert meant not in question_of(asked, ()).stems, "the control: it is mistyped"
+    assert meant in asked_of(asked, corpus).stems
+    assert meant not in asked_of(asked, talk("It rained.")).stems
+
+
+def test_a_word_that_was_said_is_never_taken_for_a_mistyped_one() -> None:
+    asked = "Which concert was it?"
+
+    assert asked_of(asked, talk("the conceit of it")).stems.keys() == {"conceit"}
+    assert asked_of(asked, talk("the conceit of it", "a concert")).stems.keys() == {"concert"}
+
+
+def test_of_a_text_only_the_first_unknown_words_are_looked_for() -> None:
+    words = [f"bxz{letter}q{other}y" for letter in "abcde" for other in "abcde"]
+    said = talk("the terminal")
+
+    assert "terminal" in asked_of(" ".join(["termnal", *words]), said).stems
+    assert "terminal" not in asked_of(" ".join([*words, "termnal"]), said).stems
 
 
 def test_tables_relate_by_stems_and_never_a_word_to_itself() -> None:
@@ -112,7 +146,7 @@ def test_every_feature_is_a_number_per_piece(said: list[tuple[str, str]], asked:
 
 @pytest.mark.parametrize("unit", ["a", "я", "好", "abcdefghij ", "цветок", "x1"])
 def test_a_hostile_question_takes_linear_time(unit: str) -> None:
-    assert_linear(lambda text: features(talk(*ENGLISH, text), question_of(text, ())), unit * (4_000 // len(unit)))
+    assert_linear(lambda text: features(talk(*ENGLISH, text), asked_of(text, talk(*ENGLISH))), unit * (4_000 // len(unit)))
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus, with_plain_marks
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import Question, question_of
+from app.core.retrieval.slips import meant_by
 from app.core.retrieval.terms import terms
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
@@ -21,6 +24,7 @@ _NAME: Final = compiled(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u34
 _SIGN: Final = "\u3400"  # Chinese writing begins here
 _SIGNS: Final = (2, 3)  # of a Chinese name
 _NAMES: Final = 16  # of a question; what has more is a text
+_UNKNOWN: Final = 16  # words of a question that are taken for mistyped ones; what has more is a text
 _MOST: Final = 500  # pieces with the word; what stands in more is no name that somebody is called by
 _SAYS: Final = 3
 """Times as often as one says a name, he must be called so: nobody speaks much of himself by name."""
@@ -71,8 +75,12 @@ def _marked_calls(said: str) -> Iterator[str]:
 
 
 def asked_of(text: str, corpus: Corpus) -> Question:
-    """A question taken apart, with whom it names of those who speak in the corpus."""
-    return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
+    """A question taken apart, with whom it names of those who speak in the corpus, its mistyped words put right."""
+    question = question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
+    unknown = islice((stem for stem in question.stems if not corpus.documents(stem)), _UNKNOWN)
+    meant = {stem: meant_by(stem, corpus) for stem in unknown}
+    stems = Counter({meant.get(stem, stem): count for stem, count in question.stems.items()})
+    return replace(question, stems=stems)
 
 
 def called_in(text: str, corpus: Corpus) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Which words of a piece are related to the question's: other forms, other spellings, words of the kind asked for."""
+"""Which words of a piece are related to the question's: other forms, words of the kind asked for."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _ENDINGS: Final = 3  # letters by which a longer word of the family may differ f
 _APART: Final = 4  # letters of difference in length
 _NAME: Final = 3  # letters; the endings of longer ones are folded
 _ENDING_VOWELS: Final = "".join(one.terms.ending_vowels for one in languages())
-_SPELT: Final = 6  # letters; of shorter words another letter makes another word ("house", "horse")
-_LONGEST: Final = 20  # letters; what is longer is no word that somebody mistypes
 _MOST: Final = 48  # stems of a question; what has more is a text
-_ALPHABETS: Final = tuple(one.terms.alphabet for one in languages() if one.terms.alphabet)
 
 
 def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> dict[str, Values]:
@@ -41,9 +38,7 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
     held = {
         "kind": _related_scores(corpus, weights, of_kind),
         "form": _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
-        "family": _related_scores(
-            corpus, weights, lambda stem: (*_stems_of_same_beginning(corpus, stem), *_misspellings(stem))
-        ),
+        "family": _related_scores(corpus, weights, lambda stem: _stems_of_same_beginning(corpus, stem)),
     }
     around = {f"{name}_near": _spread_to_neighbours(corpus, values) for name, values in held.items()}
     by_named = {
@@ -106,17 +101,3 @@ def _stems_of_same_beginning(corpus: Corpus, stem: str) -> Iterator[str]:
         if other != stem and abs(len(other) - len(stem)) <= _APART:
             yield other
         place = vocabulary.find(f"\n{beginning}", end)
-
-
-def _misspellings(stem: str) -> Iterator[str]:
-    """What a stem becomes by one slip after its first letter; in alphabets that we know."""
-    letters = next((one for one in _ALPHABETS if stem and stem[-1] in one), "")
-    if not _SPELT <= len(stem) <= _LONGEST or not letters:
-        return
-    for place in range(1, len(stem)):
-        before, here, after = stem[:place], stem[place], stem[place + 1 :]
-        yield before + after
-        yield from (before + letter + after for letter in letters if letter != here)
-        yield from (before + letter + here + after for letter in letters)
-        if after:
-            yield before + after[0] + here + after[1:]
