@@ -3,8 +3,9 @@
 ``python -m bench.recall fit`` fits them again (with ``uv run --group bench``, or numpy installed) on the conversations
 of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on.
 ``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs.
-``python -m bench.recall slips`` asks mistyped questions, and needs no numpy. What recall reaches in the service is
-measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
+``python -m bench.recall slips`` asks mistyped questions, and ``python -m bench.recall mixed`` asks in talks with a few
+tool calls; both need no numpy. What recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing
+of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Final
 
-from bench import recall_slips
+from bench import recall_mixed, recall_slips
 from bench.recall_talks import talks
 from bench.survival import DATA
+
+_PLAIN: Final = {"slips": recall_slips.report, "mixed": recall_mixed.report}
 
 
 def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> int:
@@ -24,8 +28,8 @@ def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> in
     if not found:
         print(f"skipped: no data at {DATA}")
         return 0
-    if command == "slips":
-        for line in recall_slips.report(found):
+    if command in _PLAIN:
+        for line in _PLAIN[command](found):
             print(line, flush=True)
         return 0
     try:
@@ -44,7 +48,7 @@ def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> in
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command."""
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description="Recall's weights.")
-    parser.add_argument("command", choices=["fit", "ablate", "slips"])
+    parser.add_argument("command", choices=["fit", "ablate", *_PLAIN])
     parser.add_argument(
         "--first", action="append", default=[], help="ablate: a group to leave out before any is chosen"
     )

@@ -196,6 +196,23 @@ def test_a_query_fills_its_nine_tenths_whatever_lines_and_dates_were_reckoned_wi
     assert 0 <= unused < min(one.token_count for one in spoken)
 
 
+def test_tools_data_keeps_room_in_the_measure_in_which_tools_spoke(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {**STATE, "logos": [f"Tool: order_id=ORD-88{number}, serial=TX9-30{number}" for number in range(100, 140)]}
+    talk = said(30)
+
+    def recalled(of_tools: int) -> list[Any]:
+        messages = [replace(one, role="tool") if 8 <= one.seq < 8 + of_tools else one for one in talk]
+        source = recalling(messages, boundary=28, state=state)
+        return list(put_together(source, 300).recalled)
+
+    assert [one.source.seq for one in recalled(1)][:1] == [4], "the answer: tools said little, whatever the state says"
+    found = len(recalled(1))
+    assert found > 2 * len(recalled(16)), "an agent's ids stay"
+
+    monkeypatch.setattr(joining, "DATA_TO_TOOLS", 1_000)
+    assert found > 2 * len(recalled(1)), "the control: as it was, whoever said how much"
+
+
 def test_a_turn_recalls_within_its_share_and_cuts_nothing() -> None:
     messages = said(81)
     source = recalling(messages, boundary=60, query=None)

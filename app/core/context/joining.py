@@ -52,6 +52,9 @@ figures."""
 DATA_SHARE: Final = Fraction(9, 10)
 """Of that, what tools' data in the state may keep."""
 
+DATA_TO_TOOLS: Final = Fraction(5, 2)
+"""Times the share that tools have of the talk: tools' data may keep no more of the room than that, either."""
+
 ANCHORS_SHARE: Final = Fraction(1, 2)
 """Of what pins and the last user message leave, the most that is kept for anchors, and for facts that tell more, where
 the policy lets no anchor go."""
@@ -242,7 +245,8 @@ def _allotment(
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit and most is None:
-        data = 0 if lasting > kept else _room_for_tool_data(material, nearly_all)  # it shares what is kept for anchors
+        # data shares what is kept for anchors
+        data = 0 if lasting > kept else _room_for_tool_data(material, recall, nearly_all)
         return Allotment(passages=passages, recalled=max(nearly_all - passages - data, 0))
     share = math.floor(exact(material.policy.recall_share) * base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
@@ -253,12 +257,13 @@ def _allotment(
     return Allotment(passages=passages, recalled=min(share, nearly_all - passages))
 
 
-def _room_for_tool_data(material: Material, most: int) -> int:
-    # The next call needs it, whatever is asked.
+def _room_for_tool_data(material: Material, recall: Recall, most: int) -> int:
+    # The next call needs it, whatever is asked; but where tools are a small part of a talk, so is what needs them.
     state = material.conversation.compressed_state or {}
     texts = [text for value in state.values() if isinstance(value, list) for text in value]
     told = sum(cost(text) for text in texts if role_of(parted(text)[0]) == "tool")
-    return min(told + FRAME, math.floor(DATA_SHARE * most)) if told else 0
+    share = min(DATA_SHARE, DATA_TO_TOOLS * recall.corpus.share_of_tools)
+    return min(told + FRAME, math.floor(share * most)) if told else 0
 
 
 def _tokens_that_stay(material: Material, whole: Draft) -> int:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import cache, cached_property
 from itertools import chain
 from operator import is_
@@ -370,6 +371,12 @@ class Corpus:
             return 0.0
         user, assistant = (sum(tokens) / len(tokens) for tokens in by_role.values())
         return max(math.log(max(assistant, 1) / max(user, 1)), 0.0)
+
+    @cached_property
+    def share_of_tools(self) -> Fraction:
+        """How much of all that is said, by tokens, tools answered."""
+        whole = sum(source.tokens for source in self.sources)
+        return Fraction(sum(source.tokens for source in self.sources if source.role == "tool"), max(whole, 1))
 
     def neighbours(self, distance: int) -> list[int]:
         """For each piece the index of its neighbour so many places on in the same run of talk; -1: there is none."""
