@@ -12,6 +12,8 @@ from bench import fidelity_measures
 from bench.fidelity import Found, evidence_table, interval, tables
 from bench.fidelity_measures import CONTROL, OURS, SHARES, STATELESS, Conversation, Served, is_broad
 from bench.recall_baselines import Baselines
+from bench.recall_mixed import mixed
+from bench.recall_slips import mistyped, slipped
 from bench.recall_talks import Talk, context, folded, room_of, talk_of, with_long_answers
 
 TOPICS = ("harbour", "bakery", "piano", "garden", "kitten", "violin", "museum", "bicycle", "orchard", "lantern")
@@ -169,3 +171,24 @@ def test_an_outcome_knows_its_question() -> None:
     assert isinstance(one, Served)
     assert one.category == "single hop"
     assert not one.broad
+
+
+def test_a_mistyped_question_has_one_other_word_and_those_without_a_longer_word_are_left_out() -> None:
+    asked = "What did the neighbours repair yesterday?"
+    typed = mistyped(asked)
+
+    assert typed == mistyped(asked)
+    assert sum(one != other for one, other in zip(asked.split(), typed.split(), strict=True)) == 1
+    assert mistyped("Who is it?") == ""
+    assert slipped(made()).questions == ()
+
+
+def test_a_mixed_talk_holds_the_same_evidence_at_its_new_places() -> None:
+    talk = made()
+    found = mixed(talk, "retail")
+
+    assert len(found.messages) > len(talk.messages)
+    assert any(message["role"] == "tool" for message in found.messages)
+    assert [found.texts[seq - 1] for asked in found.questions for seq in asked.evidence] == [
+        talk.texts[seq - 1] for asked in talk.questions[::2] for seq in asked.evidence
+    ]
