@@ -156,6 +156,26 @@ def test_a_value_of_the_state_the_anchors_or_the_system_prompt_was_shown() -> No
         assert examine(candidate(item("The deposit is 250 euros", 1)), shown).failures == ()
 
 
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        ("[120,345,210]", "It counted 120, 345 and 210."),
+        ("listening on 8080,8443", "It listens on 8443."),
+        ("sed -n 58,174p core.py", "It read lines 58-174."),
+        ("@@ -4340,10 +4340,13 @@", "The change is at line 4340, 13 lines."),
+        ("box=[1200,3450]", "The box is 3450 wide."),
+    ],
+)
+def test_numbers_that_a_tool_lists_without_blanks_are_found_one_by_one(record: str, told: str) -> None:
+    asked, said, result = talk("Look at it.", "I do.", record)
+    of_tool = replace(result, role="tool")
+    called = replace(said, parts=({"type": "tool_call", "id": "c1", "name": "shell", "arguments": record},))
+    for shown in ([asked, said, of_tool], [asked, called]):
+        assert examine(candidate(item(told, 2)), Shown(shown)).failures == ()
+    assert examine(candidate(item(told, 3)), Shown([asked, said, result])).failures, "a person writes 1,200 so"
+    assert examine(candidate(item("It printed 77 and 678.", 2)), Shown([asked, called])).failures, "control: no part"
+
+
 def test_a_value_from_elsewhere_is_recorded_and_changes_nothing() -> None:
     text = "Clara pays 1,250 euros for the cabin"
     made = left(item(text, 1, replaces=["F7"]))

@@ -43,6 +43,8 @@ _LEAST_TELLING: Final = 100
 """Where a smaller number without a unit stands, there it stands by chance."""
 _LIKE_SIZE: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
+_OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
+_LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
 _MOST_OWN: Final = 6
 _MOST_NEAR: Final = 6
 
@@ -73,7 +75,9 @@ class Shown:
         self._operands: Final[dict[int, Operands]] = {}
         self._clauses: Final[dict[int, list[tuple[int, int, frozenset[str]]]]] = {}
         for message in messages:
-            self._given.add(message.seq, message_text(message), message.created_at)
+            self._given.add(message.seq, self._texts[message.seq], message.created_at)
+            if listed := _listed_numbers(message, self._texts[message.seq]):
+                self._given.add(message.seq, listed)
         for number, entry in self._entries.items():
             self._given.add(number, "\n".join([entry.text, *entry.superseded]))
         anchors = tuple(anchors)
@@ -283,6 +287,12 @@ class Shown:
                 yield Said(pasted_and_own_text(message.content)[1], around)
             elif message.role == "system":
                 yield Said(message.content)
+
+
+def _listed_numbers(message: Message, text: str) -> str:
+    # In data a comma without a blank may part two numbers: "[1200,3450]", "@@ -141,7", "sed -n 210,222p".
+    is_of_tool = message.role == "tool" or any(part.get("type") in _OF_TOOLS for part in message.parts)
+    return "\n".join(_LIST.findall(text)).replace(",", "\n") if is_of_tool else ""
 
 
 def _is_everywhere(value: Value) -> bool:
