@@ -74,7 +74,8 @@ _SHAPES: Final = (
     (
         r"(?P<number>(?P<digits>\d{1,3}(?:[ ']\d{3}(?!\d))++(?:[.,]\d{1,9})?"
         r"|\d++(?:-\d{1,3}(?:[ ']\d{3}(?!\d))++|(?:[.,:'/]|\.?-)\d++)*+)"
-        rf"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))|(?P<tail>{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
+        r"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))"
+        rf"|(?P<tail>m\d{{1,2}}\.\d{{1,6}}s\b|{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
     (
         rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"

@@ -40,7 +40,7 @@ _NUMBER_OF_YEAR: Final = compiled(
 _LONG_BEHIND: Final = compiled(r"\d{1,3}-\d{3,12}(?!000$)\d{3}|\d{1,5}-0\d{3,12}")
 """No range: too much longer than what stands before it."""
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
-_SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2})s")
+_SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2}(?:\.\d{1,6})?)s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
 _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
@@ -296,7 +296,7 @@ def _minutes_and_seconds(minutes: str, tail: str, start: int) -> Iterator[Token]
         end = start + len(minutes)
         yield from _digit_tokens(minutes, start)
         yield Token("w", "min", end, end + 1)
-        yield from _digit_tokens(found[1], end + 1)
+        yield _token("n", found[1], end + 1, [float(found[1])])
         yield _token("w", "s", end + len(tail) - 1)
 
 
