@@ -157,6 +157,28 @@ def test_a_value_of_the_state_the_anchors_or_the_system_prompt_was_shown() -> No
 
 
 @pytest.mark.parametrize(
+    ("told", "other"),
+    [
+        ("Max92 brings the cake.", "Max93 brings the cake."),
+        ("The bill is invoice-88213.pdf.", "The bill is invoice-88231.pdf."),
+        ("They meet at 52.5163, 13.3777.", "They meet at 52.5163, 13.8477."),
+    ],
+)
+def test_names_and_parts_that_the_prompt_shows_are_shown(told: str, other: str) -> None:
+    asked, said = talk("Here it is.", "Thank you.")
+    asked = replace(
+        asked,
+        metadata={"name": "Max92"},
+        parts=(
+            {"type": "media", "media_type": "application/pdf", "filename": "invoice-88213.pdf"},
+            {"type": "place", "lat": 52.5163, "lon": 13.3777},
+        ),
+    )
+    assert examine(candidate(item(told, 1), narrative=told), Shown([asked, said])).failures == ()
+    assert len(examine(candidate(item(other, 1), narrative=other), Shown([asked, said])).failures) > 1, "control: another"
+
+
+@pytest.mark.parametrize(
     ("record", "told"),
     [
         ("[120,345,210]", "It counted 120, 345 and 210."),

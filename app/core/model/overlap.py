@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.text.parts import Part, own_parts
+from app.core.text.parts import OF_TOOLS, Part, own_parts
 from app.core.text.words import stems
 
 _ENOUGH: Final = 0.3  # of a text's weight: less is the chance overlap of two texts on one topic
@@ -66,7 +66,7 @@ def text_with_parts(content: str, parts: Sequence[Part]) -> str:
 
 
 def _part_text(part: Part) -> str:
-    is_tool = part.get("type") in {"tool_call", "tool_result"}
+    is_tool = part.get("type") in OF_TOOLS
     told = part.get("text") or part.get("content") or part.get("arguments") or ""
     if not isinstance(told, str):
         told = json.dumps(told, ensure_ascii=False, default=str) if is_tool else ""

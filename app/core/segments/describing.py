@@ -13,6 +13,7 @@ from app.core.model.segments import CutSegment
 from app.core.segments.reading import stretch_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
+from app.core.text.parts import tells_of_tools
 from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 
@@ -23,7 +24,6 @@ _SIGN: Final = compiled(f"[{EAST_ASIAN}]")
 _BEGINS: Final = compiled(rf"(?<=[{EAST_ASIAN}])(?=[A-Za-z0-9])")
 _ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{EAST_ASIAN}])")
 _BETWEEN: Final = frozenset(":,;{}[]()")  # what begins so stood between two quoted texts of data
-_OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
 _FIELD: Final = compiled(r"\s{0,4}:")
 _WORD: Final = compiled(r"[a-z_ ]*")
 """A tool's data in small letters: the name of a field, or one of a few choices; no exact value."""
@@ -57,7 +57,7 @@ def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
     for message in messages:
         if message.role != "system" and len(found) < MOST_IDENTIFIERS:
             text = REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
-            is_data = message.role == "tool" or any(part.get("type") in _OF_TOOLS for part in message.parts)
+            is_data = tells_of_tools(message.role, message.parts)
             found.update(dict.fromkeys(_exact_values(text, is_data=is_data)))
     return tuple(found)[:MOST_IDENTIFIERS]
 

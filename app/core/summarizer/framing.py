@@ -7,7 +7,7 @@ their places, inside ``<kept_verbatim id="P12-1">``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -19,7 +19,7 @@ from app.core.model.in_doubt import marked
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, shares
 from app.core.text.escaping import clean, escape, place_in_escaped
-from app.core.text.parts import Part, as_short_text, own_content, own_parts
+from app.core.text.parts import OF_TOOLS, Part, as_short_text, own_content, own_parts
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
@@ -119,6 +119,17 @@ def _further_attributes(message: Message, content: str) -> dict[str, str]:
     if message.role == "user" and pasted_and_own_text(content)[0]:
         attributes["holds"] = "pasted document"
     return attributes
+
+
+def told_beside_text(message: Message) -> Iterator[str]:
+    """What a prompt tells of a message beside its text: who says it, and its parts that are neither text nor of tools.
+
+    Such are the names of pictures and documents.
+    """
+    yield name_in(message.metadata)
+    for part in message.parts:
+        if part.get("type") not in OF_TOOLS and not isinstance(part.get("text"), str):
+            yield _element_of_part(part).text
 
 
 def _written_element(part: _Element) -> str:

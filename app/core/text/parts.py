@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Part = Mapping[str, Any]
 """A part of a message: a text, a call of a tool, its result, media."""
+OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
+
+
+def tells_of_tools(role: str, parts: Sequence[Part]) -> bool:
+    """Whether a message holds what a tool was asked or answered."""
+    return role == "tool" or any(part.get("type") in OF_TOOLS for part in parts)
 
 
 def as_text(value: Any) -> str:

@@ -15,7 +15,9 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
+from app.core.summarizer.framing import told_beside_text
 from app.core.text.operands import Operands, operands
+from app.core.text.parts import tells_of_tools
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
 from app.core.text.values import Given, Value
@@ -43,7 +45,6 @@ _LEAST_TELLING: Final = 100
 """Where a smaller number without a unit stands, there it stands by chance."""
 _LIKE_SIZE: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
-_OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
 _MOST_OWN: Final = 6
 _MOST_NEAR: Final = 6
@@ -76,8 +77,9 @@ class Shown:
         self._clauses: Final[dict[int, list[tuple[int, int, frozenset[str]]]]] = {}
         for message in messages:
             self._given.add(message.seq, self._texts[message.seq], message.created_at)
-            if listed := _listed_numbers(message, self._texts[message.seq]):
-                self._given.add(message.seq, listed)
+            for more in (*told_beside_text(message), _listed_numbers(message, self._texts[message.seq])):
+                if more:
+                    self._given.add(message.seq, more)
         for number, entry in self._entries.items():
             self._given.add(number, "\n".join([entry.text, *entry.superseded]))
         anchors = tuple(anchors)
@@ -291,8 +293,8 @@ class Shown:
 
 def _listed_numbers(message: Message, text: str) -> str:
     # In data a comma without a blank may part two numbers: "[1200,3450]", "@@ -141,7", "sed -n 210,222p".
-    is_of_tool = message.role == "tool" or any(part.get("type") in _OF_TOOLS for part in message.parts)
-    return "\n".join(_LIST.findall(text)).replace(",", "\n") if is_of_tool else ""
+    lists = _LIST.findall(text) if tells_of_tools(message.role, message.parts) else ()
+    return "\n".join(lists).replace(",", "\n")
 
 
 def _is_everywhere(value: Value) -> bool:
