@@ -247,7 +247,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
         return _add_identifier(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
-    money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS
+    money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS and not _is_of_amount_before(c, place - 1)
     money_at = after + (c.word(after) in {"us", "swiss"})
     gaps = frozenset({""}) if c.word(money_at) in _TIGHT_COINS else _BEFORE_MONEY
     if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not (unit and money_before):
@@ -274,6 +274,12 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     if unit:
         give_distance(c, place, last, readings[0] * scale, unit)
     return last
+
+
+def _is_of_amount_before(c: Cursor, place: int) -> bool:
+    # "12 dollars 50 cents"
+    previous = _amount_before(c, c.tokens[place].start)
+    return previous is not None and previous.end >= c.tokens[place].end
 
 
 def _currency(c: Cursor, place: int, behind: int) -> str:
@@ -461,12 +467,14 @@ def _give_sides_one_unit(c: Cursor, found: Found) -> None:
 
 
 def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
-    """Give what two amounts are together where the second says no unit, or is of coins: "4 h 5", "5 ft 2", "1 m 80"."""
+    """Give what two amounts are together where the second says no unit, or is of coins: "4 h 5", "12 euros 50"."""
     first, rest = previous.readings[0] * previous.scale, found.readings[0] * found.scale
-    if previous.kind == "money" and found.kind == "money" and found.scale < 1 <= previous.scale and rest < 1:
-        c.found.append(
-            Found("money", previous.start, found.end, frozenset({f"n:{plain(first + rest)}"}), is_stated=False)
-        )
+    of_coins = found.kind == "money" and found.scale < 1 <= previous.scale
+    is_bare = found.kind == "number" and not found.unit and not c.text[previous.end : found.start].strip()
+    rest_of_money = rest if of_coins else rest / 100 if is_bare and rest >= _SMALL else 0
+    if previous.kind == "money" and 0 < rest_of_money < 1:
+        total = first + rest_of_money
+        c.found.append(Found("money", previous.start, found.end, frozenset({f"n:{plain(total)}"}), is_stated=False))
     if previous.unit is None or found.unit is not None or found.kind != "number":
         return
     base, factor = previous.unit
