@@ -277,9 +277,13 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
 
 
 def _is_of_amount_before(c: Cursor, place: int) -> bool:
-    # "12 dollars 50 cents"
+    # "12 dollars 50 cents", but not "£31 £3,100" or "EUR 31. EUR 3,100"
+    if len(c.gap(place)) > len(c.gap(place + 1)):
+        return False
     previous = _amount_before(c, c.tokens[place].start)
-    return previous is not None and previous.end >= c.tokens[place].end
+    if previous is None or c.text.startswith(c.word(place), previous.start):
+        return False
+    return previous.end >= c.tokens[place].end
 
 
 def _currency(c: Cursor, place: int, behind: int) -> str:
