@@ -175,7 +175,9 @@ def test_names_and_parts_that_the_prompt_shows_are_shown(told: str, other: str) 
         ),
     )
     assert examine(candidate(item(told, 1), narrative=told), Shown([asked, said])).failures == ()
-    assert len(examine(candidate(item(other, 1), narrative=other), Shown([asked, said])).failures) > 1, "control: another"
+    assert len(examine(candidate(item(other, 1), narrative=other), Shown([asked, said])).failures) > 1, (
+        "control: another"
+    )
 
 
 @pytest.mark.parametrize(
