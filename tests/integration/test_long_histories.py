@@ -21,6 +21,7 @@ from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
 from app.core.model.records import Page
 from app.core.model.retention import Retention
+from app.core.text.token_counts import Estimator
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -132,12 +133,14 @@ class TestPlans:
             await plain.execute(text("ANALYZE"))
         return long
 
+    @pytest.mark.parametrize(("estimator", "after_seq"), [("script", 380), ("script", 0), ("bytes", 0)])
     async def test_the_newest_messages_are_found_by_a_plan_for_all_conversations(
-        self, service: Service, engine: AsyncEngine, tenant: UUID, long: UUID
+        self, service: Service, engine: AsyncEngine, tenant: UUID, long: UUID, estimator: Estimator, after_seq: int
     ) -> None:
         with self.asked(engine) as statements:
             async with service.begin(tenant) as uow:
-                assert await uow.messages.newest(long, after_seq=380, max_tokens=1) == [await uow.messages.last(long)]
+                newest = await uow.messages.newest(long, after_seq=after_seq, max_tokens=1, estimator=estimator)
+                assert newest == [await uow.messages.last(long)]
         for statement, given in [one for one in statements if "FROM messages" in one[0]]:
             plan = await self.kept_plan(engine, tenant, statement, given)
             assert max(map(float, ROWS.findall(plan))) <= 20, plan

@@ -130,7 +130,10 @@ def _newest_within(weight: Any, running_sum: Any) -> Any:
     last = select(running_sum.label("sum"), _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
     floor = select(last.c.sum - bindparam("most")).scalar_subquery()
     is_last = _seq == select(last.c.seq).scalar_subquery()
-    within = _ROWS.where(_HERE, _SPOKEN, bindparam("after_seq") < _seq, running_sum >= floor)
+    # From the end back to the first that has no room: what is older is not looked at.
+    too_old = select(_seq).where(_HERE, _SPOKEN, running_sum < floor).order_by(_seq.desc()).limit(1).scalar_subquery()
+    after = func.greatest(bindparam("after_seq", type_=BigInteger), too_old)
+    within = _ROWS.where(_HERE, _SPOKEN, after < _seq, running_sum >= floor)
     return within.where(or_(running_sum - weight >= floor, is_last)).order_by(_seq)
 
 
