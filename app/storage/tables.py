@@ -224,8 +224,6 @@ class MessageRow(TenantScoped, table=True):
         CheckConstraint("parts::jsonb IS NOT NULL", name="parts"),
         _one_of("role", Role),
         _one_of("status", MessageStatus),
-        # "The newest messages that weigh at most n" is a range of this index.
-        Index("ix_messages_token_sum", "tenant_id", "conversation_id", "token_sum"),
         Index("ix_messages_protected", "tenant_id", "conversation_id", "seq", postgresql_where=text("is_protected")),
         # For the version before, which looks through all calls of a conversation; to be dropped with the next.
         Index(
