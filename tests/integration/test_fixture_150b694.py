@@ -54,6 +54,7 @@ _DETAIL: Final = "a budget with room beyond the stored layout serves more of the
 _COUNTED: Final = (
     "a context counts its tokens as the gauge does: of sums, by what the provider taught of the conversation"
 )
+_ROUNDED: Final = "shares of a total are rounded so that none is above the budget that was asked for it"
 _WEIGHED: Final = "what a context that shrinks gives up first, and what a digest tells, goes by what readers would keep"
 _UNSQUEEZED: Final = "with a budget of its own a context still says how far the conversation is from a compaction"
 EXPLAINED: Final[Mapping[str, str]] = {
@@ -108,6 +109,11 @@ EXPLAINED: Final[Mapping[str, str]] = {
         f"{name}.contexts.*.{counted}": _COUNTED
         for name in ("handoff-??", "agent-*", "written-*", "tool-calls", "failing")
         for counted in ("gauge.*", "sections.*.tokens")
+    },
+    **{
+        f"{name}.conversation.context.breakdown.{part}": _ROUNDED
+        for name in ("written-*", "tool-calls", "failing")
+        for part in ("system", "held", "tail")
     },
     "*.anchors.*.speaker": _SPEAKERS,
     "*.anchors.*.pasted": _SPEAKERS,
