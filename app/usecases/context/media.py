@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -14,6 +15,8 @@ from app.off_loop import off_loop
 from app.usecases.shared.shell import Shell
 
 LEFT_OUT: Final = "media_left_out"
+_A_PART: Final = 1
+"""Bytes that a part counts for which is looked at for media: half a microsecond."""
 """The warning: media of older messages are sent in words, since all together would be too large."""
 
 
@@ -25,7 +28,8 @@ async def with_media(
     ``room``: characters of Base64, where the setting's are not all left.
     """
     messages = context.messages
-    if not any(data_bytes(part) for message in messages for part in message.parts):
+    size = _A_PART * sum(len(message.parts) for message in messages)
+    if not await off_loop(_has_media, messages, size=size):
         return context
     kept = within_bytes(messages, shell.media_bytes if room is None else room, context.locale)
     if kept != [message.parts for message in messages]:
@@ -39,3 +43,7 @@ async def with_media(
         return tuple(replace(message, parts=put_together(parts, contents)) for message, parts in pairs)
 
     return replace(context, messages=await off_loop(fill))
+
+
+def _has_media(messages: Sequence[ContextMessage]) -> bool:
+    return any(data_bytes(part) for message in messages for part in message.parts)
