@@ -21,7 +21,7 @@ LOOKS: Final = 4
 """How often a connection is looked at within the shorter of its times."""
 PROGRESS: Final = 16_384
 """Bytes that a reader has to take within its time: what the buffer shrinks by before writing goes on."""
-READ_BYTES: Final = 16_384
+SOCKET_BYTES: Final = 16_384
 """Read at a stretch: a body in chunks of one byte takes 2 µs of the loop for each byte of it."""
 RESERVE: Final = 200
 """Open files that are none of clients: databases, models, logs."""
@@ -68,7 +68,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, or give the place of another to it, or refuse it."""
         super().connection_made(transport)
-        transport.max_size = READ_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
+        transport.max_size = SOCKET_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
         self._waits_since = self.loop.time()
         self._look_again()
         if len(self.connections) > self.limits.most:
