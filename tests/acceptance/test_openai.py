@@ -601,6 +601,24 @@ def test_a_reply_of_which_nothing_came_is_no_message(scripted: httpx.Client, pro
     assert len(stored) == 5
 
 
+def test_a_chat_is_kept_after_its_user_took_back_what_failed(scripted: httpx.Client, provider: OpenAI) -> None:
+    """A frontend drops a message that failed, or its user puts it in other words; control: an answered one stays."""
+    named = {"X-Conversation-Id": "taken back"}
+    provider.script({"status": 500, "message": "No."})
+    assert chat(scripted, user("Helo"), headers=named).is_error
+    history = [user("Hello")]
+    history += [reply(chat(scripted, *history, headers=named))]
+    provider.script(*[{"status": 500, "message": "No."}] * 2)
+    assert chat(scripted, *history, user("How is it"), headers=named).is_error
+    assert chat(scripted, *history, user("How is it here?"), headers=named).is_error
+    answered = chat(scripted, *history, user("What is it like here?"), headers=named)
+    assert done(answered) == "stored"
+    said_by_users = ["Helo", "Hello", "How is it", "How is it here?", "What is it like here?"]
+    assert [one for one in texts(scripted, conversation(answered)) if not one.startswith("You said")] == said_by_users
+    other = chat(scripted, *history, user("What else?"), headers=named)
+    assert done(other) == "stateless"
+
+
 # Compaction
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -59,7 +59,7 @@ def _fields(said: Said) -> dict[str, Any]:
     return said[2] if len(said) == 3 else {}
 
 
-def compared(given: Sequence[Said], history: Sequence[Said]) -> Reconciling:
+def compared(given: Sequence[Said], history: Sequence[Said], unanswered: Collection[int] = ()) -> Reconciling:
     lines = [
         line
         for number, said in enumerate(given)
@@ -67,7 +67,7 @@ def compared(given: Sequence[Said], history: Sequence[Said]) -> Reconciling:
             said[0], said[1], _fields(said).get("parts", ()), number, name_in(_fields(said).get("metadata", {}))
         )
     ]
-    reconciling = Reconciling(lines)
+    reconciling = Reconciling(lines, unanswered)
     reconciling.read(stored(history))
     return reconciling
 
@@ -175,6 +175,30 @@ def test_a_history_without_the_last_reply_asks_for_another(
     assert found.asks_again == again
     assert found.new_from is None
     assert not (again and found.is_all_stored)
+
+
+@pytest.mark.parametrize(
+    ("given", "history", "unanswered", "new"),
+    [
+        ([*OPENING, u("Or so")], [*OPENING, u("More")], {3}, 2),
+        ([u("Hallo")], [u("Hello")], {1}, 0),
+        ([*OPENING, u("Or so"), a("Yes."), u("On")], [*OPENING, u("More"), u("Or so"), a("Yes.")], {3}, 4),
+        ([*OPENING, u("More"), u("Or so")], [*OPENING, u("More")], {3}, 3),
+        ([*OPENING, u("Third")], [*OPENING, u("First"), u("Second")], {3, 4}, 2),
+        # Controls: it was answered; nothing else comes after it; another one parts.
+        ([*OPENING, u("Or so")], [*OPENING, u("More")], (), None),
+        ([*OPENING, u("Or so")], [*OPENING, u("More"), a("Yes.")], (), None),
+        (OPENING, [*OPENING, u("More")], {3}, None),
+        ([*OPENING, u("Or so")], [*OPENING, u("More"), u("Other")], {3}, None),
+        ([OPENING[0], a("Edited."), u("Or so")], [*OPENING, u("More")], {2, 3}, None),
+    ],
+)  # fmt: skip
+def test_what_a_failed_turn_brought_may_be_taken_back(
+    given: list[Said], history: list[Said], unanswered: Collection[int], new: int | None
+) -> None:
+    found = compared(given, history, unanswered)
+    assert found.new_from == new
+    assert not found.is_all_stored
 
 
 def test_a_request_that_is_stored_and_waits_is_told_apart() -> None:

@@ -5,14 +5,15 @@ regard to spaces and to the form of their letters. A name tells people of one ro
 a client may leave names out, and the service's own replies have none. Of a reply the client may have only the
 beginning: it stopped reading, and does not know whether the reply was finished here. What it may never have seen is
 passed over where it does not fit: the service's own tool calls and their results, a reply that was stopped, a typed
-command, a message of the system, one that was erased. A superseded reply is not looked at.
+command, a message of the system, one that was erased. What a failed turn brought, and nobody answered, is passed over
+where the history goes on with something else: its user took it back. A superseded reply is not looked at.
 """
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,6 +44,8 @@ class Line:
     """Stored, and the end of an answer: the client may ask for it again."""
     is_step: bool = False
     """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
+    may_be_taken_back: bool = False
+    """Stored, and brought by a turn that failed: the client may have dropped it, and gone on with something else."""
 
 
 def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name: str = "") -> Iterator[Line]:
@@ -67,7 +70,7 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
         yield Line(kind="result", words=result, message=message)
 
 
-def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
+def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -> Iterator[Line]:
     unseen, erased, stopped = message.is_command, message.status == "erased", message.status == "interrupted"
     for line in lines_of(message.role, message.content, message.parts, message.seq, name_in(message.metadata)):
         yield Line(
@@ -79,6 +82,7 @@ def _stored_lines(message: Message | MessageText) -> Iterator[Line]:
             any_words=erased,
             may_give_way=line.kind == "assistant" and not (unseen or erased or line.is_step),
             is_step=line.is_step,
+            may_be_taken_back=line.kind == "user" and message.seq in unanswered,
         )
 
 
@@ -141,6 +145,8 @@ class Reconciling:
 
     given: Sequence[Line]
     """The lines of the history that the client sends, in order."""
+    unanswered: Collection[int] = frozenset()
+    """The numbers of the stored messages that a failed turn brought, and that no other turn answered."""
     _at: int = 0
     _parted: bool = False
     _is_answered: bool = False
@@ -153,7 +159,7 @@ class Reconciling:
             if message.status == "superseded":  # what took its place may say the same
                 self._steps = _Steps()
                 continue
-            for line in _stored_lines(message):
+            for line in _stored_lines(message, self.unanswered):
                 self._read_line(line)
                 if self._parted:
                     return False
@@ -197,7 +203,7 @@ class Reconciling:
         elif line.optional:
             if line.is_step and given is not None:
                 self._steps.add(line.words, given.words)
-        else:
+        elif given is None or not line.may_be_taken_back:
             self._parted = True
 
     def _is_same(self, line: Line, given: Line) -> bool:

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Interval, and_, bindparam, select, text, update
+from sqlalchemy import Interval, and_, bindparam, exists, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import defer
+from sqlalchemy.orm import aliased, defer
 from sqlmodel import col
 
 from app.core.model.errors import NotFoundError, TurnLostError
@@ -47,9 +47,22 @@ _START = (
 )
 _NEWEST = select(TurnRow).where(_HERE).order_by(_id.desc()).limit(1)
 _LIVING = select(TurnRow).where(_HERE, _RUNNING, col(TurnRow.lease_until) >= now())
+_OTHER = aliased(TurnRow)
+_ANSWERED = exists().where(
+    col(_OTHER.conversation_id) == bindparam("of"),
+    col(_OTHER.message_id) == col(TurnRow.message_id),
+    col(_OTHER.reply_id).is_not(None),
+)
+_MOST_UNANSWERED = 100
+_UNANSWERED = (
+    select(col(TurnRow.input_from_seq), col(TurnRow.begun_at_seq))
+    .where(_HERE, col(TurnRow.status) == "failed", col(TurnRow.input_from_seq).is_not(None), ~_ANSWERED)
+    .order_by(_id.desc())
+    .limit(_MOST_UNANSWERED)
+)
 _BEAT = update(TurnRow).where(_THIS, _RUNNING).values(_LEASE).returning(TurnRow)
 _FAIL_EXPIRED = update(TurnRow).where(_HERE, _EXPIRED).values(_FAILED).returning(TurnRow)
-built_once(_START, _NEWEST, _LIVING, _BEAT, _FAIL_EXPIRED)
+built_once(_START, _NEWEST, _UNANSWERED, _LIVING, _BEAT, _FAIL_EXPIRED)
 
 
 @lru_cache(maxsize=64)
@@ -81,6 +94,11 @@ class TurnRepository(LeasedRepository):
         """The newest turn whose reply is one of these messages."""
         found = select(TurnRow).where(_of_conversation(conversation_id), col(TurnRow.reply_id).in_(message_ids))
         return await self._one_or_none(found.order_by(_id.desc()).limit(1))
+
+    async def unanswered(self, conversation_id: UUID) -> frozenset[int]:
+        """The numbers of the messages that the newest failed turns brought, and that no other turn answered."""
+        rows = await self._session.rows(_UNANSWERED, of=conversation_id)
+        return frozenset(seq for first, last in rows for seq in range(first, last + 1))
 
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""

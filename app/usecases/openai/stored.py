@@ -230,9 +230,10 @@ class StoredAnswers:
         One that ends before the last reply asks for another in its place.
         """
         messages = request.prompt.messages
-        reconciling = Reconciling(await off_loop(_lines, messages))
+        given = await off_loop(_lines, messages)
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
+            reconciling = Reconciling(given, await uow.turns.unanswered(conversation_id))
             running = await uow.turns.running(conversation_id)
             await _compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
