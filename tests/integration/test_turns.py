@@ -154,6 +154,34 @@ async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOf
     assert (done.status, done.claims) == ("applied", 0)
 
 
+@pytest.mark.parametrize("is_running", [False, True], ids=["its own", "another's"])
+async def test_a_turn_that_is_stopped_while_it_is_compacted_ends_at_once(
+    begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool
+) -> None:
+    """Nobody waits for the summary, which would never come here; the worker goes on with it. No model is asked."""
+    gate = Gate()
+    service, worker = Service(begin, tenant, gate, honest), Service(begin, tenant, gate, owner="process:worker")
+    conversation_id = await filled(service, 0.72, sync_deadline=300)
+    running = [asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))] if is_running else []
+    if running:
+        await gate.reached.wait()
+    handle = await start(service, conversation_id, JUMP)
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    _ = [event async for event in until_started(handle)]
+    await service.container.chat.interrupt(tenant, conversation_id)
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+    await service.container.outbox.drain()
+
+    assert (result.reply.content, result.reply.status, result.warnings) == ("", "interrupted", ())
+    assert service.chat_model.requests == []
+    (row,) = await service.compactions(conversation_id)
+    assert row.status == ("running" if is_running else "queued")
+    gate.go_on.set()
+    done = await running[0] if running else await service.container.compaction.execute(row.id)
+    assert done is not None
+    assert done.status == "applied"
+
+
 @pytest.mark.parametrize("is_running", [False, True], ids=["queued", "running"])
 async def test_what_a_turn_waits_for_is_told_when_the_waiting_begins(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool

@@ -257,7 +257,12 @@ def refuse_no_answer(reason: FinishReason, text: str) -> None:
 
 
 async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:
-    """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled."""
+    """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled.
+
+    Where it is set before the first one, the provider is not asked at all.
+    """
+    if stop.is_set():
+        return
     stopped, following = asyncio.create_task(stop.wait()), None
     try:
         while True:

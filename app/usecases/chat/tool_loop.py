@@ -10,11 +10,9 @@ of ours beside them is run first, so that all results of the step are there once
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -42,14 +40,13 @@ from app.usecases.history.preparing import Prepared, prepared_anyhow, prepared_w
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
+from app.usecases.shared.stopping import unless_stopped
 
 USED_UP = "tool_calls_used_up"
 LONGEST_NAME = 64  # characters: as providers take them
 NAMELESS = "tool"
 MOST_OPEN = 64
 """Calls of the client's tools in one step: a model that makes more has lost its way, and the rest are left out."""
-
-Value = TypeVar("Value")
 
 log = structlog.get_logger(__name__)
 
@@ -139,7 +136,7 @@ class ToolLoop:
             said = said.having(stored.found)
             if called.client_calls:
                 return outcome, said.left_open(called.client_calls, message)
-            outcome = outcome.followed_by(await self._settled_compaction(stored, tell))
+            outcome = outcome.followed_by(await self._settled_compaction(stored, stop, tell))
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
         theirs, room = scope.options.names, {True: MOST_OPEN, False: left}
@@ -164,7 +161,7 @@ class ToolLoop:
         """
         stored: _Stored | None = None
         for number, call in enumerate(calls, 1):
-            result = await _result_unless_stopped(stop, self._toolbox.run(scope, call, calls=len(calls)))
+            result = await unless_stopped(stop, self._toolbox.run(scope, call, calls=len(calls)))
             if result is None:
                 log.info("turn.interrupted_in_tool", call_id=call.id)
                 return None
@@ -247,11 +244,11 @@ class ToolLoop:
         job = await claim_in_turn(uow, self._shell, resolved)
         return None, [job] if job else []
 
-    async def _settled_compaction(self, stored: _Stored, tell: Telling) -> InlineOutcome:
+    async def _settled_compaction(self, stored: _Stored, stop: asyncio.Event, tell: Telling) -> InlineOutcome:
         if stored.claim is None:
             return InlineOutcome()
         return await self._inline.settle_telling(
-            stored.resolved, stored.claim, after=stored.created_number, tell=tell.on_events
+            stored.resolved, stored.claim, stop=stop, after=stored.created_number, tell=tell.on_events
         )
 
     async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
@@ -263,18 +260,6 @@ async def _check_still_running(uow: UnitOfWork, turn: Turn) -> None:
     # Under the conversation's lock, so that a turn which others have ended adds nothing more.
     if await uow.turns.heartbeat(turn.id) is None:
         raise turn_lost()
-
-
-async def _result_unless_stopped(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
-    working, stopped = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        stopped.cancel()
-        working.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await working
 
 
 def _result_draft(call: ToolCall, result: ToolResult) -> MessageDraft:

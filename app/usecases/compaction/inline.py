@@ -24,6 +24,7 @@ from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.shared.lease import Lease, LeaseLostError
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
+from app.usecases.shared.stopping import unless_stopped
 from app.usecases.shared.work_records import is_set_aside
 
 EVENT_PAGE = 100
@@ -77,11 +78,18 @@ class InlineCompaction:
         return InlineClaim(trigger=trigger, row=row, own=False) if row else None
 
     async def settle_telling(
-        self, resolved: Resolved, claim: InlineClaim, *, after: int, tell: Callable[[Sequence[Event]], None]
+        self,
+        resolved: Resolved,
+        claim: InlineClaim,
+        *,
+        stop: asyncio.Event,
+        after: int,
+        tell: Callable[[Sequence[Event]], None],
     ) -> InlineOutcome:
         """``settle``, and tell the compaction events of the conversation that came after that number.
 
-        That a compaction began is told before anybody waits for it, also where it began earlier.
+        That a compaction began is told before anybody waits for it, also where it began earlier. Once ``stop`` is set
+        nobody waits any more: the worker goes on with what is left.
         """
 
         async def tell_new() -> None:
@@ -92,9 +100,17 @@ class InlineCompaction:
         if claim.row.status == "running" and not claim.own:
             tell([_started_event(claim.row)])
         await tell_new()
-        outcome = await self.settle(resolved, claim, tell_new)
+        outcome = await unless_stopped(stop, self.settle(resolved, claim, tell_new))
+        if outcome is None:
+            outcome = await self._left_to_worker(claim.row)
         await self._tell_events_since(claim.row, after, tell)
         return outcome
+
+    async def _left_to_worker(self, row: Compaction) -> InlineOutcome:
+        try:
+            return InlineOutcome(row=await self._hand_to_worker(row))
+        except (DependencyUnavailableError, LeaseLostError):
+            return InlineOutcome(row=row)
 
     async def _tell_events_since(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
         async with self._shell.uow(row.tenant_id) as uow:

@@ -1,0 +1,23 @@
+"""Work that is given up once somebody asks to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+async def unless_stopped(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
+    """The result of the work; ``None`` where ``stop`` is set before it ends: the work is cancelled then."""
+    working, stopped = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        stopped.cancel()
+        working.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await working
