@@ -160,11 +160,15 @@ class Container:
         """Copies the beginnings of conversations, also in the worker."""
         return self.openai.forks
 
+    async def drain(self) -> None:
+        """Wait, a few seconds at most, for what a job leaves behind: what it sends, and what it takes off the record."""
+        await self.outbox.drain()
+        await self.work.drain()
+
     async def close(self) -> None:
         """Let running turns finish, then let go of every connection."""
         await self.chat.close(self.settings.timings.shutdown_seconds)
-        await self.outbox.drain()
-        await self.work.drain()
+        await self.drain()
         await self.keys.drain()
         await self.limits.close()
         for close in self.parts.closing:

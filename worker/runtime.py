@@ -71,16 +71,21 @@ class Runtime:
         assert self._runner is not None  # noqa: S101 - for the type checker: start() made both
         assert self._container is not None  # noqa: S101 - the same
         try:
-            return self._runner.run(self._in_time(job(self._container)), context=contextvars.copy_context())
+            return self._runner.run(self._in_time(job, self._container), context=contextvars.copy_context())
         except SoftTimeLimitExceeded:
             # Raised by a signal in the middle of the loop: nothing on it can be trusted any more.
             self.stop()
             raise
 
-    async def _in_time(self, awaitable: Awaitable[T]) -> T:
-        async with watching(self._timings.watchdog_seconds), asyncio.timeout(self._timings.task_seconds):
-            await _hear_of_closed_connections()
-            return await awaitable
+    async def _in_time(self, job: Callable[[Container], Awaitable[T]], container: Container) -> T:
+        async with watching(self._timings.watchdog_seconds):
+            try:
+                async with asyncio.timeout(self._timings.task_seconds):
+                    await _hear_of_closed_connections()
+                    return await job(container)
+            finally:
+                # The loop stands still from here to the next job: what stayed on record would count as a crash.
+                await container.drain()
 
     def stop(self) -> None:
         """Close the container, then the loop; the next job makes new ones."""

@@ -21,6 +21,7 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.shared.work_records import REMOVAL_SECONDS
 from tests.integration.rows import compaction, stored
 from tests.integration.test_database import OTHERS
 from tests.servers import ROOT
@@ -156,6 +157,41 @@ async def test_a_job_after_a_restart_of_postgres_just_works(
             await look_after_a_restart()
     finally:
         await asyncio.to_thread(runtime.stop)
+
+
+@pytest.mark.own_database
+async def test_a_job_leaves_nothing_on_record_though_no_other_job_follows(
+    begin: UnitOfWorkFactory,
+    engine: AsyncEngine,
+    tenant: UUID,
+    database_url: str,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    runtime, row = Runtime(), await stored(begin, tenant)
+
+    async def work(container: Container) -> None:
+        async with container.work.on_record(tenant, row.id, "compaction"):
+            pass
+
+    async def records_left_by_a_job() -> int:
+        await asyncio.to_thread(runtime.run, work)
+        await asyncio.sleep(4 * REMOVAL_SECONDS)
+        async with engine.connect() as connection:
+            return int(await connection.scalar(text("SELECT count(*) FROM works")) or 0)
+
+    try:
+        assert await records_left_by_a_job() == 0
+        monkeypatch.setattr(Container, "drain", _wait_for_nothing)
+        assert await records_left_by_a_job() == 1  # the control: once its lease is over, it counts as a crash
+    finally:
+        await asyncio.to_thread(runtime.stop)
+
+
+async def _wait_for_nothing(_: Container) -> None:
+    """In place of ``Container.drain``."""
 
 
 @pytest.mark.long

@@ -110,6 +110,9 @@ class Container:
     sweeper: Sweeper
     background: Background
 
+    async def drain(self) -> None:
+        """Its jobs leave nothing behind."""
+
     async def close(self) -> None:
         await self.bus.close()
         await self.engine.dispose()
