@@ -161,7 +161,7 @@ class Container:
         return self.openai.forks
 
     async def drain(self) -> None:
-        """Wait, a few seconds at most, for what a job leaves behind: what it sends, and what it takes off the record."""
+        """Wait, some seconds at most, for what a job leaves behind: what it sends, and takes off the record."""
         await self.outbox.drain()
         await self.work.drain()
 
