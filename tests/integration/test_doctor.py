@@ -47,6 +47,18 @@ WRITE_VERSION: Final = (
     "UPDATE state_versions SET state = CAST(:state AS jsonb), entries = '[]'"
     " WHERE conversation_id = CAST(:id AS uuid) AND version = :version"
 )
+WRITE_PRUNED: Final = (
+    "UPDATE state_versions SET entries = CAST(:entries AS jsonb) WHERE conversation_id = CAST(:id AS uuid)"
+    " AND version = (SELECT state_version FROM conversations WHERE id = CAST(:id AS uuid))"
+)
+PRUNED: Final[Json] = {
+    "id": "N1",
+    "field": "conversation_summary",
+    "role": "narrative",
+    "from_seqs": [],
+    "since_version": 1,
+    "pruned": True,
+}
 WRITE_CONVERSATION: Final = (
     "UPDATE conversations SET compressed_state = CAST(:state AS jsonb) WHERE id = CAST(:id AS uuid)"
 )
@@ -184,6 +196,9 @@ def test_a_summary_that_was_there_before_is_missed(world: World) -> None:
 
     world.make_sick(id_, {**state, "conversation_summary": ""})
     assert "missing, and was there before" in world.run(id_).stdout
+    world.books.rows(WRITE_PRUNED, id=id_, entries=json.dumps([PRUNED | {"text": state["conversation_summary"]}]))
+    assert world.run(id_).exit_code == 0, "for want of room it went, and the version says so"
+    world.books.rows(WRITE_PRUNED, id=id_, entries="[]")
     assert world.run(id_, "--repair").exit_code == 0
     assert next(world.client.states(id_, order="desc")).state["conversation_summary"]
     assert world.run(id_).exit_code == 0

@@ -20,3 +20,10 @@ def test_what_is_no_memory_is_found_and_what_only_looks_odd_is_healthy() -> None
 def test_an_empty_state_that_stands_for_many_messages() -> None:
     assert sick(logos=[], conversation_summary="  ") == [("empty", None)]
     assert findings(SESSION, {}, covered_messages=3) == []
+
+
+def test_a_summary_that_went_for_want_of_room_is_not_missing() -> None:
+    before, now = {"conversation_summary": "Anna plans the trip to Riga."}, {"logos": ["Anna leads the project."]}
+    (missing,) = findings(SESSION, now, covered_messages=20, before=before)
+    assert (missing.sickness, missing.field) == ("missing", "conversation_summary")
+    assert findings(SESSION, now, covered_messages=20, before=before, given_up={"conversation_summary"}) == []

@@ -6,7 +6,7 @@ The gate lets none of these in. A state that was imported, or written by an earl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -54,6 +54,7 @@ def findings(
     *,
     covered_messages: int,
     before: Mapping[str, Any] | None = None,
+    given_up: Collection[str] = (),
 ) -> list[Finding]:
     """What is wrong with a state; nothing, as a rule.
 
@@ -62,6 +63,8 @@ def findings(
         state: Texts by field.
         covered_messages: How many messages it stands for.
         before: An earlier state under the same schema that stood for some of them.
+        given_up: Fields of which the version says that something went, for want of room as a rule: nothing is
+            missing there.
     """
     texts = list(_texts(schema, state))
     if not texts:
@@ -71,7 +74,8 @@ def findings(
         for field, text in texts
         if (sickness := _sickness(text)) is not None
     ]
-    return [*found, *_missing_fields(schema, state, before or {})]
+    missing = _missing_fields(schema, state, before or {})
+    return [*found, *(one for one in missing if one.field not in given_up)]
 
 
 def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
