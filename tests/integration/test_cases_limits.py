@@ -310,6 +310,36 @@ async def test_control_without_the_look_at_window_and_budget(
         await keeps_full(begin, tenant, over=over)
 
 
+async def answers_once_a_summary_can_be_had(begin: UnitOfWorkFactory, tenant: UUID, on_failure: str) -> None:
+    """Right after the failure, in the quiet period; a context that may be truncated waits for its end."""
+    down, up = Service(begin, tenant, DOWN), Service(begin, tenant)
+    conversation_id = await filled(down, 2_140, on_failure=on_failure)
+    first = await told(down, conversation_id, JUMP * 3)
+    assert isinstance(first, ContextOverWindowError) == (on_failure == "keep_full")
+    quiet = (await down.row(conversation_id)).quiet
+    assert quiet.until is not None
+    again = await told(up, conversation_id, "And now?")
+    assert isinstance(again, ChatResult), "a summary can be had"
+    assert [row.status for row in await up.compactions(conversation_id)].count("applied") == (on_failure == "keep_full")
+
+
+@pytest.mark.case("22")
+@pytest.mark.parametrize("on_failure", ["keep_full", "truncate"])
+async def test_a_turn_that_would_be_refused_tries_again_at_once(
+    begin: UnitOfWorkFactory, tenant: UUID, on_failure: str
+) -> None:
+    await answers_once_a_summary_can_be_had(begin, tenant, on_failure)
+
+
+@pytest.mark.control("22")
+async def test_control_a_turn_that_keeps_quiet_is_refused_again(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.usecases.compaction.due_triggers._with_quiet_of_turn", lambda resolved: resolved)
+    with pytest.raises(AssertionError, match="a summary can be had"):
+        await answers_once_a_summary_can_be_had(begin, tenant, "keep_full")
+
+
 async def truncates(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, DOWN)
     conversation_id = await filled(service, 2_140)

@@ -6,6 +6,7 @@ Each claim stands in the transaction of what made it due.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Quiet
@@ -22,6 +23,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
 from app.usecases.compaction.pacing import ends_turn
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
+from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import is_set_aside
@@ -29,12 +31,12 @@ from app.usecases.shared.work_records import is_set_aside
 
 def due_before_call(resolved: Resolved, shell: Shell) -> Trigger | None:
     """The inline trigger that a turn has to answer before it calls the model."""
-    return _due_trigger(resolved, shell, {"before_call"})
+    return _due_trigger(_with_quiet_of_turn(resolved), shell, {"before_call"})
 
 
 def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
     """The inline trigger that a turn has to answer before it gives the model a tool's result."""
-    return _due_trigger(resolved, shell, {"between_calls"})
+    return _due_trigger(_with_quiet_of_turn(resolved), shell, {"between_calls"})
 
 
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
@@ -85,6 +87,16 @@ async def _claimed_if_due(
     if await would_repeat(uow, resolved, trigger, turn_is_over=not TURN_ENDS.isdisjoint(moments)):
         return None
     return await claim_background(uow, resolved, shell, trigger)
+
+
+def _with_quiet_of_turn(resolved: Resolved) -> Resolved:
+    # A turn that is refused for its size tries again also right after a failure: a summary may be had again by now.
+    conversation, policy = resolved.conversation, resolved.policy
+    refused = policy.on_failure == "keep_full" and resolved.tokens > resolved.budgets.window
+    after_failure = conversation.quiet.until is not None and conversation.quiet.reason != SPEND_LIMIT
+    return (
+        replace(resolved, conversation=replace(conversation, quiet=Quiet())) if refused and after_failure else resolved
+    )
 
 
 def _due_trigger(resolved: Resolved, shell: Shell, moments: Collection[Moment]) -> Trigger | None:
