@@ -230,6 +230,41 @@ async def test_the_narrative_is_a_digest_until_it_is_told_again(service: Service
     ]
 
 
+async def forgetful(request: SummaryRequest) -> Proposal:
+    """A summarizer whose one text tells crates alone."""
+    crates = [one.content.partition("!")[0] for one in request.messages if "crate" in one.content.lower()]
+    answer = {"summary": ". ".join(crates[:4]) + ".", "dropped": [], "anchors": []}
+    return Proposal(text=json.dumps(answer), finish="stop", model="fake")
+
+
+@pytest.mark.parametrize("with_guard", [True, pytest.param(False, id="control")])
+async def test_a_text_told_again_keeps_the_values_of_what_remains(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, with_guard: bool
+) -> None:
+    """One text is the whole state: what it does not tell is told nowhere, after an erasure as after any compaction."""
+    if not with_guard:
+        monkeypatch.setattr("app.usecases.compaction.remaking._with_lost_values", lambda _, told, **__: (told, ()))
+    service = Service(begin, tenant, forgetful)
+    conversation_id = await service.conversation(
+        max_tokens=-1, state_schema="summary", state_share=0.1, anchor_share=0, levels=(), protect=()
+    )
+    await service.say(conversation_id, 8)
+    await add(service, conversation_id, MessageDraft(role="user", content="The parcel's number is ZQ-2026-118."))
+    (canary,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET))
+    await service.say(conversation_id, 8)
+    await compact(service, conversation_id)
+    assert "ZQ-2026-118" in str((await service.row(conversation_id)).compressed_state)
+    await erase(service, conversation_id, canary)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    assert ended is not None
+    assert (ended.trigger, ended.status) == ("erasure", "applied")
+    told = str((await service.row(conversation_id)).compressed_state)
+    assert CANARY not in told
+    assert ("ZQ-2026-118" in told) == with_guard
+    newest = max(await versions(service, conversation_id), key=lambda one: one.version)
+    assert any(one.reason == "value_restored" for one in newest.repairs) == with_guard
+
+
 def endless(joined_by: str) -> Any:
     """A summarizer whose story does not end: in sentences, or in a single one."""
 

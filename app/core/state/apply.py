@@ -242,7 +242,7 @@ def _restored_and_lost_of_model(
     room = context.budgets.state_cap // QUOTES_SHARE
     older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
-    kept = _as_many_as_fit(lost, Budget(room), context.policy.estimator)
+    kept = as_many_as_fit(lost, Budget(room), context.policy.estimator)
     return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
@@ -278,7 +278,7 @@ def _lost_of_span(
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
     # What is surely longer than the room that is left is not read.
     lost = _lost_by_merge(merged, context, found, stale=stale, room=budget)
-    return _as_many_as_fit(lost, budget, context.policy.estimator)
+    return as_many_as_fit(lost, budget, context.policy.estimator)
 
 
 def _lost_by_merge(
@@ -300,7 +300,8 @@ def _lost_by_merge(
     return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, room=room)
 
 
-def _as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
+def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
+    """Lost sentences for which there is room, the first first, as quotes in the order of the messages."""
     return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
 
 
@@ -332,11 +333,12 @@ def _applied_with_quotes(
     told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     back = [text for _, text in quotes if text.casefold() in told]
     counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(back))
-    repairs = tuple(_restored_sentences(back, applied, context.schema)) if merged.by_model else ()
+    repairs = tuple(restored_sentences(back, applied, context.schema)) if merged.by_model else ()
     return _with_left_out_as_pruned(replace(applied, counts=counts, repairs=repairs), whole, context)
 
 
-def _restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+def restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+    """Which sentences of a text that is the whole state code brought back, for the record."""
     # In a state of lists, what code adds stands as entries of its own.
     told = served(applied.entries) if is_told(schema) else ()
     for text in map(as_sentence, texts):

@@ -14,11 +14,15 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, repairs_on_record
+from app.core.state.apply import QUOTES_SHARE, Applied, as_many_as_fit, repairs_on_record, restored_sentences
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
-from app.core.text.budget import first_fitting
+from app.core.state.survival import with_quotes
+from app.core.summarizer.offline.retold import is_told
+from app.core.text.budget import Budget, first_fitting
+from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport
+from app.core.validation.survival import lost_sentences
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts
@@ -129,13 +133,14 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
         )
         if not told:
             return report.reason or NOTHING_TOLD
+        told, quotes = _with_lost_values(chunk, told, by_model=report.by_model)
         most = most_tokens(resolved.schema, resolved.budgets)
         kept, pushed_out = prune(resolved.schema, (*staying, *told), fits=lambda state: laid_out(state).tokens <= most)
         if not any(entry.role == "narrative" for entry in kept):
             return TOO_LONG_TOLD
         state = state_of(resolved.schema, kept)
         layout = laid_out(state)
-        return Applied(
+        applied = Applied(
             state=state,
             entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
             next_entry=version.next_entry + len(told),
@@ -144,8 +149,25 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
             tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
             repairs=report.repairs,
         )
+        back = restored_sentences(quotes, applied, resolved.schema)
+        return replace(applied, repairs=(*report.repairs, *back))
 
     return apply
+
+
+def _with_lost_values(
+    chunk: Chunk, told: list[StateEntry], *, by_model: bool
+) -> tuple[list[StateEntry], Sequence[str]]:
+    """A narrative that is the whole state, with the sentences whose exact values it does not tell; and these."""
+    schema, budgets, messages = chunk.resolved.schema, chunk.resolved.budgets, {one.seq: one for one in chunk.span}
+    if not is_told(schema):  # entries of lists have them
+        return told, ()
+    lost = lost_sentences(chunk.span, [entry.text for entry in told], shown=(), hidden=())
+    quotes = as_many_as_fit(lost, Budget(budgets.state_cap // QUOTES_SHARE), chunk.resolved.policy.estimator)
+    quotes = [(seq, dated(text, [messages[seq]])) for seq, text in quotes]
+    version = told[0].since_version
+    whole = with_quotes(schema, told, quotes, chunk.span, version=version, next_entry=0, at_end=by_model)
+    return [*whole], [text for _, text in quotes]
 
 
 def _narrative_entries(candidate: Candidate, before: StateVersion, version: int) -> list[StateEntry]:
