@@ -205,6 +205,26 @@ def test_no_change_of_policy_lets_go_of_what_is_held_for_ever(offline: Service, 
     assert another.get()["preset"] == "semantic"
     good(another.patch({"preset": "sessions", "policy": {"over_allotment": "fold"}}))
     assert another.history()[-1]["protected_reason"] == "over_allotment", "control: so it lets go of what has no room"
+    refused(another.patch({"policy": {}}), 409, "pin_budget_exceeded")
+
+
+@pytest.mark.parametrize("rules", [8, pytest.param(5, id="control")])
+def test_no_change_of_preset_leaves_out_what_had_no_room_before(
+    offline: Service, start_talk: StartTalk, rules: int
+) -> None:
+    """Under the preset before, most of the rules were folded already; all are to be held now, or none is."""
+    talk = start_talk(offline, preset="research", policy={"context_window": 8_000})
+    for number in range(rules):
+        talk.append(f"Rule {number}. {text_of(300)}", event_type="constraint")
+    before = talk.history()
+    assert before[-1]["protected_reason"] == "over_allotment"
+    changed = talk.patch({"preset": "sessions"})
+    if rules == 5:
+        good(changed)
+        assert all(one["is_protected"] for one in talk.history())
+    else:
+        assert refused(changed, 409, "pin_budget_exceeded")["limit"] == 2_000
+        assert talk.history() == before
 
 
 def kept_again(message: Json) -> Json:

@@ -299,7 +299,7 @@ def _merged_within_limit(field: str, present: Mapping[str, Any], patch: Mapping[
 
 def _protection_inputs(resolved: Resolved) -> tuple[object, ...]:
     policy = resolved.policy
-    return policy.protect, policy.held_roles, policy.estimator, resolved.budgets.pin_tokens
+    return policy.protect, policy.held_roles, policy.estimator, policy.over_allotment, resolved.budgets.pin_tokens
 
 
 def _block_inputs(resolved: Resolved) -> tuple[object, ...]:

@@ -187,12 +187,12 @@ async def decide_protection_again(
     messages = _in_order([*candidates, *(await _rest_of_units(uow, candidates, calls) if calls else [])])
     reasons = await protection_reasons(resolved, messages, compute=compute)
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
-    left_out = [message for message in messages if changed.get(message.seq) == OVER_ALLOTMENT]
-    if left_out and policy.over_allotment == "refuse":
-        raise _pins_without_room_error(resolved, messages, reasons, left_out[0])
+    without_room = [message for message in messages if reasons[message.seq] == OVER_ALLOTMENT]
+    if without_room and policy.over_allotment == "refuse":
+        raise _pins_without_room_error(resolved, messages, reasons, without_room[0])
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
-    await tell_over_allotment(uow, shell, summed, left_out)
+    await tell_over_allotment(uow, shell, summed, [one for one in without_room if one.seq in changed])
     return summed
 
 
