@@ -17,7 +17,18 @@ import pytest
 
 from tests.acceptance.conftest import RunService, StartTalk
 from tests.acceptance.service import Service
-from tests.acceptance.talk import BUDGET, EventFollower, Json, Talk, block_of, good, lines, refused, served_seqs
+from tests.acceptance.talk import (
+    BUDGET,
+    EventFollower,
+    Json,
+    Talk,
+    block_of,
+    good,
+    lines,
+    refused,
+    served_seqs,
+    text_of,
+)
 from tests.gemini_server import Gemini
 from tests.servers import execute_sql
 
@@ -380,6 +391,18 @@ class TestTheCommand:
         row = talk.compact()
         assert (row["status"], row["reason"]) == (status, "nothing_to_compact" if status == "skipped" else None)
         assert len(kept_verbatim(talk)) == KEPT
+
+    def test_makes_room_where_the_last_twenty_alone_exceed_the_window(
+        self, offline: Service, start_talk: StartTalk
+    ) -> None:
+        """They are never folded by themselves, nor by a command that says nothing of them."""
+        talk = start_talk(offline, preset="handoff", policy=SMALL)
+        talk.batch([("assistant" if number % 2 else "user", text_of(210)) for number in range(KEPT)])
+        problem = refused(talk.post("/chat", {"content": "And now?"}), 503, "context_over_window")
+        assert "by keep_tail_messages further than its policy keeps" in problem["detail"]
+        assert talk.compact()["reason"] == "nothing_to_compact", "control: what the policy keeps stays"
+        assert talk.compact(keep_tail_messages=5)["status"] == "applied"
+        assert good(talk.post("/chat"))["reply"]["content"]
 
 
 class TestTheUsersLanguage:

@@ -237,8 +237,8 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     tokens = material.conversation.counted(total)
     if tokens > material.budgets.window:
         raise ContextOverWindowError(
-            f"the context of {tokens} tokens exceeds the window of {material.budgets.window};"
-            " compact the conversation, or choose on_failure: truncate",
+            f"the context of {tokens} tokens exceeds the window of {material.budgets.window}; compact the conversation,"
+            " by keep_tail_messages further than its policy keeps, or choose on_failure: truncate",
             extra={
                 "tokens": tokens,
                 "window": material.budgets.window,
