@@ -224,11 +224,13 @@ class BuiltModels:
     def _failure_detail(self, name: str, error: Exception) -> str:
         if isinstance(error, InvalidInputError):
             return error.detail
+        if isinstance(error, ImportError):
+            return others.missing_package(name.partition(":")[0], error)
         # Of a library's error only the type is told: its text may quote a path or a key.
         log.warning("model.not_built", model=name, error=type(error).__name__)
         return (
             f"The model {name} cannot be built: the library of its provider failed with {type(error).__name__}."
-            " Check the provider's credentials and settings where the service runs."
+            " Check the provider's credentials and settings, and the proxy variables, where the service runs."
         )
 
     def _forget(self, name: str) -> None:

@@ -19,7 +19,7 @@ OPENAI_CHAT: Final = "openai-chat"
 """Another name of it that pydantic-ai knows."""
 
 _VARIABLE = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
-_PACKAGE = compiled(r"install (?:the )?`([\w-]+)`")
+_PACKAGE = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -41,7 +41,8 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
     Credentials of the environment are looked for with ``ambient`` alone.
 
     Raises:
-        InvalidInputError: There is no such provider, or it lacks a package, or credentials that it may use.
+        ImportError: It lacks a package: see ``missing_package``.
+        InvalidInputError: There is no such provider, or it lacks credentials that it may use.
     """
     try:
         _check_model_name(kind)
@@ -51,15 +52,16 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
                 " identity of the machine): set THROUGHLINE_AMBIENT_CREDENTIALS=true to use those."
             )
         return infer_provider(kind)
-    except ImportError as error:
-        package = _PACKAGE.search(str(error))
-        needs = f"the package {package[1]}" if package else "a package"
-        raise InvalidInputError(
-            f"Models of {kind} need {needs}, which is not installed: add it to this environment with pip."
-        ) from error
     except UserError as error:
         variables = " or ".join(dict.fromkeys(_VARIABLE.findall(str(error))))
         raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error
+
+
+def missing_package(kind: str, error: ImportError) -> str:
+    """What is said where models of a provider lack a package: its own, or that of a SOCKS proxy."""
+    found = _PACKAGE.search(str(error))
+    package = f"the package {found['named'] or found['quoted']}" if found else "a package"
+    return f"Models of {kind} need {package}, which is not installed: add it to this environment with pip."
 
 
 def _check_model_name(kind: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -178,6 +179,36 @@ class TestALibraryThatFails:
         monkeypatch.setattr("app.providers.built_models.profile_of", broken)
         with pytest.raises(InvalidInputError, match="failed with DefaultCredentialsError"):
             await ModelRegistry(keys=Keys(openai_api_key="k")).prepare("openai:x")
+
+    @pytest.mark.parametrize(
+        ("words", "package"),
+        [
+            ("Please install the `anthropic` package to use the Anthropic provider", "the package anthropic"),
+            ("Using SOCKS proxy, but the 'socksio' package is not installed.", "the package socksio"),
+            ("cannot import name 'x' from 'y' (/home/me/y.py)", "a package"),
+        ],
+    )
+    async def test_a_package_that_is_missing_is_named(
+        self, words: str, package: str, library: Callable[..., SlowLibrary]
+    ) -> None:
+        library(ImportError(words))
+        with pytest.raises(InvalidInputError) as caught:
+            await ModelRegistry(keys=Keys(ambient=True)).prepare("deepseek:x")
+        assert caught.value.detail == (
+            f"Models of deepseek need {package}, which is not installed: add it to this environment with pip."
+        )
+
+    async def test_a_socks_proxy_of_the_environment_is_no_matter_of_credentials(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "socksio", None)
+        monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
+        with pytest.raises(InvalidInputError, match="the package socksio, which is not installed"):
+            await ModelRegistry(keys=Keys(openai_api_key="k")).prepare("openai:x")
+
+    async def test_control_without_the_proxy_the_model_is_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "socksio", None)
+        await ModelRegistry(keys=Keys(openai_api_key="k")).prepare("openai:x")
 
     async def test_a_refusal_is_remembered_for_a_while(self, library: Callable[..., SlowLibrary]) -> None:
         clock, slow = FakeClock(), library(DefaultCredentialsError())
