@@ -29,7 +29,7 @@ from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia
-from app.providers.prices import input_cost
+from app.providers.prices import cost_of_tokens
 from app.providers.profiles import profile_of
 from app.providers.provider_models import ProviderChat, ProviderModel, ProviderSummarizer
 from app.providers.settings import refused
@@ -259,7 +259,7 @@ class BuiltModels:
             override=self.input_limit,
             stateful=stateful,
             caches=terms_of(model) if kind == gemini.PROVIDER else None,
-            input_cost=partial(input_cost, model),
+            cost=partial(cost_of_tokens, model),
             refuses=partial(refused, model),
             reads_media=takes_media,
             file_account=self._file_account(kind),

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic_ai.models import Model
 
 from app.core.model.model_io import CachePrices, CacheTerms
-from app.providers.prices import cached_input_cost, input_cost, url_of
+from app.providers.prices import cached_input_cost, cost_of_tokens, url_of
 
 READ_ON: Final = "2026-11-21"
 """When these prices were read at https://ai.google.dev/gemini-api/docs/pricing."""
@@ -61,7 +61,7 @@ def storage_of(name: str, day: date) -> float | None:
 
 def _prices(model: Model, tokens: int, day: date) -> CachePrices | None:
     storage = storage_of(model.model_name, day)
-    read, cached = input_cost(model, tokens), cached_input_cost(model, tokens)
+    read, cached = cost_of_tokens(model, tokens, 0), cached_input_cost(model, tokens)
     if storage is None or read is None or cached is None or tokens <= 0:
         return None
     return CachePrices(input=read / tokens, cached=cached / tokens, storage=storage / MILLION)

@@ -18,9 +18,9 @@ def cost_of(response: ModelResponse) -> float | None:
         return None
 
 
-def input_cost(model: Model, tokens: int) -> float | None:
-    """What reading so many tokens would cost now, none of them from a cache, in USD; ``None`` for an unknown model."""
-    return _cost(model, RequestUsage(input_tokens=tokens))
+def cost_of_tokens(model: Model, read: int, written: int) -> float | None:
+    """What so many tokens would cost now, none of them from a cache, in USD; ``None`` for an unknown model."""
+    return _cost(model, RequestUsage(input_tokens=read, output_tokens=written))
 
 
 def cached_input_cost(model: Model, tokens: int) -> float | None:

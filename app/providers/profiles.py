@@ -9,7 +9,7 @@ from app.core.model.model_io import (
     OFFLINE,
     CacheTerms,
     CallSettings,
-    InputCost,
+    Cost,
     ModelProfile,
     ReadsMedia,
     Refuses,
@@ -40,7 +40,7 @@ def profile_of(
     override: int | None,
     stateful: bool = False,
     caches: CacheTerms | None = None,
-    input_cost: InputCost = unknown_cost,
+    cost: Cost = unknown_cost,
     refuses: Refuses = takes_everything,
     reads_media: ReadsMedia = reads_no_media,
     file_account: str | None = None,
@@ -53,7 +53,7 @@ def profile_of(
         override: The operator's own word on the input limit, which beats every table.
         stateful: Whether its provider keeps the context of a chat.
         caches: How its provider keeps caches, if it does.
-        input_cost: What it asks for reading so many tokens.
+        cost: What it asks for reading and writing so many tokens.
         refuses: What of a client's settings and tools it cannot take.
         reads_media: Which data it reads.
         file_account: Where its provider keeps files.
@@ -69,7 +69,7 @@ def profile_of(
         calls_tools=True,
         stateful=stateful,
         caches=caches,
-        input_cost=input_cost,
+        cost=cost,
         refuses=refuses,
         reads_media=reads_media,
         file_account=file_account,

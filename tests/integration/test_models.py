@@ -198,7 +198,7 @@ class TestLimits:
     )
     def test_what_reading_a_context_costs(self, name: str, tokens: int, usd: float | None) -> None:
         models = ModelRegistry(keys=Keys(google_api_key="k", openai_api_key="k"))
-        cost = models.chat(name).profile.input_cost(tokens)
+        cost = models.chat(name).profile.cost(tokens, 0)
         assert cost == (None if usd is None else pytest.approx(usd))
 
     def test_the_operators_word_beats_every_table(self) -> None:

@@ -17,8 +17,8 @@ from app.core.model.segments import CutSegment
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.parts import Part
 
-InputCost = Callable[[int], float | None]
-"""What a model asks in USD for reading so many tokens, none of them cached; ``None`` where its price is unknown."""
+Cost = Callable[[int, int], float | None]
+"""What a model asks in USD for reading so many tokens, none of them cached, and writing so many; ``None``: unknown."""
 
 OFFLINE: Final = "offline"
 """The name of the model that needs no provider: it quotes."""
@@ -26,7 +26,7 @@ OFFLINE: Final = "offline"
 FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
 
 
-def unknown_cost(_tokens: int) -> None:
+def unknown_cost(_read: int, _written: int) -> None:
     """The cost of a call to a model without a known price."""
 
 
@@ -160,7 +160,7 @@ class ModelProfile:
     """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
     caches: CacheTerms | None = None
     """How its provider keeps caches that it is told to make; ``None``: it keeps none."""
-    input_cost: InputCost = field(default=unknown_cost, compare=False, repr=False)
+    cost: Cost = field(default=unknown_cost, compare=False, repr=False)
     refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
     reads_media: ReadsMedia = field(default=reads_no_media, compare=False, repr=False)
     file_account: str | None = field(default=None, repr=False)

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.caches import Availability, CacheMode, ProviderCache
-from app.core.model.model_io import CacheTerms, InputCost
+from app.core.model.model_io import CacheTerms, Cost
 from app.core.model.records import Compaction, Page
 from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
 from app.core.text.token_counts import tokens_of
@@ -60,14 +60,14 @@ class ConversationMeasures:
     """Of the current segments."""
     last: LastCompaction | None
     caches: CacheView
-    input_cost: InputCost
+    cost: Cost
     """Of the chat model as it is configured now."""
 
     @property
     def cost_per_query(self) -> CostPerQuery:
         """What reading the context of the next request costs, and what it would cost without compaction."""
         return CostPerQuery(
-            served_usd=self.input_cost(self.resolved.gauge.tokens), history_usd=self.input_cost(self.history_tokens)
+            served_usd=self.cost(self.resolved.gauge.tokens, 0), history_usd=self.cost(self.history_tokens, 0)
         )
 
     @property
@@ -106,7 +106,7 @@ class StatsService(Service):
                 levels=await uow.statistics.levels([conversation_id]),
                 last=await _last_compaction(uow, conversation_id, measured.last_applied),
                 caches=await self._cache_view(uow, resolved),
-                input_cost=self._shell.models.chat().profile.input_cost,
+                cost=self._shell.models.chat().profile.cost,
             )
 
     async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:

@@ -18,8 +18,8 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
 from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Look, Resumed
-from app.usecases.chat.reply import Answer, Hearing, answer
-from app.usecases.chat.spending import noted
+from app.usecases.chat.reply import Answer, Hearing
+from app.usecases.chat.spending import noted_answer
 from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import Asked
 from app.usecases.ports import Models
@@ -95,8 +95,7 @@ class Asker:
 
         async def say(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
-            saying = answer(model, request, stop=stop, hearing=hearing)
-            said = await noted(self.uow, saying, metered=model.profile.metered)
+            said = await noted_answer(self.uow, model, request, stop=stop, hearing=hearing)
             await self.live.note_copy(self.turn, said, look.sent if look else None)
             return said
 

@@ -2,29 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 
+from app.core.context.tools import tools_tokens
 from app.core.model.conversation import Usage
-from app.core.model.errors import DependencyUnavailableError, NotFoundError
+from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
+from app.core.model.model_io import ChatRequest, ModelProfile, ReasoningDelta, StepEvent, StepFinish, TextDelta
+from app.core.state.layout import messages_tokens
+from app.core.text.token_counts import estimate_text
+from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.reply import Answer
+from app.usecases.chat.reply import Answer, Hearing, answer
+from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.ports import ChatModel
 from app.usecases.shared.caller import asker
 
 
-async def noted(uow: UnitOfWorkFactory, answering: Awaitable[Answer], *, metered: bool) -> Answer:
-    """The answer, once its call is on record; one that failed is a call without tokens.
+async def noted_answer(
+    uow: UnitOfWorkFactory, model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing
+) -> Answer:
+    """One step of the model, as ``answer`` runs it and with its errors; its call is on record however it ends.
 
     A reply that was paid for is not lost to a note that cannot be made.
     """
-    used = Usage()
+    if not model.profile.metered:
+        return await answer(model, request, stop=stop, hearing=hearing)
+    call = _Call(model)
     try:
-        said = await answering
-        used = said.usage
-        return said
+        return await answer(call, request, stop=stop, hearing=hearing)
     finally:
-        if metered:
-            await _note_spending(uow, used)
+        if call.failure != NOT_ASKED:
+            await _note_spending(uow, await call.used(request))
+
+
+@dataclass(slots=True)
+class _Call:
+    """A chat model during one call of it: what it reported, and what it said."""
+
+    inner: ChatModel
+    failure: str | None = None
+    _reported: Usage = field(default_factory=Usage)
+    _is_over: bool = False
+    _said: list[str] = field(default_factory=list)
+
+    @property
+    def profile(self) -> ModelProfile:
+        """Limits of the model."""
+        return self.inner.profile
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        """Stream one reply."""
+        steps = self.inner.step(request)
+        try:
+            async for event in steps:
+                if isinstance(event, StepFinish):
+                    self._reported, self._is_over = event.usage, True
+                elif isinstance(event, TextDelta | ReasoningDelta):
+                    self._said.append(event.text)
+                yield event
+        except Exception as error:
+            self._is_over = True
+            self.failure = error.reason if isinstance(error, ModelUnavailableError) else type(error).__name__
+            raise
+        finally:
+            close = getattr(steps, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def used(self, request: ChatRequest) -> Usage:
+        """As the provider reported it, else as we estimate it.
+
+        A call that failed, or was blocked, before it said anything has used nothing. One that its asker left has.
+        """
+        is_reported = self._reported.input_tokens or self._reported.output_tokens
+        if is_reported or (self._is_over and not self._said):
+            return self._reported
+        return await off_loop(self._estimated, request)
+
+    def _estimated(self, request: ChatRequest) -> Usage:
+        read = messages_tokens(request.messages, "script") + tools_tokens(request.tools, "script")
+        read += sum(file.tokens for file in request.files)
+        written = estimate_text("".join(self._said))
+        return Usage(input_tokens=read, output_tokens=written, cost_usd=self.profile.cost(read, written))
 
 
 async def _note_spending(uow: UnitOfWorkFactory, used: Usage) -> None:

@@ -17,8 +17,8 @@ from app.core.reading.labels import told_name
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
-from app.usecases.chat.reply import Answer, Hearing, answer, finish_told_by
-from app.usecases.chat.spending import noted
+from app.usecases.chat.reply import Answer, Hearing, finish_told_by
+from app.usecases.chat.spending import noted_answer
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import options_size, size_of
 from app.usecases.shared.caller import asker
@@ -155,8 +155,7 @@ class StatelessAnswers:
             on_text=lambda text: pieces.put_nowait(Piece(text)),
             on_reasoning=lambda text: pieces.put_nowait(Thought(text)),
         )
-        saying = answer(chosen, request, stop=stop, hearing=hearing)
-        answering = asyncio.create_task(noted(self._shell.uow, saying, metered=chosen.profile.metered))
+        answering = asyncio.create_task(noted_answer(self._shell.uow, chosen, request, stop=stop, hearing=hearing))
         answering.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
