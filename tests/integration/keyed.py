@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -38,6 +40,50 @@ class Keyed:
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         transport = httpx.ASGITransport(self.app)
         return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers, timeout=30)
+
+    @asynccontextmanager
+    async def socket(self, secret: str) -> AsyncIterator[Socket]:
+        """A WebSocket of a key at ``/v1/responses``."""
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
+        scope = {
+            "type": "websocket",
+            "path": "/v1/responses",
+            "headers": headers,
+            "query_string": b"",
+            "subprotocols": [],
+            "extensions": {"websocket.http.response": {}},
+        }
+        socket = Socket()
+        serving = asyncio.create_task(self.app(scope, socket.sent.get, socket.told.put))
+        await socket.sent.put({"type": "websocket.connect"})
+        try:
+            yield socket
+        finally:
+            await socket.sent.put({"type": "websocket.disconnect", "code": 1000})
+            await serving
+
+
+class Socket:
+    """What a client of a WebSocket sends, and what it is told."""
+
+    def __init__(self) -> None:
+        self.sent: asyncio.Queue[Any] = asyncio.Queue()
+        self.told: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def next(self) -> dict[str, Any]:
+        """The next that it is told, in the words of ASGI."""
+        async with asyncio.timeout(20):
+            found: dict[str, Any] = await self.told.get()
+            return found
+
+    async def ask(self, **body: Any) -> dict[str, Any]:
+        """Send a request: its last event."""
+        text = json.dumps({"type": "response.create", "model": "throughline", "input": "hello", **body})
+        await self.sent.put({"type": "websocket.receive", "text": text})
+        while True:
+            event: dict[str, Any] = json.loads((await self.next())["text"])
+            if event["type"] in {"response.completed", "response.failed", "error"}:
+                return event
 
 
 @asynccontextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -13,15 +15,18 @@ from sqlalchemy import AsyncAdaptedQueuePool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ChatRequest, StepEvent, TextDelta
 from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.ports import Counters, Place
-from tests.fakes import Reply, ScriptedChatModel
+from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.keyed import Keyed, keyed
 
 RATES = ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 CHAT = {"content": "hello"}
+ALL_OF_CHAT = {"chat_calls_per_hour": 9, "chat_tokens_per_hour": 10**6, "chat_usd_per_hour": 9}
 PROMPT = {"model": "throughline", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -41,6 +46,10 @@ async def begun(client: httpx.AsyncClient, **body: Any) -> str:
     response = await client.post("/conversations", json=body)
     assert response.status_code == 201, response.text
     return str(response.json()["id"])
+
+
+def away(reason: str) -> ModelUnavailableError:
+    return ModelUnavailableError(reason, retryable=True)
 
 
 def holding() -> tuple[ScriptedChatModel, asyncio.Event, asyncio.Event]:
@@ -148,6 +157,70 @@ async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None
             assert standing["tenant", "chat_calls_per_hour"] == 3
 
 
+class TestCallsWithoutAReply:
+    """What a call has used counts however it ends; a call that nobody was asked for does not count."""
+
+    @staticmethod
+    async def used(api: Keyed, client: httpx.AsyncClient) -> tuple[float, float, float]:
+        await until(lambda: not api.container.chat._tasks)
+        told = {(one["of"], one["name"]): one["used"] for one in (await client.get("/limits")).json()["limits"]}
+        return tuple(told["key", f"chat_{unit}_per_hour"] for unit in ("calls", "tokens", "usd"))
+
+    @pytest.mark.parametrize("is_stored", [True, False])
+    @pytest.mark.parametrize(
+        ("reply", "calls", "tokens"),
+        [
+            (Reply(pieces=("Yes.",), usage=Usage(input_tokens=600, output_tokens=400, cost_usd=0.1)), 1, 1_000),
+            (Reply(usage=Usage(input_tokens=600, output_tokens=400, cost_usd=0.1)), 1, 1_000),
+            (Reply(finish="blocked", usage=Usage(input_tokens=1_000, cost_usd=0.1)), 1, 1_000),
+            (Reply(pieces=("word " * 100,), error=away("timeout")), 1, range(50, 250)),
+            (Reply(error=away("timeout")), 1, 0),
+            (Reply(error=away("circuit_open")), 0, 0),
+        ],
+        ids=["control", "empty", "blocked", "broken off", "away", "not asked"],
+    )
+    async def test_counts(
+        self, begin: UnitOfWorkFactory, reply: Reply, calls: int, tokens: int | range, *, is_stored: bool
+    ) -> None:
+        model = ScriptedChatModel(reply, profile=replace(FAKE_PROFILE, cost=lambda read, written: 0.001 * written))
+        async with keyed(begin, chat=model, key_limits=ALL_OF_CHAT) as api:
+            _, secret = await api.key(str(uuid4()))
+            async with api.client(secret) as client:
+                path = f"/conversations/{await begun(client)}/chat" if is_stored else "/v1/chat/completions"
+                await client.post(path, json=CHAT if is_stored else PROMPT)
+                counted_calls, counted_tokens, usd = await self.used(api, client)
+        assert counted_calls == calls
+        assert counted_tokens in (tokens if isinstance(tokens, range) else [tokens])
+        assert (usd > 0) == (counted_tokens > 0)
+
+    async def test_an_interrupted_reply(self, begin: UnitOfWorkFactory) -> None:
+        told, never = asyncio.Event(), asyncio.Event()
+
+        class Endless(ScriptedChatModel):
+            async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+                yield TextDelta(text="word " * 100)
+                told.set()
+                await never.wait()
+
+        async with keyed(begin, chat=Endless(), key_limits=ALL_OF_CHAT) as api:
+            _, secret = await api.key(str(uuid4()))
+            async with api.client(secret) as client:
+                conversation = await begun(client)
+                turn = asyncio.create_task(client.post(f"/conversations/{conversation}/chat", json=CHAT))
+                await told.wait()
+                await client.post(f"/conversations/{conversation}/chat/interrupt", json={})
+                assert (await turn).json()["reply"]["status"] == "interrupted"
+                calls, tokens, _ = await self.used(api, client)
+                assert (calls, 50 <= tokens <= 250) == (1, True)
+                told.clear()
+                left = asyncio.create_task(client.post("/v1/chat/completions", json=PROMPT))
+                await told.wait()
+                left.cancel()
+                await asyncio.gather(left, return_exceptions=True)
+                calls, more, _ = await self.used(api, client)
+                assert (calls, 50 <= more - tokens <= 250) == (2, True)
+
+
 async def test_compactions_spend_the_tenant_s_hour(begin: UnitOfWorkFactory) -> None:
     """The first is the control; the next is refused, since the tokens of the first are more than the hour has."""
     limits = {"compaction_tokens_per_hour": 100}
@@ -181,6 +254,56 @@ async def test_streams_end_with_their_key_and_are_limited(begin: UnitOfWorkFacto
         _, short = await api.key(str(uuid4()), limits={"stream_seconds": 0.1})
         async with api.client(short) as client, asyncio.timeout(20):
             await client.get(f"/conversations/{await begun(client)}/events")
+
+
+async def test_a_socket_has_its_key_s_limits_of_the_moment(begin: UnitOfWorkFactory) -> None:
+    """Its opening and each of its requests count; a limit that is narrowed, or a key that ends, holds from the next."""
+    async with keyed(begin) as api:
+        key_id, secret = await api.key(str(uuid4()))
+        async with api.socket(secret) as socket, api.client(secret) as client:
+            assert (await socket.next())["type"] == "websocket.accept"
+            assert (await socket.ask())["type"] == "response.completed"
+            used = {one["name"]: one["used"] for one in (await client.get("/limits")).json()["limits"]}
+            assert used["requests_per_minute"] == 3
+            await api.container.keys.change(key_id, limits={"chat_calls_per_hour": 1})
+            over = await socket.ask(store=False)
+            assert (over["status"], over["error"]["code"]) == (429, "rate_limit_exceeded")
+            await api.container.keys.change(key_id, limits={"chat_calls_per_hour": 2})
+            assert (await socket.ask())["type"] == "response.completed", "control: it goes on where it may"
+            await api.container.keys.revoke(key_id)
+            assert (await socket.ask())["status"] == 401
+
+
+async def test_a_refused_socket_says_why(begin: UnitOfWorkFactory) -> None:
+    async with keyed(begin, key_limits={"open_streams": 1}) as api:
+        _, secret = await api.key(str(uuid4()))
+        _, reader = await api.key(str(uuid4()), frozenset({"read"}))
+        async with api.socket(secret) as first:
+            assert (await first.next())["type"] == "websocket.accept", "control"
+            for key, status, code in (
+                (secret, 429, "rate_limit_exceeded"),
+                (reader, 403, "forbidden"),
+                ("tl_unknown", 401, "invalid_api_key"),
+            ):
+                async with api.socket(key) as socket:
+                    head, body = await socket.next(), await socket.next()
+                assert (head["type"], head["status"]) == ("websocket.http.response.start", status)
+                assert json.loads(body["body"])["error"]["code"] == code
+                assert (b"retry-after" in dict(head["headers"])) == (status == 429)
+
+
+async def test_a_socket_goes_on_from_what_a_stored_response_goes_on_from(begin: UnitOfWorkFactory) -> None:
+    model = ScriptedChatModel()
+    async with keyed(begin, chat=model) as api:
+        _, secret = await api.key(str(uuid4()))
+        async with api.socket(secret) as socket:
+            assert (await socket.next())["type"] == "websocket.accept"
+            first = await socket.ask(input="The word is cobalt.")
+            second = await socket.ask(input="Second.", previous_response_id=first["response"]["id"], store=False)
+            await socket.ask(input="Third.", previous_response_id=second["response"]["id"], store=False)
+    said = [[one.content for one in request.messages if one.role == "user"] for request in model.requests]
+    assert said[1] == ["The word is cobalt.", "Second."], "control"
+    assert said[2] == ["The word is cobalt.", "Second.", "Third."]
 
 
 async def until(condition: Callable[[], Any]) -> None:

@@ -41,7 +41,7 @@ async def begin_response(
     model = body.model or DEFAULT
     echo = body.echo(model)
     if not body.stores:
-        before = before or await _previous_messages(services, tenant_id, body)
+        before = before or await previous_messages(services, tenant_id, body)
         prompt = await prompt_of(services, tenant_id, body, before)
         return await stateless(services, prompt, model, echo, reason="not-stored")
     prompt = await prompt_of(services, tenant_id, body, before)
@@ -98,7 +98,8 @@ def _named_conversation(headers: Headers, body: ResponseRequest) -> Name | None:
     return name_of(headers, body=None, metadata=body.metadata, user=body.user)
 
 
-async def _previous_messages(services: Container, tenant_id: UUID, body: ResponseRequest) -> tuple[MessageDraft, ...]:
+async def previous_messages(services: Container, tenant_id: UUID, body: ResponseRequest) -> tuple[MessageDraft, ...]:
+    """What a response that is not to be kept goes on from, where that is stored. Raises what refuses it."""
     if body.conversation_name is not None:
         message = "a conversation keeps what is said in it: leave store out, or the conversation"
         raise InvalidInputError.of("store", message)

@@ -27,10 +27,10 @@ from app.bootstrap import Container
 from app.core.model.errors import DomainError
 from app.core.text.budget import first_fitting
 from app.http.auth import address_of, given_key
-from app.http.errors import status_of, validation_refusal
+from app.http.errors import error_response, status_of, validation_refusal
 from app.http.middleware import log_failure
-from app.http.openai.answers import Answering, response_events
-from app.http.openai.beginning import begin_response
+from app.http.openai.answers import response_events
+from app.http.openai.beginning import begin_response, previous_messages
 from app.http.openai.errors import PREFIX, openai_error, openai_status
 from app.http.openai.inputs import attempt_of, drafts_of
 from app.http.openai.resources import Json
@@ -113,23 +113,30 @@ async def respond_over_socket(socket: WebSocket) -> None:
         return
     asking: Asking | None = None
     try:
-        key = given_key(services, socket.headers.get("authorization"), placeholders=True)
-        principal = await services.keys.authenticate(key, address_of(socket))
-        principal.require("write")
+        principal = await _principal(socket, services)
         asking = Asking(principal)
         asking.begin()
         act_for(services.shares, principal.tenant_id)
+        await services.limits.admit(principal)
         await services.limits.hold("open_streams")
         await socket.accept()
         with structlog.contextvars.bound_contextvars(request_id=str(uuid7())):
             log.info("socket.opened", tenant_id=str(principal.tenant_id))
             await _answer_until_over(socket, services, principal)
             log.info("socket.closed", tenant_id=str(principal.tenant_id))
-    except DomainError:
-        await socket.close(REFUSED)
+    except DomainError as error:
+        await socket.send_denial_response(error_response(socket, error))
     finally:
         if asking is not None:
             asking.end()
+
+
+async def _principal(socket: WebSocket, services: Container) -> Principal:
+    """Whose key the socket was opened with, as it stands now. Raises as ``authorize``."""
+    key = given_key(services, socket.headers.get("authorization"), placeholders=True)
+    principal = await services.keys.authenticate(key, address_of(socket))
+    principal.require("write")
+    return principal
 
 
 async def _answer_until_over(socket: WebSocket, services: Container, principal: Principal) -> None:
@@ -137,7 +144,7 @@ async def _answer_until_over(socket: WebSocket, services: Container, principal: 
     stopping: Stopping = socket.app.state.stopping
     requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
     reading = asyncio.create_task(_queue_frames(socket, requests))
-    answering = asyncio.create_task(_answer_requests(socket, services, principal, requests))
+    answering = asyncio.create_task(_answer_requests(socket, services, requests))
     ending = asyncio.create_task(stopping.wait(0))
     over = asyncio.create_task(services.limits.stream_over(principal))
     tasks = (reading, answering, ending, over)
@@ -172,19 +179,19 @@ async def _next_frame(socket: WebSocket) -> str:
         return ""
 
 
-async def _answer_requests(
-    socket: WebSocket, services: Container, principal: Principal, requests: asyncio.Queue[str | None]
-) -> None:
-    memory, tenant_id = Memory(), principal.tenant_id
+async def _answer_requests(socket: WebSocket, services: Container, requests: asyncio.Queue[str | None]) -> None:
+    memory = Memory()
     while (text := await requests.get()) is not None:
         previous: str | None = None
-        asking = Asking(principal)
-        asking.begin()
+        asking: Asking | None = None
         try:
+            principal = await _principal(socket, services)
+            asking = Asking(principal)
+            asking.begin()
             await services.limits.admit(principal)
             body = await off_loop(_request, text, services.settings.max_body_bytes, size=len(text))
             previous = body.previous_response_id
-            await _respond(socket, services, tenant_id, memory, body, text.encode())
+            await _respond(socket, services, principal.tenant_id, memory, body, text.encode())
         except DomainError as error:
             memory.let_go(previous)
             await _send(socket, _error_event(error))
@@ -195,7 +202,8 @@ async def _answer_requests(
             memory.let_go(previous)
             await _send(socket, _error_event(unexpected()))
         finally:
-            asking.end()
+            if asking is not None:
+                asking.end()
 
 
 def _request(text: str, limit: int) -> ResponseRequest:
@@ -217,8 +225,10 @@ async def _respond(
     socket: WebSocket, services: Container, tenant_id: UUID, memory: Memory, body: ResponseRequest, raw: bytes
 ) -> None:
     """Answer one request. Raises what refuses it."""
-    before = () if body.stores else memory.before(body.previous_response_id)
+    before: tuple[MessageDraft, ...] = ()
     asked = body
+    if not body.stores:
+        before = memory.before(body.previous_response_id) or await previous_messages(services, tenant_id, body)
     if before:
         asked = body.model_copy(update={"previous_response_id": None})
     answering = await begin_response(
@@ -235,18 +245,14 @@ async def _respond(
         if answering.on_disconnect is not None:
             await answering.on_disconnect()
         raise
-    await _remember(services, tenant_id, memory, body, answering, response)
-
-
-async def _remember(
-    services: Container, tenant_id: UUID, memory: Memory, body: ResponseRequest, answering: Answering, response: Json
-) -> None:
     if answering.error is not None:
         memory.let_go(body.previous_response_id)
     elif not body.stores:
         given = await drafts_of(services, tenant_id, body.items)
         made = await off_loop(lambda: ResponseRequest.model_validate({"input": response["output"]}).items)
         said = [*given, *await drafts_of(services, tenant_id, made)]
+        if not memory.before(body.previous_response_id):  # it goes on from one that is stored
+            said = [*before, *said]
         await off_loop(memory.keep, response["id"], body.previous_response_id, said)
 
 
