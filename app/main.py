@@ -15,7 +15,7 @@ from uvicorn.config import LOGGING_CONFIG
 
 from app.bootstrap import Container, build_container
 from app.http.application import build_app
-from app.http.connections import ConnectionLimits, affordable, connection_class
+from app.http.connections import ConnectionLimits, affordable, connection_class, socket_class
 from app.http.lifespan import living
 from app.logs import configure_logs
 from app.process_settings import settings_of_process
@@ -59,13 +59,14 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
     parser.add_argument("--host", default=settings.host)
     parser.add_argument("--port", type=int, default=settings.port)
     parser.add_argument("--grace", type=int, default=20, help="seconds that streams have at the end (20)")
-    asked = parser.parse_args(arguments)
+    asked, limits = parser.parse_args(arguments), limits_of(settings)
     uvicorn.run(
         factory,
         factory=True,
         host=asked.host,
         port=asked.port,
-        http=connection_class(limits_of(settings)),
+        http=connection_class(limits),
+        ws=socket_class(limits),
         # As with bodies: a small frame cannot become a large one on the loop. What is too large is told, within this.
         ws_per_message_deflate=False,
         ws_max_size=2 * settings.max_body_bytes,

@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 LOOKS: Final = 4
 """How often a connection is looked at within the shorter of its times."""
@@ -55,15 +56,63 @@ class ConnectionLimits:
     """Above so many the one that has waited longest for a request goes, then one that rests, else the newest."""
 
 
-class Connection(H11Protocol):
-    """uvicorn's connection, with an end to what it would leave open."""
+class _LookedAt(asyncio.Protocol):
+    """A connection of uvicorn's that is looked at again and again, and ended where its client reads nothing."""
 
     limits: ClassVar[ConnectionLimits]
-    _waits_since: float | None = None
-    """When it began to be without a request that is answered, in the loop's time."""
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
     _unread: tuple[float, int] | None = None
     """Since when nothing has been read, and how many bytes waited then."""
     _looking: asyncio.TimerHandle | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection: it is gone."""
+        if self._looking is not None:
+            self._looking.cancel()
+        super().connection_lost(exc)
+
+    def resume_writing(self) -> None:
+        """Enough has been read."""
+        self._unread = None
+        super().resume_writing()
+
+    def _look_again(self) -> None:
+        pause = min(self.limits.head_seconds, self.limits.unread_seconds) / LOOKS
+        self._looking = self.loop.call_later(pause, self._end_if_over)
+
+    def _end_if_over(self) -> None:
+        # The protocol is another one where the connection became a socket, which is looked at by itself.
+        if self.transport.get_protocol() is not self:
+            return
+        if self._is_over():
+            self.transport.abort()
+            return
+        self._look_again()
+
+    def _is_over(self) -> bool:
+        size, now = self.transport.get_write_buffer_size(), self.loop.time()
+        if size == 0:
+            self._unread = None
+        elif self._unread is None or size <= self._unread[1] - PROGRESS:
+            self._unread = now, size
+        return self._unread is not None and now - self._unread[0] > self.limits.unread_seconds
+
+
+class SocketConnection(_LookedAt, WebSocketsSansIOProtocol):
+    """uvicorn's WebSocket: its own end of one that answers no ping waits until all is read, which may be never."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take it over from the connection whose request it was."""
+        super().connection_made(transport)
+        self._look_again()
+
+
+class Connection(_LookedAt, H11Protocol):
+    """uvicorn's connection, with an end to what it would leave open."""
+
+    _waits_since: float | None = None
+    """When it began to be without a request that is answered, in the loop's time."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, or give the place of another to it, or refuse it."""
@@ -73,12 +122,6 @@ class Connection(H11Protocol):
         self._look_again()
         if len(self.connections) > self.limits.most:
             self._make_room()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection: it is gone."""
-        if self._looking is not None:
-            self._looking.cancel()
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Without a request that is answered, the time of the next head runs from its first byte."""
@@ -91,11 +134,6 @@ class Connection(H11Protocol):
         super().handle_events()
         if self._is_answering:
             self._waits_since = None
-
-    def resume_writing(self) -> None:
-        """Enough has been read."""
-        self._unread = None
-        super().resume_writing()
 
     @property
     def _is_answering(self) -> bool:
@@ -117,30 +155,10 @@ class Connection(H11Protocol):
             if isinstance(one, Connection) and one is not self and not one.transport.is_closing():
                 yield one
 
-    def _look_again(self) -> None:
-        pause = min(self.limits.head_seconds, self.limits.unread_seconds) / LOOKS
-        self._looking = self.loop.call_later(pause, self._end_if_over)
-
-    def _end_if_over(self) -> None:
-        # A socket has an end of its own.
-        if self.transport.get_protocol() is not self:
-            return
-        if self._is_headless() or self._is_unread():
-            self.transport.abort()
-            return
-        self._look_again()
-
-    def _is_headless(self) -> bool:
+    def _is_over(self) -> bool:
         since = self._waits_since
-        return since is not None and self.loop.time() - since > self.limits.head_seconds
-
-    def _is_unread(self) -> bool:
-        size, now = self.transport.get_write_buffer_size(), self.loop.time()
-        if size == 0:
-            self._unread = None
-        elif self._unread is None or size <= self._unread[1] - PROGRESS:
-            self._unread = now, size
-        return self._unread is not None and now - self._unread[0] > self.limits.unread_seconds
+        is_headless = since is not None and self.loop.time() - since > self.limits.head_seconds
+        return is_headless or super()._is_over()
 
 
 def affordable(most: int) -> int:
@@ -153,3 +171,8 @@ def affordable(most: int) -> int:
 def connection_class(limits: ConnectionLimits) -> type[Connection]:
     """The connections of a server with these limits."""
     return type("LimitedConnection", (Connection,), {"limits": limits})
+
+
+def socket_class(limits: ConnectionLimits) -> type[SocketConnection]:
+    """The WebSockets of a server with these limits."""
+    return type("LimitedSocket", (SocketConnection,), {"limits": limits})

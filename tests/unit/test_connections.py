@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from time import thread_time
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from app.http.connections import ConnectionLimits, connection_class
+from app.http.connections import ConnectionLimits, connection_class, socket_class
 
 SOON, LATER = 0.4, 1.5
 NEVER = 600.0
@@ -21,6 +21,10 @@ LARGE = 30_000_000
 """Bytes: more than the sockets of both sides hold."""
 STRETCH = 0.08
 """Seconds: four times as long as the loop may compute, for a busy machine. Without a limit it takes 0.2 and more."""
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 ASK = b"GET / HTTP/1.1\r\nHost: t\r\n\r\n"
 
 
@@ -28,8 +32,33 @@ slow: asyncio.Queue[None] = asyncio.Queue()
 """Of each request that is not answered."""
 
 
+class Left:
+    """Whether the application has let go of a socket."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        self.event.clear()
+        try:
+            yield
+        finally:
+            self.event.set()
+
+
+left = Left()
+
+
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers at once; ``/large`` a lot, ``/slow`` never."""
+    """Answers at once; ``/large`` a lot, ``/slow`` never. A socket is sent a lot, and closed."""
+    if scope["type"] == "websocket":
+        with left.noted():
+            await send({"type": "websocket.accept"})
+            for _ in range(10):
+                await send({"type": "websocket.send", "text": "x" * (LARGE // 10)})
+            await send({"type": "websocket.close"})
+        return
     if scope["path"] == "/slow":
         slow.put_nowait(None)
         await asyncio.sleep(NEVER)
@@ -43,7 +72,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 async def serving(*, head: float = SOON, unread: float = SOON, most: int = 100) -> AsyncIterator[int]:
     """With these limits; no other one ends a connection."""
     limits = ConnectionLimits(head_seconds=head, unread_seconds=unread, most=most)
-    config = uvicorn.Config(app, port=0, http=connection_class(limits), log_level="critical", lifespan="off")
+    connection, socket = connection_class(limits), socket_class(limits)
+    config = uvicorn.Config(app, port=0, http=connection, ws=socket, log_level="critical", lifespan="off")
+    config.ws_per_message_deflate = False
     config.timeout_keep_alive = int(NEVER)
     server = uvicorn.Server(config)
     server.config.load()
@@ -105,6 +136,25 @@ async def test_who_does_not_read_is_left_and_who_reads_gets_all() -> None:
         for _ in range(10):
             await reader.readexactly(LARGE // 10)
             await asyncio.sleep(LATER / 8)  # slow, but it reads
+        writer.close()
+
+
+async def test_a_socket_that_is_not_read_is_left_and_one_that_is_read_gets_all() -> None:
+    """uvicorn's own end of it, of one that answers no ping, would wait until all is read."""
+    async with serving() as port, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HANDSHAKE)
+        await reader.readuntil(b"\r\n\r\n")
+        await left.event.wait()
+        writer.close()
+
+    async with serving(unread=LATER) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HANDSHAKE)
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(10):
+            await reader.readexactly(LARGE // 10)
+            await asyncio.sleep(LATER / 8)
         writer.close()
 
 
