@@ -110,9 +110,12 @@ async def test_limits_are_shown_and_a_key_has_its_own(begin: UnitOfWorkFactory) 
 
 
 async def test_running_turns(begin: UnitOfWorkFactory) -> None:
-    """One more is refused before anything is stored; an answer that is kept nowhere counts, a repeated one does not."""
+    """One more is refused before anything is stored; an answer that is kept nowhere counts, a repeated one does not.
+
+    Who sends a request again follows its turn: as a stream, of which there is a limit too.
+    """
     model, asked, go_on = holding()
-    async with keyed(begin, chat=model, key_limits={"running_turns": 1}) as api:
+    async with keyed(begin, chat=model, key_limits={"running_turns": 1, "open_streams": 1}) as api:
         _, secret = await api.key(str(uuid4()))
         async with api.client(secret) as client:
             first, second = await begun(client), await begun(client)
@@ -125,12 +128,13 @@ async def test_running_turns(begin: UnitOfWorkFactory) -> None:
             assert (await client.get(f"/conversations/{second}/messages")).json()["data"] == []
             again = asyncio.create_task(client.post(f"/conversations/{first}/chat", json=CHAT, headers=once))
             await asyncio.sleep(0.05)
+            refused(await client.post(f"/conversations/{first}/chat", json=CHAT, headers=once), "open_streams")
             go_on.set()
             assert [(await one).status_code for one in (running, again)] == [201, 201], "it follows the first"
             assert (await client.post(f"/conversations/{second}/chat", json=CHAT)).status_code == 201
             assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 200
             standing = (await client.get("/limits")).json()["limits"]
-            used = {one["used"] for one in standing if one["name"] == "running_turns"}
+            used = {one["used"] for one in standing if one["name"] in {"running_turns", "open_streams"}}
             assert used == {0}, "every place was given back"
 
 

@@ -104,10 +104,13 @@ class LimitService:
         )
 
     async def hold(self, kind: Kind) -> None:
-        """A place until the present request ends. Raises ``RateLimitedError``."""
-        place, present = await self.take(kind), asking()
-        if place is not None and present is not None:
-            present.at_end.append(lambda: self.release(place))
+        """A place until the present request ends, one of a kind. Raises ``RateLimitedError``."""
+        present = asking()
+        if present is None or kind in present.held:
+            return
+        place = await self.take(kind)
+        present.held.add(kind)
+        present.at_end.append(lambda: self.release(place))
 
     def release(self, place: Place | None) -> None:
         """Let others have it."""

@@ -74,7 +74,8 @@ class ChatService:
     ) -> TurnHandle:
         """Store the message and start the turn. Every 4xx is raised here, before anything is stored.
 
-        Raises ``RateLimitedError`` where whoever asks has as many turns, or has spent as much, as it may.
+        Raises ``RateLimitedError`` where whoever asks has as many turns, or has spent as much, as it may, or follows
+        as many turns by requests that are sent again.
         """
         shell, seat = self._shell, _Seat(self._limits)
         if given.model is not None:
@@ -134,7 +135,7 @@ class ChatService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             turn = await uow.turns.running(conversation_id)
-        return None if turn is None else self._handle_of_running(turn)
+        return None if turn is None else await self._handle_of_running(turn)
 
     async def follow_turn(self, tenant_id: UUID, turn_id: UUID) -> TurnHandle:
         """A turn from its beginning; of one that has ended the message, the reply at once, and the end.
@@ -146,7 +147,7 @@ class ChatService:
             turn = await uow.turns.get(turn_id)
             if turn.status != "running":
                 return await replayed(uow, turn, self._shell.resolver)
-        return self._handle_of_running(turn)
+        return await self._handle_of_running(turn)
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
         """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
@@ -239,12 +240,13 @@ class ChatService:
         turn = await uow.turns.get(UUID(ref["turn_id"]))
         running = await uow.turns.running(turn.conversation_id)
         if running is not None and running.id == turn.id:
-            return self._handle_of_running(running)
+            return await self._handle_of_running(running)
         turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
         # A turn that died has no answer, and is taken up again.
         return None if turn.reply_id is None else await replayed(uow, turn, self._shell.resolver)
 
-    def _handle_of_running(self, turn: Turn) -> TurnHandle:
+    async def _handle_of_running(self, turn: Turn) -> TurnHandle:
+        await self._limits.hold("open_streams")
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
     def _spawn(self, started: Started, events: Sequence[Event], place: Place | None) -> TurnHandle:

@@ -45,6 +45,8 @@ class Asking:
     principal: Principal
     at_end: list[Callable[[], None]] = field(default_factory=list)
     """Called when it ends, the last first."""
+    held: set[str] = field(default_factory=set)
+    """Kinds of places that it has until then."""
     _tokens: tuple[Token[Asking | None], Token[str | None]] | None = None
 
     def begin(self) -> None:
