@@ -54,7 +54,7 @@ class Keyed:
             "extensions": {"websocket.http.response": {}},
         }
         socket = Socket()
-        serving = asyncio.create_task(self.app(scope, socket.sent.get, socket.told.put))
+        serving = asyncio.create_task(self.app(scope, socket.sent.get, socket.tell))
         await socket.sent.put({"type": "websocket.connect"})
         try:
             yield socket
@@ -69,6 +69,19 @@ class Socket:
     def __init__(self) -> None:
         self.sent: asyncio.Queue[Any] = asyncio.Queue()
         self.told: asyncio.Queue[Any] = asyncio.Queue()
+        self.is_gone = False
+        """Whether its client has left, which who sends notices first."""
+
+    async def tell(self, message: Any) -> None:
+        """What a server sends it."""
+        if self.is_gone:
+            raise OSError
+        await self.told.put(message)
+
+    async def send(self, **body: Any) -> None:
+        """Send a request."""
+        text = json.dumps({"type": "response.create", "model": "throughline", "input": "hello", **body})
+        await self.sent.put({"type": "websocket.receive", "text": text})
 
     async def next(self) -> dict[str, Any]:
         """The next that it is told, in the words of ASGI."""
@@ -78,8 +91,7 @@ class Socket:
 
     async def ask(self, **body: Any) -> dict[str, Any]:
         """Send a request: its last event."""
-        text = json.dumps({"type": "response.create", "model": "throughline", "input": "hello", **body})
-        await self.sent.put({"type": "websocket.receive", "text": text})
+        await self.send(**body)
         while True:
             event: dict[str, Any] = json.loads((await self.next())["text"])
             if event["type"] in {"response.completed", "response.failed", "error"}:

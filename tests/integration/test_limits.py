@@ -296,6 +296,18 @@ async def test_a_refused_socket_says_why(begin: UnitOfWorkFactory) -> None:
                 assert (b"retry-after" in dict(head["headers"])) == (status == 429)
 
 
+async def test_a_client_that_leaves_its_socket_is_no_failure(begin: UnitOfWorkFactory) -> None:
+    """Nor where more of its requests wait, so that nobody reads that it left."""
+    async with keyed(begin) as api:
+        _, secret = await api.key(str(uuid4()))
+        async with api.socket(secret) as socket:
+            for _ in range(4):
+                await socket.send(store=False)
+            for _ in range(3):
+                assert (await socket.next())["type"].startswith("websocket."), "control: it is answered"
+            socket.is_gone = True
+
+
 async def test_a_socket_goes_on_from_what_a_stored_response_goes_on_from(begin: UnitOfWorkFactory) -> None:
     model = ScriptedChatModel()
     async with keyed(begin, chat=model) as api:

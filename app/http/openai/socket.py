@@ -57,6 +57,8 @@ WAITING: Final = 1
 REFUSED: Final = 1008
 ENDED: Final = 1001
 CREATE: Final = "response.create"
+GONE: Final = (WebSocketDisconnect, RuntimeError)
+"""What receiving and sending raise once the client has left."""
 
 router = APIRouter(prefix=PREFIX)
 log = structlog.get_logger("throughline.http")
@@ -125,7 +127,8 @@ async def respond_over_socket(socket: WebSocket) -> None:
             await _answer_until_over(socket, services, principal)
             log.info("socket.closed", tenant_id=str(principal.tenant_id))
     except DomainError as error:
-        await socket.send_denial_response(error_response(socket, error))
+        with suppress(*GONE):
+            await socket.send_denial_response(error_response(socket, error))
     finally:
         if asking is not None:
             asking.end()
@@ -158,14 +161,15 @@ async def _answer_until_over(socket: WebSocket, services: Container, principal: 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     if not left:
-        await socket.close(ENDED)
+        with suppress(*GONE):
+            await socket.close(ENDED)
 
 
 async def _queue_frames(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
     try:
         while True:
             await requests.put(await _next_frame(socket))
-    except (WebSocketDisconnect, RuntimeError):  # gone
+    except GONE:
         # ``None`` says that the client has left.
         with suppress(asyncio.QueueFull):
             requests.put_nowait(None)
@@ -195,7 +199,7 @@ async def _answer_requests(socket: WebSocket, services: Container, requests: asy
         except DomainError as error:
             memory.let_go(previous)
             await _send(socket, _error_event(error))
-        except (WebSocketDisconnect, RuntimeError):
+        except GONE:
             return
         except Exception as error:  # noqa: BLE001 - the connection outlives a defect of ours
             log_failure(error)
