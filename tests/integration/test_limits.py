@@ -15,11 +15,12 @@ from sqlalchemy import AsyncAdaptedQueuePool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Usage
-from app.core.model.errors import ModelUnavailableError
+from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, StepEvent, TextDelta
 from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 from app.usecases.ports import Counters, Place
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.keyed import Keyed, keyed
@@ -136,6 +137,62 @@ async def test_running_turns(begin: UnitOfWorkFactory) -> None:
             standing = (await client.get("/limits")).json()["limits"]
             used = {one["used"] for one in standing if one["name"] in {"running_turns", "open_streams"}}
             assert used == {0}, "every place was given back"
+
+
+async def test_who_follows_a_response_by_trying_again(begin: UnitOfWorkFactory) -> None:
+    """It counts as a stream, and fails as the turn's stream does; who cancels it follows nothing."""
+    model, asked, go_on = holding()
+    async with keyed(begin, chat=model, key_limits={"open_streams": 1}) as api:
+        _, secret = await api.key(str(uuid4()))
+        async with api.client(secret) as client:
+
+            def tried(number: int) -> asyncio.Task[httpx.Response]:
+                headers = {"X-Stainless-Retry-Count": str(number)}
+                return asyncio.create_task(client.post("/v1/responses", json={"input": "hello"}, headers=headers))
+
+            first = tried(0)
+            await asked.wait()
+            second = tried(1)
+            await asyncio.sleep(0.1)
+            assert (await tried(2)).status_code == 429
+            assert not second.done(), "control: it has the one place, and waits for the turn"
+            go_on.set()
+            assert (await first).json()["id"] == (await second).json()["id"]
+            asked.clear()
+            go_on.clear()
+            third = asyncio.create_task(client.post("/v1/responses", json={"input": "once more"}))
+            await asked.wait()
+            (turn_id,) = api.container.chat._handles
+            following = asyncio.create_task(client.get(f"/v1/responses/resp_{turn_id.hex}?stream=true"))
+            await asyncio.sleep(0.1)
+            assert (await client.post(f"/v1/responses/resp_{turn_id.hex}/cancel", json={})).status_code == 200
+            assert [(await one).status_code for one in (third, following)] == [200, 200]
+
+
+async def test_what_a_turn_cannot_tell_is_told_to_who_follows_it(
+    begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that follows another's turn, and cannot, says so before the turn's first event."""
+    model, asked, go_on = holding()
+    async with keyed(begin, chat=model) as api:
+        lost = TurnHandle()
+        lost.emit(ChatEvent(type="reply.failed", error=DependencyUnavailableError("the database is away")))
+
+        async def follow(*_: object, **__: object) -> TurnHandle:
+            return lost
+
+        async with api.client() as client:
+            body = {"input": "hello"}
+            first = asyncio.create_task(
+                client.post("/v1/responses", json=body, headers={"X-Stainless-Retry-Count": "0"})
+            )
+            await asked.wait()
+            with monkeypatch.context() as patched:
+                patched.setattr(api.container.chat, "follow_turn", follow)
+                again = await client.post("/v1/responses", json=body, headers={"X-Stainless-Retry-Count": "1"})
+            assert (again.status_code, again.json()["error"]["code"]) == (503, "dependency_unavailable")
+            go_on.set()
+            assert (await first).status_code == 200, "control"
 
 
 async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None:

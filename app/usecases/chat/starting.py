@@ -135,19 +135,24 @@ class ChatService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             turn = await uow.turns.running(conversation_id)
-        return None if turn is None else await self._handle_of_running(turn)
+        return None if turn is None else self._handle_of_running(turn)
 
-    async def follow_turn(self, tenant_id: UUID, turn_id: UUID) -> TurnHandle:
+    async def follow_turn(self, tenant_id: UUID, turn_id: UUID, *, counts: bool = False) -> TurnHandle:
         """A turn from its beginning; of one that has ended the message, the reply at once, and the end.
+
+        ``counts``: one that runs is followed as a stream, until the present request ends.
 
         Raises:
             NotFoundError: The tenant has no such turn.
+            RateLimitedError: It counts, and whoever asks has as many streams as it may.
         """
         async with self._shell.uow(tenant_id) as uow:
             turn = await uow.turns.get(turn_id)
             if turn.status != "running":
                 return await replayed(uow, turn, self._shell.resolver)
-        return await self._handle_of_running(turn)
+        if counts:
+            await self._limits.hold("open_streams")
+        return self._handle_of_running(turn)
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
         """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
@@ -240,13 +245,13 @@ class ChatService:
         turn = await uow.turns.get(UUID(ref["turn_id"]))
         running = await uow.turns.running(turn.conversation_id)
         if running is not None and running.id == turn.id:
-            return await self._handle_of_running(running)
+            await self._limits.hold("open_streams")
+            return self._handle_of_running(running)
         turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
         # A turn that died has no answer, and is taken up again.
         return None if turn.reply_id is None else await replayed(uow, turn, self._shell.resolver)
 
-    async def _handle_of_running(self, turn: Turn) -> TurnHandle:
-        await self._limits.hold("open_streams")
+    def _handle_of_running(self, turn: Turn) -> TurnHandle:
         return self._handles.get(turn.id) or self._mirrors.follow(turn)
 
     def _spawn(self, started: Started, events: Sequence[Event], place: Place | None) -> TurnHandle:

@@ -238,7 +238,7 @@ class StoredAnswers:
             await _compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
         if waits and running is not None:
-            return await self._chat.follow_turn(tenant_id, running.id)
+            return await self._chat.follow_turn(tenant_id, running.id, counts=True)
         if waits:
             return _input(request, (), expected=conversation.last_message_id)
         if reconciling.asks_again:
@@ -300,7 +300,7 @@ class StoredAnswers:
             # It died: the same message is taken up again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
-            handle = await self._chat.follow_turn(tenant_id, turn.id)
+            handle = await self._chat.follow_turn(tenant_id, turn.id, counts=True)
         return await self._begun_turn(tenant_id, handle)
 
     async def _create_conversation(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
@@ -324,6 +324,8 @@ class StoredAnswers:
         """The turn with the ids that its first event tells."""
         async with aclosing(handle.events()) as events:
             first = await anext(events)
+        if first.error is not None:  # it runs in another process, and cannot be followed
+            raise first.error
         turn_id = UUID(first.data["turn_id"])
         async with self._shell.uow(tenant_id) as uow:
             turn = await uow.turns.get(turn_id)
