@@ -23,6 +23,7 @@ from app.off_loop import off_loop
 from app.providers.failures import unavailable
 from app.providers.guarded import guarded
 from app.providers.loop import ProviderLoop
+from app.providers.replies import is_count
 
 BAD_VECTORS: Final = "bad_vectors"
 
@@ -100,7 +101,7 @@ def _translating_errors() -> Iterator[None]:
 
 def _usage(result: EmbeddingResult, texts: Sequence[str]) -> Usage:
     tokens = result.usage.input_tokens
-    if not tokens:
+    if not tokens or not is_count(tokens):
         tokens = result.usage.input_tokens = sum(map(estimate_text, texts))
     return Usage(input_tokens=tokens, cost_usd=_cost(result))
 

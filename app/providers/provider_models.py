@@ -39,6 +39,7 @@ from app.providers.failures import is_block, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import (
+    Pieces,
     answer_of,
     calls_of,
     calls_tool,
@@ -107,7 +108,7 @@ class ProviderChat:
         model = self.provider_model.model
         size = sum(AN_ITEM + len(message.content) for message in request.messages)
         settings, parameters, thread = await off_loop(self._prepared_call, request, size=size)
-        by_call, thoughts = answers_by_call(model, request), Thoughts()
+        by_call, thoughts, pieces = answers_by_call(model, request), Thoughts(), Pieces()
         named = False
         try:
             # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
@@ -129,7 +130,7 @@ class ProviderChat:
                 async for event in stream:
                     if request.reasoning != "off" and (thought := thoughts.of(event)):
                         yield ReasoningDelta(text=thought)
-                    if not by_call and (delta := clean(delta_of(event))):
+                    if not by_call and (delta := pieces.cleaned(delta_of(event))):
                         yield TextDelta(text=delta)
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
@@ -137,6 +138,8 @@ class ProviderChat:
                 raise unavailable(error) from None
             yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
             return
+        if held := pieces.rest():
+            yield TextDelta(text=held)
         for said in self._events_not_streamed(response, by_call=by_call):
             yield said
         yield StepFinish(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_ai.messages import (
@@ -32,8 +33,28 @@ _FINISHES: Final[dict[str, FinishReason]] = {
     "content_filter": "blocked",
     "tool_call": "tool_call",
 }
+_MOST_TOKENS: Final = 100_000_000
+"""Of one call: more than any window, and no sum of such numbers is too large for the database."""
 _RAW_REASON: Final = "finish_reason"
 """Where the library keeps the reason in the provider's own word, if there was one."""
+
+
+@dataclass(slots=True)
+class Pieces:
+    """Cleans a text that comes in pieces: a sign or a line break that two pieces share stays one."""
+
+    _held: str = ""
+
+    def cleaned(self, piece: str) -> str:
+        """What can be told once this piece is there."""
+        text = self._held + piece
+        is_half = text[-1:] == "\r" or "\ud800" <= text[-1:] <= "\udbff"
+        self._held = text[-1:] if is_half else ""
+        return clean(text[:-1] if is_half else text)
+
+    def rest(self) -> str:
+        """What is still held at the end."""
+        return clean(self._held)
 
 
 def delta_of(event: ModelResponseStreamEvent) -> str:
@@ -90,23 +111,47 @@ def finish_of(response: ModelResponse) -> FinishReason:
 
 
 def finish_of_stream(response: ModelResponse) -> FinishReason:
-    """``finish_of`` for a streamed reply: text without a reason for its end is ``other``.
+    """``finish_of`` for a streamed reply: text or half a call without a reason for its end is ``other``.
 
     Where an OpenAI-compatible server gives no reason, the library says ``stop``: the connection may have ended in the
-    middle of a word. Calls stay calls, since some servers never give a reason.
+    middle of a word. Whole calls stay calls, since some servers never give a reason.
     """
-    finish, told = finish_of(response), response.provider_details or {}
-    return "other" if finish == "stop" and _RAW_REASON not in told else finish
+    finish = finish_of(response)
+    if _RAW_REASON in (response.provider_details or {}):
+        return finish
+    is_half = finish == "tool_call" and not all(map(_is_whole_call, response.parts))
+    return "other" if finish == "stop" or is_half else finish
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """Tokens as reported (thoughts are output), and the price where the bundled table knows the model."""
+    """Tokens as reported (thoughts are output), and the price where the bundled table knows the model.
+
+    Numbers that cannot be counts of tokens are none: a server that tells nonsense is taken for one that tells nothing.
+    """
+    told = response.usage
+    if not all(map(is_count, (told.input_tokens, told.output_tokens, told.cache_read_tokens))):
+        return Usage()
     return Usage(
-        input_tokens=response.usage.input_tokens,
-        output_tokens=response.usage.output_tokens,
-        cached_tokens=response.usage.cache_read_tokens,
+        input_tokens=told.input_tokens,
+        output_tokens=told.output_tokens,
+        cached_tokens=min(told.cache_read_tokens, told.input_tokens),
         cost_usd=cost_of(response),
     )
+
+
+def is_count(tokens: object) -> bool:
+    """Whether this can be the tokens of one call."""
+    return isinstance(tokens, int) and 0 <= tokens <= _MOST_TOKENS
+
+
+def _is_whole_call(part: object) -> bool:
+    if not isinstance(part, ToolCallPart) or not isinstance(part.args, str) or not part.args.strip():
+        return True
+    try:
+        data_in(part.args)
+    except ValueError:
+        return False
+    return True
 
 
 def _signature_details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from pydantic_ai.messages import (
@@ -18,7 +18,7 @@ from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.settings import ModelSettings
 
-from app.core.text.escaping import clean
+from app.providers.replies import Pieces
 
 BETWEEN: Final = "\n\n"
 """Stands between two thoughts of one step."""
@@ -32,13 +32,14 @@ class Thoughts:
 
     _has_told: bool = False
     _begins: bool = False
+    _pieces: Pieces = field(default_factory=Pieces)
 
     def of(self, event: ModelResponseStreamEvent) -> str:
         """The piece of a thought in an event; empty for everything else."""
         if isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart):
-            self._begins, piece = self._has_told, clean(event.part.content)
+            self._begins, piece = self._has_told, self._pieces.cleaned(event.part.content)
         elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ThinkingPartDelta):
-            piece = clean(event.delta.content_delta or "")
+            piece = self._pieces.cleaned(event.delta.content_delta or "")
         else:
             return ""
         if not piece:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
+from app.core.context.formats.words import in_words
 from app.core.text.contents import data_bytes
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part
@@ -45,6 +46,26 @@ def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tu
             parts.append(_part_in_words(part, size, message.seq, say) if is_full else part)
         kept.append(tuple(reversed(parts)))
     return kept[::-1]
+
+
+def with_newest_media(messages: Sequence[Spoken], most: int, locale: str) -> list[tuple[Part, ...]]:
+    """The parts of each message, so that only the ``most`` newest messages that have data carry it, others words."""
+    say, left = catalogue_of(locale), most
+    kept: list[tuple[Part, ...]] = []
+    for message in reversed(messages):
+        is_told = has_data(message) and left == 0
+        left -= has_data(message) and not is_told
+        kept.append(tuple(_told(part, say) for part in message.parts) if is_told else message.parts)
+    return kept[::-1]
+
+
+def has_data(message: Spoken) -> bool:
+    """Whether a message carries data of media."""
+    return any(map(data_bytes, message.parts))
+
+
+def _told(part: Part, say: Catalogue) -> Part:
+    return {"type": "text", "text": in_words(part, say)} if data_bytes(part) else part
 
 
 def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:

@@ -21,6 +21,7 @@ from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Loo
 from app.usecases.chat.reply import Answer, Hearing
 from app.usecases.chat.spending import noted_answer
 from app.usecases.context.context import ContextService
+from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_media
 from app.usecases.context.recalling import Asked
 from app.usecases.ports import Models
 
@@ -66,6 +67,8 @@ class Asker:
     """Positions that were told of."""
     _has_renewed: bool = field(default=False, init=False)
     """Whether copies of files were made again."""
+    _media: int | None = field(default=None, init=False)
+    """Of how many messages, the newest, media are sent once the provider refused more; ``None``: of all."""
     _told: bool = field(default=False, init=False)
     """Whether the reply of the step has begun."""
 
@@ -145,11 +148,11 @@ class Asker:
 
     async def _ask_whole(self, say: Say, *, with_own_tools: bool) -> Answer:
         while True:
-            context = await self._assembled()
+            context = with_fewer_media(await self._assembled(), self._media)
             try:
                 said = await self._ask_with(context, say, with_own_tools=with_own_tools)
             except ModelFailedError as error:
-                if await self._are_copies_renewed(context, error):
+                if await self._are_copies_renewed(context, error) or self._lets_media_go(context, error):
                     continue
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
@@ -165,6 +168,19 @@ class Asker:
         self._has_renewed = True
         log.warning("files.renewed", model=self.model)
         return await self.context.renew_files(self.turn.tenant_id, context, self.model)
+
+    def _lets_media_go(self, context: AssembledContext, error: ModelFailedError) -> bool:
+        """Whether the request may be refused for its media, and is sent with fewer: the newest alone, then none.
+
+        A picture that no provider can read would end each turn until a compaction folds it, or for ever where it is
+        held.
+        """
+        carrying = messages_with_data(context.messages)
+        if self._told or not carrying or error.extra.get("reason") != "bad_request":
+            return False
+        self._media = min(carrying - 1, 1)
+        log.warning("media.refused", model=self.model, messages=carrying)
+        return True
 
     async def _assembled(self) -> AssembledContext:
         """Afresh for each step. Raises the provider's refusal when the last message alone is more than it takes."""
@@ -190,10 +206,11 @@ class Asker:
         recalled = recalled_seqs(context.recalled)
         self._tell_recalled(recalled)
         said = await self._with_cache(context, request, say)
+        is_complete = context.is_complete and REFUSED not in context.warnings
         return said.of_context(
             context.warnings,
-            # What the context weighs counts its tools and files: nothing is learned of a request without some of them.
-            estimated=context.estimated if request.tools == context.tools and context.is_complete else 0,
+            # What the context weighs counts its tools, files and media: nothing is learned where some are not sent.
+            estimated=context.estimated if request.tools == context.tools and is_complete else 0,
             recalled=recalled,
         )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -14,7 +15,6 @@ from app.core.model.live_context import Sent
 from app.core.model.model_io import (
     ChatRequest,
     FinishReason,
-    ReasoningDelta,
     StepEvent,
     StepFinish,
     TextDelta,
@@ -22,6 +22,7 @@ from app.core.model.model_io import (
 )
 from app.core.text.parts import Part
 from app.core.text.token_counts import byte_length
+from app.usecases.history.drafts import MESSAGE_BYTES
 from app.usecases.ports import ChatModel
 
 REPLY_CUT_OFF: Final = "reply_cut_off"
@@ -35,6 +36,7 @@ REASONING_BYTES: Final = 128_000
 _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
+_NO_ROOM: Final = f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"
 _ENDS: Final[Mapping[FinishReason, tuple[str, ...]]] = {"length": (REPLY_CUT_OFF,), "other": (REPLY_END_UNTOLD,)}
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """A step that ended so has written its calls to their end."""
@@ -50,17 +52,17 @@ class Hearing:
 
 
 @dataclass(slots=True)
-class _Reasoning:
-    """What one step shows of its thoughts, within bounds."""
+class _Kept:
+    """What is kept of what one step says, or shows of its thoughts: within bounds."""
 
-    is_wanted: bool
-    _room: int = REASONING_BYTES
+    _room: int
+    """In bytes."""
     _pieces: list[str] = field(default_factory=list)
     is_cut: bool = False
 
     def take(self, piece: str) -> str:
         """What of a piece is kept."""
-        if not self.is_wanted or self.is_cut:
+        if self.is_cut:
             return ""
         size = byte_length(piece)
         if size > self._room:
@@ -75,11 +77,6 @@ class _Reasoning:
     def text(self) -> str:
         """All that was kept."""
         return "".join(self._pieces)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is to be warned of."""
-        return (REASONING_CUT_OFF,) if self.is_cut else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,35 +185,38 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
     """Run one step of the model to its end, or until ``stop`` is set: what was said until then is kept.
 
     Thoughts alone are no answer. Calls count only where tools were offered and the step came to its own end: half a
-    call is none.
+    call is none. A model that says more than a message may hold is cut off there, and not heard any further.
 
     Raises:
         ModelFailedError: The provider failed, refused, or said nothing.
     """
-    pieces: list[str] = []
-    reasoning = _Reasoning(is_wanted=request.reasoning != "off")
+    said, reasoning = _Kept(MESSAGE_BYTES), _Kept(REASONING_BYTES)
     calls: list[ToolCall] = []
     finish: StepFinish | None = None
     steps = model.step(request)
     try:
-        async for event in _steps_until(steps, stop):
-            if isinstance(event, TextDelta):
-                pieces.append(event.text)
-                hearing.on_text(event.text)
-            elif isinstance(event, ReasoningDelta):
-                if kept := reasoning.take(event.text):
+        async with aclosing(_steps_until(steps, stop)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    hearing.on_text(said.take(event.text))
+                elif isinstance(event, ToolCall):
+                    calls.append(event)
+                elif isinstance(event, StepFinish):
+                    finish = event
+                elif request.reasoning != "off" and (kept := reasoning.take(event.text)):
                     hearing.on_reasoning(kept)
-            elif isinstance(event, ToolCall):
-                calls.append(event)
-            else:
-                finish = event
+                if said.is_cut:
+                    finish = StepFinish(reason="length", usage=Usage(), model=model.profile.name)
+                    break
     except ModelUnavailableError as error:
         raise ModelFailedError(
             f"the model {model.profile.name} did not answer ({told_reason(error.reason)}); {_AGAIN}",
+            retry_after=error.retry_after if error.retryable else None,
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error
-    text, metered = "".join(pieces), model.profile.metered
+    text, metered = said.text, model.profile.metered
+    cut_off = (REASONING_CUT_OFF,) if reasoning.is_cut else ()
     if finish is None:
         return Answer(
             text=text,
@@ -226,7 +226,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
             metered=metered,
             finish="other",
             interrupted=True,
-            warnings=reasoning.warnings,
+            warnings=cut_off,
         )
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
     if not wanted:
@@ -240,7 +240,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
         reasoning=reasoning.text,
         metered=metered,
         finish="stop" if finish.reason == "tool_call" and not wanted else finish.reason,
-        warnings=(*_ENDS.get(finish.reason, ()), *reasoning.warnings),
+        warnings=(*_ENDS.get(finish.reason, ()), *cut_off),
         calls=wanted,
         response_id=finish.response_id if is_whole else None,
         kept_id=finish.response_id,
@@ -253,10 +253,11 @@ def refuse_no_answer(reason: FinishReason, text: str) -> None:
     if reason == "blocked":
         raise ModelFailedError(_BLOCKED, extra={"reason": reason}, code="blocked")
     if not text.strip():
-        raise ModelFailedError(_EMPTY, extra={"reason": "empty"}, code="empty_reply")
+        detail = _NO_ROOM if reason == "length" else _EMPTY
+        raise ModelFailedError(detail, extra={"reason": "empty"}, code="empty_reply")
 
 
-async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncIterator[StepEvent]:
+async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncGenerator[StepEvent, None]:
     """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled.
 
     Where it is set before the first one, the provider is not asked at all.

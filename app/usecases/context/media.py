@@ -8,16 +8,18 @@ from typing import Final
 from uuid import UUID
 
 from app.core.context.assembly import AssembledContext
-from app.core.context.media import within_bytes
+from app.core.context.media import has_data, with_newest_media, within_bytes
 from app.core.model.model_io import ContextMessage
-from app.core.text.contents import data_bytes, put_together, references
+from app.core.text.contents import put_together, references
 from app.off_loop import off_loop
 from app.usecases.shared.shell import Shell
 
 LEFT_OUT: Final = "media_left_out"
+"""The warning: media of older messages are sent in words, since all together would be too large."""
+REFUSED: Final = "media_refused"
+"""The warning: the model's provider refused the request until media were sent in words."""
 _A_PART: Final = 1
 """Bytes that a part counts for which is looked at for media: half a microsecond."""
-"""The warning: media of older messages are sent in words, since all together would be too large."""
 
 
 async def with_media(
@@ -29,7 +31,7 @@ async def with_media(
     """
     messages = context.messages
     size = _A_PART * sum(len(message.parts) for message in messages)
-    if not await off_loop(_has_media, messages, size=size):
+    if not await off_loop(messages_with_data, messages, size=size):
         return context
     kept = within_bytes(messages, shell.media_bytes if room is None else room, context.locale)
     if kept != [message.parts for message in messages]:
@@ -45,5 +47,15 @@ async def with_media(
     return replace(context, messages=await off_loop(fill))
 
 
-def _has_media(messages: Sequence[ContextMessage]) -> bool:
-    return any(data_bytes(part) for message in messages for part in message.parts)
+def messages_with_data(messages: Sequence[ContextMessage]) -> int:
+    """How many messages carry data of media."""
+    return sum(map(has_data, messages))
+
+
+def with_fewer_media(context: AssembledContext, most: int | None) -> AssembledContext:
+    """The context with the media of its ``most`` newest messages that have some, if others were refused."""
+    if most is None or messages_with_data(context.messages) <= most:
+        return context
+    kept = with_newest_media(context.messages, most, context.locale)
+    messages = tuple(replace(message, parts=parts) for message, parts in zip(context.messages, kept, strict=True))
+    return replace(context, messages=messages, warnings=(*context.warnings, REFUSED))
