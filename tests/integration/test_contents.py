@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 
 from app.cli.commands import app
 from app.core.model.conversation import Message
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ChatRequest, StepEvent
 from app.core.model.records import Page
 from app.core.text.parts import Part
 from app.settings import Settings
@@ -258,3 +260,60 @@ async def test_the_oldest_media_of_a_context_become_words_and_only_the_newest_ar
         for seq in (1, 2, 3)
     ]
     assert context.warnings == ("media_left_out",)
+
+
+class _Picky(ScriptedChatModel):
+    """Refuses what it cannot read, as providers do with a picture that is none."""
+
+    unreadable: str = base64.b64encode(b"no picture").decode()
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        if any(part.get("data") == self.unreadable for message in request.messages for part in message.parts):
+            self.requests.append(request)
+            raise ModelUnavailableError("bad_request", retryable=False, status=400)
+        async for event in super().step(request):
+            yield event
+
+
+@pytest.mark.parametrize(
+    ("pictures", "asked", "sent"),
+    [
+        ((_Picky.unreadable, PNG), 2, [None, PNG]),
+        ((PNG, _Picky.unreadable), 3, [None, None]),
+        ((PNG, PNG), 1, [PNG, PNG]),  # control
+    ],
+    ids=["an-older-one", "the-newest", "none"],
+)
+async def test_a_picture_that_the_provider_refuses_ends_no_chat(
+    begin: UnitOfWorkFactory, pictures: Sequence[str], asked: int, sent: list[str | None]
+) -> None:
+    chat = _Picky("I see.")
+    async with keyed(begin, chat=chat) as process:
+        _, secret = await process.key("pictures")
+        async with process.client(secret) as http:
+            path = f"/conversations/{(await http.post('/conversations', json={})).json()['id']}"
+            for picture in pictures:
+                said = {"role": "user", "content": "look", "parts": [media(picture)]}
+                assert (await http.post(f"{path}/messages", json=said)).is_success
+            answered = (await http.post(f"{path}/chat", json={"content": "What is it?"})).json()
+            stored = (await http.get(f"{path}/messages", params={"order": "asc"})).json()["data"]
+    refused = sent != list(pictures)
+    assert (answered["reply"]["content"], answered["warnings"]) == ("I see.", ["media_refused"] if refused else [])
+    assert len(chat.requests) == asked
+    parts = [part for message in chat.requests[-1].messages for part in message.parts]
+    assert [part.get("data") for part in parts] == sent
+    assert {part["text"] for part in parts if "data" not in part} <= {"[attached: image/png]"}
+    assert [message["parts"][0]["data"] for message in stored[: len(pictures)]] == list(pictures), "nothing is lost"
+
+
+async def test_a_request_that_is_refused_for_something_else_is_not_sent_for_ever(begin: UnitOfWorkFactory) -> None:
+    chat = ScriptedChatModel(ModelUnavailableError("bad_request", retryable=False, status=400))
+    async with keyed(begin, chat=chat) as process:
+        _, secret = await process.key("refused")
+        async with process.client(secret) as http:
+            path = f"/conversations/{(await http.post('/conversations', json={})).json()['id']}"
+            assert (await http.post(f"{path}/chat", json={"content": "Hello"})).status_code == 503
+            assert len(chat.requests) == 1, "there is nothing to leave out"
+            with_picture = {"content": "look", "parts": [media()]}
+            failed = await http.post(f"{path}/chat", json=with_picture)
+    assert (failed.json()["reason"], len(chat.requests)) == ("bad_request", 3)

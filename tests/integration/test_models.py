@@ -216,6 +216,9 @@ class OpenAIServer:
     status: int = 200
     reasons: bool = True
     """Whether a stream says why it ended."""
+    deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
+    """What comes piece by piece."""
+    usage: dict[str, Any] = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
     url: str = ""
@@ -228,15 +231,14 @@ class OpenAIServer:
         self.requests.append(body)
         if self.status != 200:
             return JSONResponse({"error": self.error}, status_code=self.status, headers=self.headers)
-        usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+        usage = {"total_tokens": 15, **self.usage}
         common = {"id": "1", "created": 1, "model": body["model"]}
         if not body.get("stream"):
             message = {"role": "assistant", "content": '{"logos": []}'}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             return JSONResponse({**common, "object": "chat.completion", "choices": [choice], "usage": usage})
         chunks: list[dict[str, Any]] = [
-            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Good "}}]},
-            {"choices": [{"index": 0, "delta": {"content": "day."}}]},
+            *({"choices": [{"index": 0, "delta": delta}]} for delta in self.deltas),
             {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
             {"choices": [], "usage": usage},
         ]
@@ -251,6 +253,15 @@ def openai() -> Iterator[OpenAIServer]:
     with serving(server.app()) as url:
         server.url = f"{url}/v1"
         yield server
+
+
+async def steps_of(openai: OpenAIServer) -> list[StepEvent]:
+    """What a model of that server answers."""
+    registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+    request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
+    events = [event async for event in registry.chat().step(request)]
+    await registry.close()
+    return events
 
 
 class TestOpenAICompatible:
@@ -275,14 +286,64 @@ class TestOpenAICompatible:
 
     async def test_words_whose_end_the_server_does_not_tell_may_be_cut_off(self, openai: OpenAIServer) -> None:
         openai.reasons = False
-        registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
-        request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
-        events = [event async for event in registry.chat().step(request)]
-        await registry.close()
-
+        events = await steps_of(openai)
         finish = events[-1]
         assert isinstance(finish, StepFinish)
         assert (said(events), finish.reason) == ("Good day.", "other")
+
+    @pytest.mark.parametrize(
+        ("arguments", "reasons", "reason"),
+        [
+            ('{"city": "Ro', False, "other"),
+            ('{"city": "Rome"}', False, "tool_call"),  # control: some servers never give a reason
+            ("Rome", True, "tool_call"),  # control: what the model ended itself is as it wanted it
+        ],
+    )
+    async def test_half_a_call_is_none(
+        self, openai: OpenAIServer, *, arguments: str, reasons: bool, reason: str
+    ) -> None:
+        call = {"index": 0, "id": "1", "type": "function", "function": {"name": "weather", "arguments": arguments}}
+        openai.deltas, openai.reasons = ({"role": "assistant", "tool_calls": [call]},), reasons
+        finish = (await steps_of(openai))[-1]
+        assert isinstance(finish, StepFinish)
+        assert finish.reason == reason
+
+    @pytest.mark.parametrize(
+        ("usage", "told"),
+        [
+            ({"prompt_tokens": 10**30}, (0, 0, 0)),
+            ({"completion_tokens": 2.5}, (0, 0, 0)),
+            ({"prompt_tokens": -12}, (0, 0, 0)),
+            (
+                {"prompt_tokens_details": {"cached_tokens": 99}, "prompt_tokens": 12, "completion_tokens": 3},
+                (12, 3, 12),
+            ),
+            ({"prompt_tokens_details": {"cached_tokens": 8}}, (12, 3, 8)),
+        ],
+        ids=["beyond-any-window", "half-a-token", "negative", "more-cached-than-read", "control"],
+    )
+    async def test_counts_that_cannot_be_are_none(
+        self, openai: OpenAIServer, usage: dict[str, Any], told: tuple[int, int, int]
+    ) -> None:
+        openai.usage |= usage
+        finish = (await steps_of(openai))[-1]
+        assert isinstance(finish, StepFinish)
+        assert (finish.usage.input_tokens, finish.usage.output_tokens, finish.usage.cached_tokens) == told
+
+    @pytest.mark.parametrize(
+        ("pieces", "whole"),
+        [
+            (("a\ud83d", "\ude00b"), "a😀b"),
+            (("a\r", "\nb\r"), "a\nb\n"),
+            (("a\ud83d", "b\ud83d"), "a\ufffdb\ufffd"),  # control: halves that nothing completes
+        ],
+        ids=["letter", "line-break", "halves"],
+    )
+    async def test_what_two_pieces_share_stays_one(
+        self, openai: OpenAIServer, pieces: Sequence[str], whole: str
+    ) -> None:
+        openai.deltas = [{"content": piece} for piece in pieces]
+        assert said(await steps_of(openai)) == whole
 
     async def test_a_summary_asks_for_the_json_schema(self, openai: OpenAIServer) -> None:
         registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))

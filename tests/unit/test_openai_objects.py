@@ -248,6 +248,10 @@ RESULT: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": "su
         {"type": "message", "role": "user", "content": [
             {"type": "input_text", "text": "What is it?"},
             {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"}]},
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_file", "file_url": "https://x.test/plan.pdf", "filename": "plan.pdf"}]},
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_file", "file_data": "data:application/pdf;base64,aGk=", "filename": "plan.pdf"}]},
         {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"at": "Paris"}'},
         {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{broken"},
         {"type": "function_call_output", "call_id": "call_1", "output": "sunny"},

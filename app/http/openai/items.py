@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from app.core.model.conversation import Message
-from app.core.text.contents import shown_address
+from app.core.text.contents import named_address, shown_address
 from app.core.text.parts import Part, as_text, own_content, own_parts
 from app.http.fields import MAX_CONTENT, MAX_PARTS
 from app.http.openai.content import (
@@ -208,4 +208,6 @@ def _media_item(part: Part) -> dict[str, Any]:
     source = shown_address(part)
     if media_type.startswith("image/"):
         return {"type": "input_image", "image_url": source, "detail": part.get("detail") or "auto"}
-    return {"type": "input_file", "filename": part.get("name") or "file", "file_data": source}
+    name = str(part.get("name") or "file")
+    # An address is no data: whoever sends the item back would have it taken for bare Base64, or refused.
+    return {"type": "input_file", "filename": name, "file_url" if named_address(part) else "file_data": source}

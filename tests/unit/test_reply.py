@@ -1,0 +1,55 @@
+"""One step of the chat model, as a turn hears it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from app.core.model.errors import ModelFailedError, ModelUnavailableError
+from app.core.model.model_io import ChatRequest, ContextMessage
+from app.usecases.chat import reply
+from app.usecases.chat.reply import Answer, Hearing, answer
+from tests.fakes import Reply, ScriptedChatModel
+
+
+async def answered(model: ScriptedChatModel) -> tuple[Answer, str]:
+    """The answer, and what was heard of it meanwhile."""
+    heard: list[str] = []
+    hearing = Hearing(on_text=heard.append, on_reasoning=heard.append)
+    request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
+    return await answer(model, request, stop=asyncio.Event(), hearing=hearing), "".join(heard)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kept", "finish", "warnings"),
+    [
+        (("яяя", "яя", "never read"), "яяяя", "length", ("reply_cut_off",)),
+        (("яяя", "я"), "яяяя", "stop", ()),  # control: as much as a message may hold
+    ],
+)
+async def test_a_model_that_never_ends_is_cut_off_where_a_message_ends(
+    monkeypatch: pytest.MonkeyPatch, pieces: tuple[str, ...], kept: str, finish: str, warnings: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(reply, "MESSAGE_BYTES", 9)
+    said, heard = await answered(ScriptedChatModel(Reply(pieces=pieces)))
+    assert (said.text, heard) == (kept, kept), "no half of a letter"
+    assert (said.finish, said.warnings, said.interrupted) == (finish, warnings, False)
+
+
+async def test_an_answer_without_room_for_a_word_is_told_from_an_empty_one() -> None:
+    with pytest.raises(ModelFailedError, match="output limit") as refused:
+        await answered(ScriptedChatModel(Reply(finish="length")))
+    assert refused.value.stable_code == "empty_reply"
+    with pytest.raises(ModelFailedError, match="empty answer"):
+        await answered(ScriptedChatModel(Reply()))
+
+
+@pytest.mark.parametrize(("retryable", "wait"), [(True, 7.0), (False, None)])
+async def test_the_wait_that_a_provider_asks_for_is_passed_on_where_waiting_helps(
+    *, retryable: bool, wait: float | None
+) -> None:
+    refusal = ModelUnavailableError("rate_limited", retryable=retryable, retry_after=7.0)
+    with pytest.raises(ModelFailedError) as failed:
+        await answered(ScriptedChatModel(refusal))
+    assert failed.value.retry_after == wait
