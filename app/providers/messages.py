@@ -80,8 +80,8 @@ def to_provider(
         elif message.role == "assistant":
             _append_answer(thread, message, results, say)
         else:
-            for result in _results_without_call(message, calls, say):
-                _append_request_part(thread, UserPromptPart(result))
+            for told in _beside_results(message, calls, takes_media, say):
+                _append_request_part(thread, UserPromptPart(told if isinstance(told, str) else [told]))
     return thread
 
 
@@ -187,15 +187,17 @@ def _result_content(part: Part, said: str) -> Any:
     return {"content": content, "text": said} if content else said
 
 
-def _results_without_call(message: ContextMessage, calls: set[str], say: Catalogue) -> Iterator[str]:
-    # A provider would refuse these as results.
+def _beside_results(
+    message: ContextMessage, calls: set[str], takes_media: TakesMedia, say: Catalogue
+) -> Iterator[UserContent]:
+    # Results without a call, which a provider would refuse as such, and the media that a tool gave.
     answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]
     said = "" if answered else own_content(message.role, message.content, message.parts)
     if said.strip():
         yield said
     for part in own_parts(said, message.parts):
         if part not in answered:
-            yield in_words(part, say)
+            yield _piece(part, takes_media, say)
 
 
 def _parts_of_kind(message: ContextMessage, kind: str) -> list[Part]:

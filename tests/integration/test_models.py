@@ -13,7 +13,15 @@ from uuid import UUID, uuid5
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.google import GoogleProvider
@@ -567,6 +575,22 @@ class TestContexts:
         )
         assert returns(only)[0].content == "measured twice"
         assert returns(beside)[0].content == {"content": 42, "text": "measured twice"}
+
+    @pytest.mark.parametrize(
+        ("media_type", "shown"),
+        [
+            ("image/png", BinaryContent(data=b"hi", media_type="image/png")),
+            ("audio/wav", "[attached: audio/wav]"),  # control: what the model does not read
+        ],
+    )
+    def test_a_picture_that_a_tool_gave_is_shown_beside_its_result(self, media_type: str, shown: object) -> None:
+        call = ContextMessage(role="assistant", content="", parts=(CALL,))
+        picture = {"type": "media", "media_type": media_type, "data": "aGk="}
+        answered = ContextMessage(role="tool", content="", parts=(result("done"), picture))
+        thread = mapped(call, answered, takes=others_take)
+        prompts = [part for part in thread[-1].parts if isinstance(part, UserPromptPart)]
+        assert [part.content for part in prompts] == [shown if isinstance(shown, str) else [shown]]
+        assert returns(thread)[0].content == "done"
 
     @pytest.mark.parametrize(
         ("arguments", "as_object"),

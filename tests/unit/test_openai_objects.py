@@ -255,6 +255,9 @@ RESULT: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": "su
         {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"at": "Paris"}'},
         {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{broken"},
         {"type": "function_call_output", "call_id": "call_1", "output": "sunny"},
+        {"type": "function_call_output", "call_id": "call_1", "output": [
+            {"type": "input_text", "text": "The screen."},
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"}]},
     ],
 )  # fmt: skip
 def test_an_item_comes_back_as_it_was_given(item: Json) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from app.core.model.model_io import CallSettings, ToolSpec
 from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
-from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_part, stored_content
+from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
 from app.http.openai.settings import (
     MAX_TOOLS,
     AnswerSchema,
@@ -67,7 +67,7 @@ class ChatMessage(Given):
     def draft(self) -> MessageDraft:
         """The entry as a message to be. Raises ``ValueError`` for content that cannot be kept."""
         if self.role == "tool":
-            return MessageDraft(role="tool", content="", parts=(result_part(self.tool_call_id or "", self.content),))
+            return MessageDraft(role="tool", content="", parts=result_parts(self.tool_call_id or "", self.content))
         words, media = stored_content(self.content)
         metadata = {} if self.name is None else {"name": self.name}
         if self.role == "assistant":

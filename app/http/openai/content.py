@@ -189,11 +189,11 @@ def call_part(id_: str, name: str, arguments: str) -> Part:
     return {"type": "tool_call", "id": id_, "name": name, "arguments": arguments_in(arguments)}
 
 
-def result_part(call_id: str, content: Content | None) -> Part:
-    """A result in its stored form; of a list its words, and media by what they are."""
+def result_parts(call_id: str, content: Content | None) -> tuple[Part, ...]:
+    """A result in its stored form: its words, or what its media are, and the media beside it."""
     words, media = stored_content(content)
-    told = [words, *(f"[{part['media_type']}]" for part in media)]
-    return {"type": "tool_result", "tool_call_id": call_id, "content": "\n\n".join(text for text in told if text)}
+    told = words or "\n\n".join(f"[{part['media_type']}]" for part in media)
+    return ({"type": "tool_result", "tool_call_id": call_id, "content": told}, *media)
 
 
 def calls_in(parts: Iterable[Part]) -> list[tuple[int, Part]]:

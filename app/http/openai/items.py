@@ -19,7 +19,7 @@ from app.http.openai.content import (
     ToolName,
     call_part,
     calls_in,
-    result_part,
+    result_parts,
     results_in,
     stored_content,
 )
@@ -99,7 +99,7 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
         case CallItem(call_id=call_id, name=name, arguments=arguments):
             return MessageDraft(role="assistant", content="", parts=(call_part(call_id, name, arguments),))
         case ResultItem(call_id=call_id, output=output):
-            return MessageDraft(role="tool", content="", parts=(result_part(call_id, output),))
+            return MessageDraft(role="tool", content="", parts=result_parts(call_id, output))
 
 
 def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
@@ -137,8 +137,10 @@ def items_of(message: Message) -> list[dict[str, Any]]:
         return []
     items: list[dict[str, Any]] = []
     said = own_content(message.role, message.content, message.parts)
-    content = content_of(message.role, said, message.parts)
     calls, results = calls_in(message.parts), results_in(message.parts)
+    # What a tool gave beside its result stands within that.
+    given = [_media_item(part) for part in message.parts if part.get("type") == "media"] if results else []
+    content = [part for part in content_of(message.role, said, message.parts) if part not in given]
     if content:
         role = message.role if message.role != "tool" else "user"
         status = "incomplete" if message.status == "interrupted" else "completed"
@@ -148,10 +150,17 @@ def items_of(message: Message) -> list[dict[str, Any]]:
         for number, part in calls
     ]
     items += [
-        result_item(result_item_id(message.id, number), str(part["tool_call_id"]), as_text(part.get("content", "")))
-        for number, part in results
+        result_item(
+            result_item_id(message.id, number), str(part["tool_call_id"]), _output(part, () if index else given)
+        )
+        for index, (number, part) in enumerate(results)
     ]
     return items
+
+
+def _output(part: Part, given: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    told = as_text(part.get("content", ""))
+    return [{"type": "input_text", "text": told}, *given] if given else told
 
 
 def message_item(
@@ -183,7 +192,7 @@ def summary_text(text: str) -> dict[str, Any]:
     return {"type": "summary_text", "text": text}
 
 
-def result_item(id_: str, call_id: str, output: str) -> dict[str, Any]:
+def result_item(id_: str, call_id: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
     """A result."""
     return {"id": id_, "type": "function_call_output", "call_id": call_id, "output": output, "status": "completed"}
 

@@ -34,7 +34,7 @@ async def noted_answer(
     try:
         return await answer(call, request, stop=stop, hearing=hearing)
     finally:
-        if call.failure != NOT_ASKED:
+        if call.is_asked and call.failure != NOT_ASKED:
             await _note_spending(uow, await call.used(request))
 
 
@@ -43,6 +43,7 @@ class _Call:
     """A chat model during one call of it: what it reported, and what it said."""
 
     inner: ChatModel
+    is_asked: bool = False
     failure: str | None = None
     _reported: Usage = field(default_factory=Usage)
     _is_over: bool = False
@@ -55,6 +56,7 @@ class _Call:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Stream one reply."""
+        self.is_asked = True
         steps = self.inner.step(request)
         try:
             async for event in steps:
