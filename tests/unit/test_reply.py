@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
+from app.core.model.conversation import Usage
 from app.core.model.errors import ModelFailedError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, ContextMessage
-from app.usecases.chat import reply
+from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat import reply, spending
 from app.usecases.chat.reply import Answer, Hearing, answer
-from tests.fakes import Reply, ScriptedChatModel
+from app.usecases.chat.spending import noted_answer
+from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 
 
 async def answered(model: ScriptedChatModel) -> tuple[Answer, str]:
@@ -53,3 +58,29 @@ async def test_the_wait_that_a_provider_asks_for_is_passed_on_where_waiting_help
     with pytest.raises(ModelFailedError) as failed:
         await answered(ScriptedChatModel(refusal))
     assert failed.value.retry_after == wait
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+async def test_who_is_stopped_before_the_model_is_asked_has_spent_nothing(
+    monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
+) -> None:
+    """Control: a reply that is asked for is a call on record."""
+    noted: list[Usage] = []
+
+    async def note(_: object, used: Usage) -> None:
+        noted.append(used)
+
+    def never(_: UUID | None) -> UnitOfWork:
+        raise AssertionError("the note is made elsewhere here")
+
+    monkeypatch.setattr(spending, "_note_spending", note)
+    model = ScriptedChatModel(Reply(pieces=("Hi",)), profile=replace(FAKE_PROFILE, metered=True))
+    heard: list[str] = []
+    stop = asyncio.Event()
+    if is_stopped:
+        stop.set()
+    request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
+    hearing = Hearing(on_text=heard.append, on_reasoning=heard.append)
+    said = await noted_answer(never, model, request, stop=stop, hearing=hearing)
+    assert (said.text, said.interrupted) == (("", True) if is_stopped else ("Hi", False))
+    assert (len(model.requests), len(noted)) == ((0, 0) if is_stopped else (1, 1))
