@@ -296,6 +296,31 @@ async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: Uni
     assert not away
 
 
+@pytest.mark.parametrize("ending", [DependencyUnavailableError("the answer was lost"), asyncio.CancelledError()])
+async def test_what_was_put_on_record_and_not_heard_of_is_struck(
+    service: Service, monkeypatch: pytest.MonkeyPatch, ending: BaseException
+) -> None:
+    """Otherwise a connection that is cut, or a client that leaves then, would look like the end of a process."""
+    conversation_id, _ = await two(service)
+    await service.container.work.drain()
+    begin_work = WorkRepository.begin
+
+    async def unheard(self: WorkRepository, work: Work, *, seconds: float) -> Crashes | None:
+        await begin_work(self, work, seconds=seconds)
+        raise ending
+
+    monkeypatch.setattr(WorkRepository, "begin", unheard)
+    with pytest.raises(type(ending)):
+        await service.container.context.look(service.tenant, conversation_id)
+    await service.container.work.drain()
+    assert await on_record(service) == []
+
+    monkeypatch.setattr(work_records.WorkBook, "remove", lambda *_: None)  # the control
+    with pytest.raises(type(ending)):
+        await service.container.context.look(service.tenant, conversation_id)
+    assert await on_record(service) == ["context"]
+
+
 async def test_a_conversation_that_was_deleted_meanwhile_is_forgotten(service: Service) -> None:
     conversation_id, _ = await two(service)
     await service.container.conversations.delete(service.tenant, conversation_id)

@@ -90,8 +90,12 @@ class WorkBook:
 
     async def enter(self, work: Work) -> Crashes | None:
         """Put it on record; the crashes that its conversation has so far. Raises ``ConversationSetAsideError``."""
-        async with self.uow(work.tenant_id) as uow:
-            crashes = await uow.works.begin(work, seconds=self._lease_seconds)
+        try:
+            async with self.uow(work.tenant_id) as uow:
+                crashes = await uow.works.begin(work, seconds=self._lease_seconds)
+        except BaseException:  # the answer was lost, or nobody waits for it: the row may be there
+            self.remove(work)
+            raise
         if crashes is not None and crashes.set_aside_at is not None:
             self.remove(work)
             raise set_aside_error(crashes)
