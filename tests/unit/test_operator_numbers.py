@@ -42,6 +42,21 @@ def test_minus_one_switches_automatic_compaction_off_and_leaves_the_manual_one()
     assert policy.manual_keep.messages == 7
 
 
+@pytest.mark.parametrize(
+    ("own", "shares"),
+    [
+        ({"sync_at": 0.8}, [0.8]),
+        ({"sync_at": 0.8, "background_at": 0.7}, [0.7, 0.8]),
+        ({"sync_at": None}, []),
+        ({"sync_at": 0.8, "max_tokens": -1}, []),
+        ({}, []),
+    ],
+)
+def test_minus_one_leaves_a_trigger_that_the_conversation_adds(own: dict[str, Any], shares: list[float]) -> None:
+    policy = resolved("handoff", own, operator_numbers({}, max_tokens=-1))
+    assert [trigger.at.share for trigger in policy.triggers] == shares
+
+
 def test_a_conversations_own_come_first() -> None:
     def limits(overrides: dict[str, Any]) -> tuple[Any, int]:
         policy = resolved("handoff", overrides)

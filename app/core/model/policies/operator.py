@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.model.errors import FieldError, PolicyInvalidError
 from app.core.model.policies.resolving import PRESETS, preset_named, resolve
-from app.core.model.policies.short_forms import SHORT_FORMS
+from app.core.model.policies.short_forms import SHORT_FORMS, THRESHOLDS
 
 _KEEPS: Final = ("manual_keep", "keep_tail_messages", "keep_tail_turns")
 _ALL: Final = "*"
@@ -30,6 +30,9 @@ class OperatorNumbers:
         numbers = dict(self.by_preset.get(preset_name, {}))
         if "triggers" in overrides:
             _drop(numbers, ("triggers", *SHORT_FORMS))
+        elif numbers.get("max_tokens") == -1 and any(overrides.get(name) is not None for name in THRESHOLDS):
+            # It clears the preset's own triggers, and none that the conversation adds.
+            numbers = {**numbers, "max_tokens": 0, "triggers": []}
         if any(name in overrides for name in _KEEPS):
             _drop(numbers, _KEEPS)
         if numbers.get("max_tokens") and not overrides.get("max_tokens"):

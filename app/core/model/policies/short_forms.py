@@ -12,6 +12,8 @@ SHORT_FORMS: Final = ("background_at", "sync_at", "max_tokens", "keep_tail_messa
 _TRIGGERS: Final = {"background": "background_at", "sync": "sync_at", "max_tokens": "max_tokens"}
 """The short form of the threshold of a trigger, by the trigger's name."""
 _MOMENTS: Final = {"background": "stored", "sync": "before_call"}
+THRESHOLDS: Final = tuple(_TRIGGERS[name] for name in _MOMENTS)
+"""Those that set a trigger at a share of the budget, or add it."""
 _KEEPS: Final = {"messages": "keep_tail_messages", "turns": "keep_tail_turns"}
 """The short form of what all triggers, and a compaction by hand, keep."""
 
@@ -38,8 +40,7 @@ def expanded(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]
 
 def switched_off(overrides: Mapping[str, Any]) -> list[str]:
     """The short forms that switch their trigger off: those that are ``None``."""
-    forms = (_TRIGGERS[name] for name in _MOMENTS)
-    return [form for form in forms if form in overrides and overrides[form] is None]
+    return [form for form in THRESHOLDS if form in overrides and overrides[form] is None]
 
 
 def short_form_of(path: Sequence[str | int], triggers: Sequence[str], sent: Collection[str]) -> str | None:
@@ -108,6 +109,6 @@ def _with_threshold(
 def _checked_number(short: Mapping[str, Any], form: str) -> Any:
     value = short[form]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        can_be_off = form in {_TRIGGERS[name] for name in _MOMENTS}
+        can_be_off = form in THRESHOLDS
         raise field_error(form, "must be a number, or null for no such trigger" if can_be_off else "must be a number")
     return value
