@@ -1,4 +1,4 @@
-"""The probe of a compaction: which exact values of what was folded stand verbatim in what is served now.
+"""What a compaction kept: which exact values of what was folded stand verbatim in what is served now.
 
 Deterministic and cheap enough to be taken at every compaction, so that a loss is seen when it happens.
 """

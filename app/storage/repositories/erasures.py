@@ -24,7 +24,7 @@ class ErasureRepository(Repository):
         self._check_tenant(erasure.tenant_id)
         await self._session.execute(insert(ErasureRow).values(**columns(erasure)))
 
-    async def open(self, *, limit: int) -> list[Erasure]:
+    async def unfinished(self, *, limit: int) -> list[Erasure]:
         """The erasures that are not done, over all tenants, the first one first."""
         statement = select(ErasureRow).order_by(col(ErasureRow.requested_at)).limit(limit)
         return [record_from_row(Erasure, row) for row in await self._session.all(statement)]
@@ -40,8 +40,8 @@ class ErasureRepository(Repository):
         row = await self._session.first(statement)
         return None if row is None else record_from_row(Erasure, row)
 
-    async def count(self, erasure_id: UUID, conversations: int) -> None:
-        """So many more conversations were deleted."""
+    async def count_deleted(self, erasure_id: UUID, conversations: int) -> None:
+        """Add to the count of conversations that it deleted."""
         done = col(ErasureRow.conversations) + conversations
         await self._session.execute(
             update(ErasureRow).where(col(ErasureRow.id) == erasure_id).values(conversations=done)

@@ -142,9 +142,9 @@ class Chunk:
 
     def is_stale(self, present: Conversation) -> bool:
         """Whether another compaction, a restore or an erasure took effect meanwhile; new messages and pins do not."""
-        return _fence(self.resolved.conversation) != _fence(present)
+        return _version_numbers(self.resolved.conversation) != _version_numbers(present)
 
-    def applying(self) -> ApplyContext:
+    def apply_context(self) -> ApplyContext:
         """What an accepted candidate is applied to."""
         resolved = self.resolved
         return ApplyContext(
@@ -192,14 +192,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
-    """A row whose plan found nothing (more) to fold."""
+class NoChunk:
+    """In place of a chunk: the plan found nothing (more) to fold."""
 
     resolved: Resolved
     found: NothingToFold
 
 
-async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = None) -> Chunk | Nothing:
+async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = None) -> Chunk | NoChunk:
     """Read and plan the next chunk from the present boundary, in one short transaction.
 
     The chunk weighs at most ``most_tokens``; ``None`` = what the summarizer digests.
@@ -216,7 +216,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         most = min(digestible, most_tokens or digestible)
         planned = plan(resolved, tail, await before_running_turn(uow, conversation.id, row.request), most)
         if isinstance(planned, NothingToFold):
-            return Nothing(resolved=resolved, found=planned)
+            return NoChunk(resolved=resolved, found=planned)
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
         anchors = await _anchors_beside_state(uow, conversation.id, through_seq=planned.to_seq)
         outdated, _ = await uow.anchors.page(
@@ -381,5 +381,5 @@ def chunk_tokens(profile: ModelProfile) -> int:
     return min(profile.input_limit // 2, profile.chunk_tokens or profile.input_limit)
 
 
-def _fence(conversation: Conversation) -> tuple[int, int, int]:
+def _version_numbers(conversation: Conversation) -> tuple[int, int, int]:
     return conversation.state_version, conversation.boundary_seq, conversation.content_epoch

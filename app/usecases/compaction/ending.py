@@ -49,7 +49,7 @@ async def end_row(
     else:
         complete = status == "skipped" and reason == "nothing_to_compact"
         ended = await finish(shell, uow, row, status="applied", reason=None if complete else "partial", **changes)
-        await count(uow, row)
+        await count_compaction(uow, row)
         if reason == "deadline":
             await uow.conversations.update(row.conversation_id, quiet=Quiet())
             return ended
@@ -89,8 +89,8 @@ async def _end_quiet_of_wait(uow: UnitOfWork, conversation_id: UUID) -> None:
         await uow.conversations.update(conversation_id, quiet=Quiet())
 
 
-async def count(uow: UnitOfWork, row: Compaction) -> Conversation:
-    """One count per row that applied something, whatever its number of chunks."""
+async def count_compaction(uow: UnitOfWork, row: Compaction) -> Conversation:
+    """Add one to the conversation's count, once per row that applied something, whatever its number of chunks."""
     conversation = await uow.conversations.get(row.conversation_id)
     return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
 

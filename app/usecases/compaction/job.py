@@ -11,7 +11,7 @@ from app.core.model.model_io import (
 )
 from app.core.state.apply import apply_candidate
 from app.usecases.compaction.attempts import TOO_LONG, Apply, Asking, AttemptsResult, Calls, run_attempts
-from app.usecases.compaction.chunk import Chunk, Nothing, fallback_of, read_chunk, summarizer_of
+from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, read_chunk, summarizer_of
 from app.usecases.compaction.continuity import retried_below_floor
 from app.usecases.ports import Summarizer, SummarizerRequest
 from app.usecases.shared.lease import Lease
@@ -71,30 +71,30 @@ class Job:
         """The calls about the chunk at hand, of which nothing is saved yet, as when the job is cancelled."""
         return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
-    async def read(self) -> Chunk | Nothing:
-        """The next chunk, or ``Nothing`` where all is folded."""
+    async def read(self) -> Chunk | NoChunk:
+        """The next chunk, or ``NoChunk`` where all is folded."""
         read = await read_chunk(self.shell, self.lease, most_tokens=self.most_tokens)
         if isinstance(read, Chunk):
             self.most_tokens = read.most_tokens
         return read
 
-    async def run_attempts(self, chunk: Chunk) -> tuple[Chunk | Nothing, AttemptsResult]:
+    async def run_attempts(self, chunk: Chunk) -> tuple[Chunk | NoChunk, AttemptsResult]:
         """Ask the summarizer about a chunk; where it is too long for the model, about half of it, while calls are left.
 
         Returns:
-            The chunk that was asked about last, and the result of its attempts. In place of a chunk ``Nothing``, where
+            The chunk that was asked about last, and the result of its attempts. In place of a chunk ``NoChunk``, where
             all was folded meanwhile.
         """
         calls = self.begin_calls(chunk)
         while True:
-            asking = await self.asking_about(chunk, partial(apply_candidate, context=chunk.applying()))
+            asking = await self.asking_about(chunk, partial(apply_candidate, context=chunk.apply_context()))
             attempted = await retried_below_floor(chunk, asking, calls, await run_attempts(asking, calls))
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted
             self.most_tokens = half
             read = await self.read()
-            if isinstance(read, Nothing):
+            if isinstance(read, NoChunk):
                 return read, attempted
             chunk = read
 

@@ -244,7 +244,7 @@ class ManualCompaction:
     async def _spending_limit_error(self, row: Compaction) -> RateLimitedError:
         async with self._shell.uow(row.tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
-            wait = await self._spending.wait(uow, resolved, metered=True)
+            wait = await self._spending.time_to_wait(uow, resolved, metered=True)
         return limited(wait or timedelta(0))
 
     async def _view(self, row: Compaction, *, joined: bool = False) -> CompactionView:

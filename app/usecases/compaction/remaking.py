@@ -28,7 +28,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts
 from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_shown
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.ending import count, end_row, finish
+from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.job import Job
 from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
@@ -196,7 +196,7 @@ async def _installed(
             ended = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
             stored = await _write_version(shell, uow, present, chunk, attempted, attempted.applied, row, results)
-            await count(uow, row)
+            await count_compaction(uow, row)
             numbers = _row_numbers(row, chunk, attempted, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
         await uow.commit()

@@ -16,7 +16,7 @@ from app.core.model.policies.policy import quiet_after
 from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
-from app.usecases.compaction.chunk import Chunk, Nothing, summarizer_of
+from app.usecases.compaction.chunk import Chunk, NoChunk, summarizer_of
 from app.usecases.compaction.claiming import record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import attempt_columns, end_row
@@ -193,10 +193,10 @@ class CompactionService:
             return await remake(job)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
-        if isinstance(chunk, Nothing):
+        if isinstance(chunk, NoChunk):
             return await self._end_empty(job.lease, chunk)
         asked_about, attempted = await job.run_attempts(chunk)
-        if isinstance(asked_about, Nothing):
+        if isinstance(asked_about, NoChunk):
             return await self._end_empty(job.lease, asked_about, attempted)
         if attempted.applied is None:
             return await self.end(job.lease, **_status_without_accepted(asked_about, attempted), attempted=attempted)
@@ -210,7 +210,7 @@ class CompactionService:
         async with self._shell.uow(lease.tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(lease.conversation_id))
             metered = summarizer_of(self._shell, resolved).profile.metered
-            return await self._spending.wait(uow, resolved, metered=metered)
+            return await self._spending.time_to_wait(uow, resolved, metered=metered)
 
     async def _end_over_limit(self, lease: Lease, wait: timedelta) -> Compaction:
         """The hour's calls are used up: the end of the row, and quiet until there are some again."""
@@ -225,8 +225,8 @@ class CompactionService:
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
-    async def _end_empty(self, lease: Lease, nothing: Nothing, attempted: AttemptsResult | None = None) -> Compaction:
-        """Nothing (more) to fold: the end of the row, and quiet until there is something new."""
+    async def _end_empty(self, lease: Lease, nothing: NoChunk, attempted: AttemptsResult | None = None) -> Compaction:
+        """NoChunk (more) to fold: the end of the row, and quiet until there is something new."""
         resolved = nothing.resolved
         async with self._shell.uow(lease.tenant_id) as uow:
             present = self._shell.resolver(await uow.conversations.lock(lease.conversation_id))

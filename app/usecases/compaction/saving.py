@@ -23,7 +23,7 @@ from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, wants_detail_by_model
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.continuity import added_score, exam_of
-from app.usecases.compaction.ending import count, end_row, finish
+from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
 from app.usecases.history.due_anchors import find_due_anchors, find_due_anchors_within
@@ -194,7 +194,7 @@ async def _write_state(
     mark: Verified,
 ) -> Conversation:
     """The new version, and the conversation row that points at it."""
-    plan, applying, present = chunk.plan, chunk.applying(), resolved.conversation
+    plan, applying, present = chunk.plan, chunk.apply_context(), resolved.conversation
     boundary = await uow.messages.at_seq(present.id, plan.to_seq)
     covered = await uow.messages.sums_at(present.id, plan.to_seq)
     version = version_of(
@@ -260,7 +260,7 @@ async def _record_chunk(
             raise LeaseLostError
         return updated
     reason = "irreducible_floor" if chunk.plan.irreducible and _is_above_target(chunk, applied) else None
-    await count(uow, row)
+    await count_compaction(uow, row)
     return await finish(shell, uow, row, status="applied", reason=reason, **changes)
 
 

@@ -34,7 +34,7 @@ class SpendGuard:
         self._tenant_calls = tenant_calls_per_hour
         self._limits = limits or Limits()
 
-    async def wait(
+    async def time_to_wait(
         self,
         uow: UnitOfWork,
         resolved: Resolved,
@@ -53,24 +53,24 @@ class SpendGuard:
         part = SPARED if spares else 1
         limits = resolved.policy.calls_per_hour / part, self._tenant_calls / part
         calls = await _least_wait(lambda span: uow.spending.metered_calls(span, resolved.conversation.id), limits)
-        spent = await self._wait_for_purpose(uow, purpose, part)
+        spent = await self._time_to_wait_for(uow, purpose, part)
         waits = [wait for wait in (calls, spent) if wait is not None]
         return max(waits, default=None)
 
-    async def _wait_for_purpose(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
+    async def _time_to_wait_for(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
         if not has_hourly(self._limits, purpose):
             return None
         spent, now = await uow.spending.of(purpose), datetime.now(UTC)
         seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
-    async def wait_for(self, uow: UnitOfWork, purpose: Purpose, *, spares: bool = False) -> timedelta | None:
+    async def time_to_wait_for(self, uow: UnitOfWork, purpose: Purpose, *, spares: bool = False) -> timedelta | None:
         """How long until this may be spent on by the tenant, whatever its conversations spend; ``None`` = now."""
-        return await self._wait_for_purpose(uow, purpose, SPARED if spares else 1)
+        return await self._time_to_wait_for(uow, purpose, SPARED if spares else 1)
 
     async def allows_cache(self, uow: UnitOfWork) -> bool:
         """Whether a provider's cache may be paid for now: no more than half of what a tenant's chats may spend."""
-        return await self._wait_for_purpose(uow, "chat", SPARED) is None
+        return await self._time_to_wait_for(uow, "chat", SPARED) is None
 
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.
@@ -78,7 +78,7 @@ class SpendGuard:
         Raises:
             RateLimitedError: With the time at which the window frees.
         """
-        wait = await self.wait(uow, resolved, metered=metered)
+        wait = await self.time_to_wait(uow, resolved, metered=metered)
         if wait is not None:
             raise limited(wait)
 

@@ -143,7 +143,7 @@ class EmbeddingService:
             if claimed is None:
                 return "not_wanted"
             through, boundary = claimed
-            wait = await self._spending.wait_for(uow, "embedding", spares=True) if embedder.metered else None
+            wait = await self._spending.time_to_wait_for(uow, "embedding", spares=True) if embedder.metered else None
             if wait is not None:
                 await uow.embeddings.note_progress(conversation_id, embedder.name, through=through, pause=wait)
             await uow.commit()

@@ -91,7 +91,7 @@ class SimilarityService:
         if (kept := self._kept.get(key)) is not None:
             return kept
         async with self._shell.uow(tenant_id) as uow:
-            if embedder.metered and await self._spending.wait_for(uow, "embedding") is not None:
+            if embedder.metered and await self._spending.time_to_wait_for(uow, "embedding") is not None:
                 log.info("recall.by_words", reason=SPEND_LIMIT)
                 return None
         started = self._shell.clock.monotonic()

@@ -55,7 +55,7 @@ async def append(
 
     ``before``: the conversation, where it is resolved already. ``idem``: of a request that does nothing else; which
     messages it made is recorded. ``is_copy``: of messages that were accepted before; no policy refuses them.
-    ``prepared``: the last of them, with what was computed of them before the transaction. ``work``: has the layout
+    ``prepared``: the last of them, with what was computed of them before the transaction. ``compute``: has the layout
     computed, where an anchor that it serves changed.
 
     Returns:

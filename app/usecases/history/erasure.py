@@ -92,7 +92,7 @@ class _Erasure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Done:
+class _AfterCommit:
     """What is left to do after the commit."""
 
     events: Sequence[Event]
@@ -132,7 +132,7 @@ class ErasureService:
         now: datetime,
         known: _Known,
         results: Results,
-    ) -> _Done | None:
+    ) -> _AfterCommit | None:
         """The transaction; ``None`` where the message was erased before."""
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.lock(conversation_id)
@@ -144,7 +144,7 @@ class ErasureService:
             data = {"conversation_id": str(conversation_id)}
             await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
-        return _Done(events=uow.committed_events, turns=turns, job=job)
+        return _AfterCommit(events=uow.committed_events, turns=turns, job=job)
 
     async def _erase(self, one: _Erasure) -> UUID | None:
         """Everything but the commit; the compaction to send afterwards, if one was queued."""

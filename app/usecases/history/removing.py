@@ -79,7 +79,7 @@ class RemovalService(Service):
     async def work(self) -> bool:
         """One bounded step of everything that is to be done; whether more is left. For any number of processes."""
         async with self._shell.uow(None) as uow:
-            erasures = await uow.erasures.open(limit=ABREAST)
+            erasures = await uow.erasures.unfinished(limit=ABREAST)
             deleted = await uow.conversations.deleted(limit=ABREAST)
             stale = await uow.conversations.with_stale_sums(limit=ABREAST)
         left = False
@@ -129,7 +129,7 @@ class RemovalService(Service):
             for conversation_id in ids:
                 turns += await delete_conversation(uow, conversation_id)
             if ids:
-                await uow.erasures.count(erasure.id, len(ids))
+                await uow.erasures.count_deleted(erasure.id, len(ids))
             ended = not ids and await self._is_all_removed(uow, erasure)
             await uow.commit()
         await self._tell_others(ids, turns)

@@ -145,7 +145,7 @@ class ArrayCompaction:
             return None
         async with self._shell.uow(tenant_id) as uow:
             await self._spending.check(uow, resolved, metered=summarizer.profile.metered)
-        applying = chunk.applying()
+        applying = chunk.apply_context()
         asking = Asking(
             summarizer=summarizer,
             request=chunk.request,
@@ -169,7 +169,7 @@ class ArrayCompaction:
         covered = _sums(progress.messages[: chunk.plan.to_seq])
         version = version_of(
             applied,
-            chunk.applying(),
+            chunk.apply_context(),
             boundary=boundary.id,
             covered=covered,
             compaction_id=chunk.row.id,

@@ -195,7 +195,7 @@ class DetailService:
             return await self._stop_wanting(uow, segment)
         if not urgent and await uow.compactions.in_flight(conversation.id):
             return await self._put_off(uow, segment, AGAIN)
-        if wait := await self._spending.wait(uow, resolved, metered=metered, spares=not urgent):
+        if wait := await self._spending.time_to_wait(uow, resolved, metered=metered, spares=not urgent):
             return await self._put_off(uow, segment, wait)
         messages = _told_messages(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
         stored = segment.levels.get("L1")

@@ -255,7 +255,7 @@ class VerificationService:
     async def _wait_for_others(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
         if await uow.compactions.in_flight(resolved.conversation.id):
             return AGAIN
-        return await self._spending.wait(uow, resolved, metered=True, spares=True, purpose="verification")
+        return await self._spending.time_to_wait(uow, resolved, metered=True, spares=True, purpose="verification")
 
     async def _begin(
         self,
