@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from app.core.model.allowances import Limits
 from app.core.model.errors import DependencyUnavailableError
-from app.core.model.model_io import OFFLINE
+from app.core.model.model_io import OFFLINE, ToolSpec
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.infrastructure.event_bus import RedisEventBus
@@ -70,8 +70,13 @@ from app.usecases.history.releasing import ReleaseService
 from app.usecases.history.removing import RemovalService
 from app.usecases.history.retaining import RetentionService
 from app.usecases.history.states import StateService
+from app.usecases.openai.answering import StatelessAnswers
+from app.usecases.openai.compacting import ArrayCompaction
 from app.usecases.openai.forking import ForkService
-from app.usecases.openai.services import OpenAIServices, openai_services
+from app.usecases.openai.responses import StoredResponses
+from app.usecases.openai.sealed import SealedInputs
+from app.usecases.openai.services import OpenAIServices
+from app.usecases.openai.stored import StoredAnswers
 from app.usecases.ports import Clock, Counters, EventBus, InThreads, JobQueue, Models, Processes, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService
@@ -80,7 +85,6 @@ from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver, weighing
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import WorkBook
-from app.usecases.ui.services import UiServices
 from app.usecases.ui.threads import ThreadService
 from app.usecases.ui.turns import FrontendTurnService
 from app.usecases.verification.examining import ExaminationService
@@ -106,59 +110,103 @@ class Parts:
     """What lets go of connections, in order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """Everything that one process needs, built once, on the loop that uses it."""
+    """Everything that one process needs, built once, on the loop that uses it.
 
-    settings: Settings
-    parts: Parts
-    conversations: ConversationService
-    states: StateService
-    messages: MessageService
-    erasure: ErasureService
-    removal: RemovalService
-    copies: ProviderCopyService
-    files: FileService
-    file_copies: FileCopyService
-    caches: CacheService
-    pins: PinService
-    anchors: AnchorService
-    search: SearchService
-    expansion: ExpansionService
-    export: ExportService
-    chat: ChatService
-    compaction: CompactionService
-    detailing: DetailService
-    embedding: EmbeddingService
-    verification: VerificationService
-    manual: ManualCompaction
-    context: ContextService
-    context_requests: ContextRequests
-    feed: EventFeed
-    keys: KeyService
-    limits: LimitService
-    audit: AuditService
-    sessions: SessionService
-    sweeper: Sweeper
-    outbox: Outbox
-    work: WorkBook
-    shares: WorkShares
-    """What each tenant may have computed at once."""
-    release: ReleaseService
-    examination: ExaminationService
-    stats: StatsService
-    measuring: Measuring
-    background: Background
-    """What goes on as long as the process: sweeping, measuring."""
-    openai: OpenAIServices
-    """What clients of OpenAI's API ask for."""
-    ui: UiServices
-    """What frontends of the AI SDK ask for."""
+    Raises ``ToolSettingError`` for a tool that cannot be used.
+    """
 
-    @property
-    def forks(self) -> ForkService:
-        """Copies the beginnings of conversations, also in the worker."""
-        return self.openai.forks
+    def __init__(self, settings: Settings, parts: Parts, owner: str) -> None:
+        further, timings = load_tools(settings.tools), settings.timings
+        shell = _shell_of(settings, parts, owner, [tool.spec for tool in further])
+        unlimited = anonymous_allowed(settings)
+        spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
+        aside = max(settings.worker_concurrency // 2, 1)
+        meter, secret = ProcessMeter(), _secret(settings.sealing_key)
+        self.settings, self.parts = settings, parts
+        self.outbox, self.work = shell.outbox, shell.work
+        self.shares = WorkShares()  # what each tenant may have computed at once
+
+        self.limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
+        self.keys = KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute)
+        self.sessions = SessionService(shell, self.keys, AesSealer(secret, purpose="session"))
+        self.audit = AuditService(shell)
+        self.stats = StatsService(shell)
+        self.measuring = Measuring(shell, meter)
+        self.background = Background(parts.clock, meter)  # what goes on as long as the process
+
+        self.conversations = ConversationService(shell)
+        self.states = StateService(shell, self.conversations)
+        self.messages = MessageService(shell)
+        self.pins = PinService(shell)
+        self.anchors = AnchorService(shell)
+        self.erasure = ErasureService(shell)
+        self.removal = RemovalService(shell)
+        self.release = ReleaseService(shell, self.conversations)
+        self.export = ExportService(shell, self.conversations)
+        self.feed = EventFeed(parts.uow, parts.bus, parts.clock, timings)
+        self.copies = ProviderCopyService(shell)
+        self.files = FileService(shell, files_bytes=settings.max_files_bytes)
+        self.file_copies = FileCopyService(shell)
+
+        self.compaction = CompactionService(shell, spending)
+        self.manual = ManualCompaction(shell, self.compaction, spending)
+        self.detailing = DetailService(shell, spending, slots=aside)
+        self.embedding = EmbeddingService(shell, spending)
+        self.verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
+        self.examination = ExaminationService(shell)
+
+        serving = FileServing(shell, self.file_copies)
+        self.caches = CacheService(shell, spending, serving)
+        self.context = ContextService(shell, serving, SimilarityService(shell, spending))
+        self.context_requests = ContextRequests(
+            shell, self.context, InlineCompaction(shell, self.compaction, ran_in="request")
+        )
+        self.search = SearchService(shell)
+        self.expansion = ExpansionService(shell, self.detailing, spending)
+
+        inline = InlineCompaction(shell, self.compaction)
+        lookups = Lookups(shell, expansion=self.expansion, search=self.search)
+        runner = TurnRunner(
+            shell,
+            inline=inline,
+            commands=CommandRunner(self.manual),
+            loop=ToolLoop(
+                shell, context=self.context, inline=inline, toolbox=Toolbox(shell, lookups=lookups, further=further)
+            ),
+        )
+        self.chat = ChatService(shell, inline, runner, self.limits)
+        # What frontends of the AI SDK ask for.
+        self.ui_turns = FrontendTurnService(shell, self.chat)
+        self.ui_threads = ThreadService(shell)
+
+        # What clients of OpenAI's API ask for; the worker copies the beginnings of forks.
+        self.forks = ForkService(shell, parts.queue)
+        self.openai = OpenAIServices(
+            stateless=StatelessAnswers(shell, self.limits),
+            stored=StoredAnswers(shell, chat=self.chat, conversations=self.conversations, forks=self.forks),
+            responses=StoredResponses(shell, chat=self.chat, erasure=self.erasure),
+            compaction=ArrayCompaction(shell, spending),
+            sealed=SealedInputs(shell, AesSealer(secret)),
+            new_id=shell.new_id,
+        )
+
+        self.sweeper = Sweeper(
+            parts.uow,
+            parts.queue,
+            self.compaction,
+            parts.bus,
+            parts.clock,
+            owner,
+            random.Random(),
+            self.detailing,
+            self.verification,
+            self.embedding,
+            lambda: one.name if (one := embedder_of(shell)) else None,
+            timings=timings,
+            chores=(self.removal, self.caches, self.copies, self.file_copies),
+            housekeeping=RetentionService(parts.uow, settings.retention),
+        )
 
     async def drain(self) -> None:
         """Wait, some seconds at most, for what a job leaves behind: what it sends, and takes off the record."""
@@ -197,16 +245,14 @@ async def build_container(settings: Settings, owner: str | None = None, *, proce
         pool = ProcessPool(settings.work_processes, settings.work_seconds)
         await pool.start()
         parts = replace(parts, processes=pool, closing=(pool.close, *parts.closing))
-    return compose(settings, parts, owner or owner_name("process"))
+    return Container(settings, parts, owner or owner_name("process"))
 
 
-def compose(settings: Settings, parts: Parts, owner: str) -> Container:
-    """Wire the services over their ports. Raises ``ToolSettingError`` for a tool that cannot be used."""
-    further, timings = load_tools(settings.tools), settings.timings
-    resolver = Resolver(
-        parts.models, [tool.spec for tool in further], settings.operator_numbers, settings.default_preset
-    )
-    shell = Shell(
+def _shell_of(settings: Settings, parts: Parts, owner: str, tools: Sequence[ToolSpec]) -> Shell:
+    """What every service works with, on these parts."""
+    timings = settings.timings
+    resolver = Resolver(parts.models, tools, settings.operator_numbers, settings.default_preset)
+    return Shell(
         uow=weighing(parts.uow, resolver),
         models=parts.models,
         bus=parts.bus,
@@ -224,95 +270,6 @@ def compose(settings: Settings, parts: Parts, owner: str) -> Container:
         verify_wait=timedelta(seconds=settings.verify_wait_seconds),
         caches=settings.provider_caches != "off",
         media_bytes=settings.max_media_bytes,
-    )
-    meter = ProcessMeter()
-    conversations, removal, copies = ConversationService(shell), RemovalService(shell), ProviderCopyService(shell)
-    unlimited = anonymous_allowed(settings)
-    spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
-    limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
-    compaction = CompactionService(shell, spending)
-    aside = max(settings.worker_concurrency // 2, 1)
-    detailing = DetailService(shell, spending, slots=aside)
-    verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
-    inline = InlineCompaction(shell, compaction)
-    manual = ManualCompaction(shell, compaction, spending)
-    file_copies = FileCopyService(shell)
-    serving = FileServing(shell, file_copies)
-    context = ContextService(shell, serving, SimilarityService(shell, spending))
-    caches = CacheService(shell, spending, serving)
-    embedding = EmbeddingService(shell, spending)
-    search, expansion = SearchService(shell), ExpansionService(shell, detailing, spending)
-    lookups = Lookups(shell, expansion=expansion, search=search)
-    toolbox = Toolbox(shell, lookups=lookups, further=further)
-    loop = ToolLoop(shell, context=context, inline=inline, toolbox=toolbox)
-    runner = TurnRunner(shell, inline=inline, commands=CommandRunner(manual), loop=loop)
-    chat, erasure = ChatService(shell, inline, runner, limits), ErasureService(shell)
-    keys = KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute)
-    return Container(
-        settings=settings,
-        parts=parts,
-        conversations=conversations,
-        states=StateService(shell, conversations),
-        messages=MessageService(shell),
-        erasure=erasure,
-        removal=removal,
-        copies=copies,
-        files=FileService(shell, files_bytes=settings.max_files_bytes),
-        file_copies=file_copies,
-        caches=caches,
-        pins=PinService(shell),
-        anchors=AnchorService(shell),
-        search=search,
-        expansion=expansion,
-        export=ExportService(shell, conversations),
-        chat=chat,
-        compaction=compaction,
-        detailing=detailing,
-        embedding=embedding,
-        verification=verification,
-        manual=manual,
-        context=context,
-        context_requests=ContextRequests(shell, context, InlineCompaction(shell, compaction, ran_in="request")),
-        feed=EventFeed(parts.uow, parts.bus, parts.clock, timings),
-        keys=keys,
-        sessions=SessionService(shell, keys, AesSealer(_secret(settings.sealing_key), purpose="session")),
-        limits=limits,
-        audit=AuditService(shell),
-        sweeper=Sweeper(
-            parts.uow,
-            parts.queue,
-            compaction,
-            parts.bus,
-            parts.clock,
-            owner,
-            random.Random(),
-            detailing,
-            verification,
-            embedding,
-            lambda: one.name if (one := embedder_of(shell)) else None,
-            timings=timings,
-            chores=(removal, caches, copies, file_copies),
-            housekeeping=RetentionService(parts.uow, settings.retention),
-        ),
-        outbox=shell.outbox,
-        work=shell.work,
-        shares=WorkShares(),
-        release=ReleaseService(shell, conversations),
-        examination=ExaminationService(shell),
-        stats=StatsService(shell),
-        measuring=Measuring(shell, meter),
-        background=Background(parts.clock, meter),
-        openai=openai_services(
-            shell,
-            queue=parts.queue,
-            sealer=AesSealer(_secret(settings.sealing_key)),
-            spending=spending,
-            limits=limits,
-            chat=chat,
-            conversations=conversations,
-            erasure=erasure,
-        ),
-        ui=UiServices(turns=FrontendTurnService(shell, chat), threads=ThreadService(shell)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 
-from app.bootstrap import Container, build_container, compose
+from app.bootstrap import Container, build_container
 from app.devserver import Endpoints
 from app.infrastructure.clock import SystemClock
 from app.main import create_app
@@ -63,7 +63,7 @@ async def running(servers: Endpoints, clock: Clock, **settings: Any) -> AsyncIte
         **settings,
     )
     built = await build_container(chosen, OWNER)
-    container = compose(chosen, replace(built.parts, clock=clock), OWNER)
+    container = Container(chosen, replace(built.parts, clock=clock), OWNER)
     transport = httpx.ASGITransport(create_app(container=container))
     try:
         async with httpx.AsyncClient(base_url="http://localhost", transport=transport, timeout=_TIMEOUT) as http:

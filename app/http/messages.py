@@ -78,7 +78,7 @@ async def list_messages(
 ) -> schemas.Listing[schemas.Message] | Response:
     """The full history, oldest first unless asked otherwise; no compaction ever changes it."""
     if format == "ui":
-        thread = await services.ui.threads.page(tenant, conversation_id, page)
+        thread = await services.ui_threads.page(tenant, conversation_id, page)
         notifier = Notifier(services, tenant, conversation_id, wish_of(request))
         told = await present_thread(thread, notifier)
         return Response(await off_loop(to_json, told), media_type="application/json")

@@ -26,7 +26,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import bootstrap
-from app.bootstrap import Container, compose
+from app.bootstrap import Container
 from app.main import create_app
 from app.settings import Settings
 from app.usecases.ports import Later
@@ -192,7 +192,7 @@ class LocalService(Service):
     async def _container(self, owner: str, queue: DirectQueue | None) -> AsyncIterator[Container]:
         """Of an API or a worker; without a queue of ours jobs go to the broker, where nobody takes them."""
         parts = bootstrap._parts(self._settings)
-        container = compose(self._settings, replace(parts, queue=queue) if queue else parts, owner)
+        container = Container(self._settings, replace(parts, queue=queue) if queue else parts, owner)
         try:
             yield container
         finally:

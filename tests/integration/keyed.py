@@ -11,7 +11,7 @@ from uuid import UUID
 
 import httpx
 
-from app.bootstrap import Container, Parts, compose
+from app.bootstrap import Container, Parts
 from app.core.model.records import Scope
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters
@@ -123,7 +123,7 @@ async def keyed(
         database_ok=yes,
         row_security=yes,
     )
-    container = compose(Settings(_env_file=None, embedded=True, **settings), parts, "process:one")
+    container = Container(Settings(_env_file=None, embedded=True, **settings), parts, "process:one")
     try:
         yield Keyed(container)
     finally:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from app.bootstrap import Container, Parts, compose
+from app.bootstrap import Container, Parts
 from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Event, Page
@@ -120,7 +120,7 @@ class Service:
             row_security=_yes,
             streams=streams or LocalTurnStreams(),
         )
-        self.container: Container = compose(settings or Settings(), parts, owner)
+        self.container: Container = Container(settings or Settings(), parts, owner)
 
     async def conversation(self, **policy: Any) -> UUID:
         given = NewConversation(policy={"context_window": 4_000} | policy)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from app.bootstrap import Container, Parts, compose, make_models
+from app.bootstrap import Container, Parts, make_models
 from app.core.model.allowances import Limits
 from app.core.model.caches import ProviderCache
 from app.core.model.records import ProviderCopy
@@ -62,7 +62,7 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
             database_ok=yes,
             row_security=yes,
         )
-        built.append(compose(settings, parts, f"process:{len(built)}"))
+        built.append(Container(settings, parts, f"process:{len(built)}"))
         return built[-1]
 
     yield one

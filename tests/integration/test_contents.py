@@ -117,7 +117,7 @@ async def test_a_fork_counts_up_and_keeps_the_data_when_the_other_is_deleted(
     conversation = await service.conversation()
     await add(service, conversation, media())
     place = ForkPoint(conversation_id=conversation, through_seq=1)
-    fork = await service.container.openai.forks.fork(service.tenant, place, Idem(key="k", fingerprint="f"))
+    fork = await service.container.forks.fork(service.tenant, place, Idem(key="k", fingerprint="f"))
     assert await uses(engine) == [2]
     await service.container.conversations.delete(service.tenant, conversation)
     assert await parts_of(service, fork) == [[media()]]

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.bootstrap import compose
+from app.bootstrap import Container
 from app.core.model.errors import RateLimitedError
 from app.core.model.records import Compaction, Page
 from app.core.model.segments import EXTRACTIVE, Segment
@@ -60,7 +60,7 @@ def registry(gemini: Gemini, **others: Any) -> ModelRegistry:
 
 def with_models(service: Service, models: ModelRegistry, **settings: Any) -> Service:
     parts = replace(service.container.parts, models=models)
-    service.container = compose(Settings(**settings), parts, service.container.compaction._shell.owner)
+    service.container = Container(Settings(**settings), parts, service.container.compaction._shell.owner)
     return service
 
 

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.bootstrap import Parts, compose
+from app.bootstrap import Container, Parts
 from app.core.model.records import Page, Scope
 from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
 from app.core.text.token_counts import PAGE_TOKENS
@@ -264,7 +264,7 @@ class TestInContexts:
             async with begin(None) as uow:
                 tenant = (await uow.conversations.get(UUID(talk.id))).tenant_id
             place = ForkPoint(conversation_id=UUID(talk.id), through_seq=1)
-            fork = await process.container.openai.forks.fork(tenant, place, Idem(key="k", fingerprint="f"))
+            fork = await process.container.forks.fork(tenant, place, Idem(key="k", fingerprint="f"))
             copied = Talk(talk.http, str(fork))
             (theirs,) = (await copied.get("/files"))["data"]
             assert {**theirs, "id": 0, "conversation_id": 0} == {**file, "id": 0, "conversation_id": 0}
@@ -292,7 +292,7 @@ async def with_gemini(begin: UnitOfWorkFactory, gemini: Gemini, key: str = "one"
         database_ok=yes,
         row_security=yes,
     )
-    container = compose(Settings(), parts, "process:one")
+    container = Container(Settings(), parts, "process:one")
     yield Keyed(container)
     await container.close()
     await models.close()

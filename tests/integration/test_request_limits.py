@@ -12,7 +12,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from app.bootstrap import Container, Parts, compose, make_models
+from app.bootstrap import Container, Parts, make_models
 from app.infrastructure.clock import SystemClock
 from app.main import create_app
 from app.settings import Settings
@@ -46,7 +46,7 @@ def composed(begin: UnitOfWorkFactory, **settings: Any) -> Container:
         database_ok=_yes,
         row_security=_yes,
     )
-    return compose(chosen, parts, "process:one")
+    return Container(chosen, parts, "process:one")
 
 
 @asynccontextmanager

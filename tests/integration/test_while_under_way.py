@@ -386,7 +386,7 @@ async def test_a_long_fork_is_made_while_the_broker_is_away(
     conversation_id = await service.conversation()
     await service.say(conversation_id, 20, words=1)
     service.queue.away = is_away
-    forks: ForkService = service.container.openai.forks
+    forks: ForkService = service.container.forks
     place, idem = ForkPoint(conversation_id=conversation_id, through_seq=18), Idem(key="fork", fingerprint="one")
     if is_away:
         fork = await forks.fork(tenant, place, idem)
@@ -500,7 +500,7 @@ async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clock
     if not is_guarded:
         async with engine.begin() as connection:
             await connection.execute(text("UPDATE turns SET begun_at_seq = 0"))
-    thread = await service.container.ui.threads.page(tenant, conversation_id, Page(limit=10, order="asc"))
+    thread = await service.container.ui_threads.page(tenant, conversation_id, Page(limit=10, order="asc"))
     held.set()
     await asyncio.wait_for(handle.result(), PATIENCE)
     shown = [message.content for entry in thread.entries for message in entry.messages]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Parts, compose
+from app.bootstrap import Container, Parts
 from app.core.model.timings import DEFAULT_TIMINGS, VERIFIER_CALLS, Timings
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
@@ -115,6 +115,6 @@ async def test_every_service_gets_those_of_the_settings() -> None:
         row_security=yes,
     )
     settings = Settings(lease_seconds=1.5, heartbeat_seconds=0.4, turn_heartbeat_seconds=0.2, sweep_seconds=0.3)
-    container = compose(settings, parts, "process:one")
+    container = Container(settings, parts, "process:one")
     assert container.chat._shell.timings == settings.timings != DEFAULT_TIMINGS
     assert container.sweeper._timings == settings.timings

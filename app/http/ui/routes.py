@@ -34,7 +34,7 @@ async def answer_ui_message(
 
     Without an `Idempotency-Key` the message's own id is the key: sent twice it has one effect, and both are told it.
     """
-    turns, key = services.ui.turns, idem or body.idem(conversation_id)
+    turns, key = services.ui_turns, idem or body.idem(conversation_id)
     regenerates = body.trigger == "regenerate-message"
     if regenerates:
         again, given = body.again()

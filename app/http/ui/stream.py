@@ -95,7 +95,7 @@ class TurnStream:
         turn_id, reply_id = event.data.get("turn_id"), event.data.get("reply_id")
         if turn_id is not None:
             with suppress(*AWAY):
-                return await self.services.ui.threads.beginning(self.tenant, self.conversation, UUID(turn_id))
+                return await self.services.ui_threads.beginning(self.tenant, self.conversation, UUID(turn_id))
         # Without the database, the answer begins with the turn.
         return Beginning(id=UUID(reply_id) if reply_id else self.conversation, before=())
 
@@ -151,7 +151,7 @@ class TurnStream:
 
     async def _passages(self, seqs: Sequence[int]) -> Passages:
         with suppress(*AWAY):
-            return await self.services.ui.threads.passages(self.tenant, self.conversation, seqs)
+            return await self.services.ui_threads.passages(self.tenant, self.conversation, seqs)
         return NOTHING
 
     async def _gauge_chunks(self, writing: Writing) -> list[Json]:
@@ -165,7 +165,7 @@ class TurnStream:
 
     @property
     def _own_tools(self) -> frozenset[str]:
-        return self.services.ui.threads.own_tools
+        return self.services.ui_threads.own_tools
 
     @property
     def _notifier(self) -> Notifier:
