@@ -25,6 +25,7 @@ from app.http.fields import (
     SystemPrompt,
     Temperature,
     ToolLabel,
+    value_of,
 )
 from app.http.parts import CallId, MediaPart, TextPart
 from app.http.requests import Passages
@@ -139,32 +140,23 @@ class ChatRequest(Input):
 
     def input(self) -> ChatInput:
         """The service's value."""
-        return ChatInput(
-            content=self.content,
+        return value_of(
+            ChatInput,
+            self,
             parts=tuple(part.as_given() for part in self.parts),
             results=tuple(result.input() for result in self.tool_results),
-            instructions=self.instructions,
             tools=tuple(tool.spec() for tool in self.tools),
             settings=self._settings(),
-            event_type=self.event_type,
-            model=self.model,
-            recall=self.recall,
             passages=tuple(one.passage() for one in self.passages),
-            expected_last_message_id=self.expected_last_message_id,
         )
 
     def _settings(self) -> CallSettings:
         choice = self.tool_choice
-        return CallSettings(
-            temperature=self.temperature,
-            top_p=self.top_p,
+        return value_of(
+            CallSettings,
+            self,
             max_output_tokens=self.max_tokens,
             stop=tuple(self.stop),
             tool_choice=ToolName(name=choice.name) if isinstance(choice, NamedTool) else choice,
-            parallel_tool_calls=self.parallel_tool_calls,
-            reasoning_effort=self.reasoning_effort,
             output=self.response_format.output() if self.response_format else None,
-            seed=self.seed,
-            frequency_penalty=self.frequency_penalty,
-            presence_penalty=self.presence_penalty,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
 
@@ -42,6 +41,7 @@ from app.http.fields import (
     Title,
     UserId,
     Version,
+    value_of,
 )
 from app.http.parts import Part
 from app.off_loop import off_loop
@@ -130,16 +130,7 @@ class MessageInput(Input):
 
     def draft(self) -> MessageDraft:
         """The service's value; parts keep exactly the keys that were given."""
-        return MessageDraft(
-            role=self.role,
-            content=self.content,
-            parts=tuple(part.as_given() for part in self.parts),
-            event_type=self.event_type,
-            metadata=self.metadata,
-            created_at=self.created_at,
-            model=self.model,
-            usage=self.usage,
-        )
+        return value_of(MessageDraft, self, parts=tuple(part.as_given() for part in self.parts))
 
 
 async def drafts_of(messages: Sequence[MessageInput]) -> list[MessageDraft]:
@@ -187,7 +178,7 @@ class PastMessage(MessageInput, _Past):
         """The service's value; of a message that was erased what ``erasing.tombstone`` leaves."""
         draft = super().draft()
         if self.status != "erased":
-            return replace(draft, status=self.status, is_command=self.is_command, reasoning=self.reasoning)
+            return draft
         kept = stubs(draft.parts)
         return MessageDraft(
             role=self.role,
@@ -234,13 +225,7 @@ class RegenerateRequest(Input):
 
     def input(self) -> ChatInput:
         """The service's value."""
-        return ChatInput(
-            model=self.model,
-            recall=self.recall,
-            passages=tuple(one.passage() for one in self.passages),
-            expected_last_message_id=self.expected_last_message_id,
-            regenerates=True,
-        )
+        return value_of(ChatInput, self, passages=tuple(one.passage() for one in self.passages), regenerates=True)
 
 
 class CompactRequest(Input):

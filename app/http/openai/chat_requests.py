@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from app.core.model.model_io import CallSettings, ToolSpec
-from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
+from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT, value_of
 from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
 from app.http.openai.settings import (
     MAX_TOOLS,
@@ -192,16 +192,13 @@ class ChatCompletionRequest(Given):
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
         choice, tools = chosen(wanted, [tool.function for tool in self.tools or ()])
-        settings = CallSettings(
-            temperature=self.temperature,
-            top_p=self.top_p,
+        settings = value_of(
+            CallSettings,
+            self,
             max_output_tokens=self.max_completion_tokens or self.max_tokens,
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
             tool_choice=choice,
-            parallel_tool_calls=self.parallel_tool_calls,
-            reasoning_effort=self.reasoning_effort,
             output=self._structured_output(),
-            seed=self.seed,
             frequency_penalty=self.frequency_penalty or None,
             presence_penalty=self.presence_penalty or None,
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
-from app.http.fields import MAX_SYSTEM_PROMPT, Metadata
+from app.http.fields import MAX_SYSTEM_PROMPT, Metadata, value_of
 from app.http.openai.content import Given, form_of
 from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
 from app.http.openai.resources import DEFAULT_ECHO
@@ -195,12 +195,10 @@ class ResponseRequest(Requested):
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """(how the model is called, the tools that it may call)."""
         choice, tools = chosen(self.tool_choice, self.tools or ())
-        settings = CallSettings(
-            temperature=self.temperature,
-            top_p=self.top_p,
-            max_output_tokens=self.max_output_tokens,
+        settings = value_of(
+            CallSettings,
+            self,
             tool_choice=choice,
-            parallel_tool_calls=self.parallel_tool_calls,
             reasoning_effort=self.reasoning.effort if self.reasoning else None,
             reasoning="asked" if self.reasoning and self.reasoning.summary else None,
             output=self._structured_output(),

@@ -16,7 +16,7 @@ from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolChoice, ToolInput
-from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt
+from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt, value_of
 from app.http.idempotency import kept_key
 from app.http.refusals import invalid_field
 from app.http.requests import Passages
@@ -147,13 +147,12 @@ class UiRequest(_Given):
 
     def _chat_input(self, **said: Any) -> ChatInput:
         choice = self.tool_choice
-        return ChatInput(
+        return value_of(
+            ChatInput,
+            self,
             **said,
-            instructions=self.instructions,
             tools=tuple(tool.spec() for tool in self.tools),
             settings=CallSettings(tool_choice=ToolName(name=choice.name) if isinstance(choice, NamedTool) else choice),
-            model=self.model,
-            recall=self.recall,
             passages=tuple(one.passage() for one in self.passages),
         )
 
