@@ -97,7 +97,7 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
         rule: What the rules take it for.
     """
     statement = said[number]
-    words = [word if word.isalpha() else _masked_number(word) for word in tokens(statement.plain.lower())]
+    words = [word if word.isalpha() or _DIGITS.isdisjoint(word) else "#" for word in tokens(statement.plain.lower())]
     found = [
         "",
         f"r {rule}",
@@ -147,10 +147,6 @@ def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, f
     odds = [math.exp(min(one / 100, _LARGEST)) for one in sums]
     whole = 1.0 + sum(odds)
     return {type_: one / whole for type_, one in zip(TYPES, odds, strict=True)}
-
-
-def _masked_number(word: str) -> str:
-    return word if _DIGITS.isdisjoint(word) else "#"
 
 
 def _place_features(said: Sequence[Statement], number: int) -> Iterator[str]:

@@ -63,7 +63,8 @@ def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _exact_values(text: str, *, is_data: bool) -> Iterator[str]:
-    spaced = _with_spaced_latin(text)
+    # Right beside Chinese, Japanese or Korean, Latin letters would not be seen as a code.
+    spaced = _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _SIGN.search(text) else text
     for one in find_identifiers(spaced):
         value = one.text
         # In data, marks are no part of a value, and what only names a field is none.
@@ -73,8 +74,3 @@ def _exact_values(text: str, *, is_data: bool) -> Iterator[str]:
                 continue
         if 0 < len(value) <= _LONGEST_IDENTIFIER and value in text and value.lstrip("\"'«“")[:1] not in _BETWEEN:
             yield value
-
-
-def _with_spaced_latin(text: str) -> str:
-    # Right beside Chinese, Japanese or Korean, Latin letters would not be seen as a code.
-    return _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _SIGN.search(text) else text

@@ -42,7 +42,8 @@ def in_schema(
     kept = [_moved_to_field(entry, field) for entry, field in moved if field.is_list]
     told = [
         _joined_entry(field, [entry for entry, target in moved if target is field and entry.in_doubt == in_doubt])
-        for field in _narrative_fields(schema)
+        for field in schema.fields
+        if not field.is_list
         for in_doubt in (False, True)
     ]
     return (*kept, *(entry for entry in told if entry is not None))
@@ -140,10 +141,6 @@ def _moved_to_field(entry: StateEntry, field: StateField) -> StateEntry:
     if (entry.field, entry.role) == (field.name, field.role):
         return entry
     return replace(entry, id=f"{ID_LETTERS[field.role]}{entry.id[1:]}", field=field.name, role=field.role)
-
-
-def _narrative_fields(schema: StateSchema) -> list[StateField]:
-    return [field for field in schema.fields if not field.is_list]
 
 
 def _joined_entry(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None:

@@ -210,7 +210,10 @@ class StatisticsRepository(Repository):
                 )
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
             ],
-            details=[_detail_call(one) for one in await self._session.all(details.limit(limit))],
+            details=[
+                record_from_row(DetailCall, one, attempt=_ATTEMPT.validate_python(one.attempt))
+                for one in await self._session.all(details.limit(limit))
+            ],
             verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
             caches=[record_from_row(CacheEntry, one) for one in await self._session.all(caches.limit(limit))],
             expansions=[
@@ -519,7 +522,3 @@ def _call_tally(
 
 def _level_measure(level: Level, count: int, tokens: Any, originals: Any) -> LevelMeasure:
     return LevelMeasure(level=level, segments=int(count), tokens=int(tokens), original_tokens=int(originals))
-
-
-def _detail_call(row: DetailCallRow) -> DetailCall:
-    return record_from_row(DetailCall, row, attempt=_ATTEMPT.validate_python(row.attempt))

@@ -78,7 +78,7 @@ async def told_segments(
         now: When the levels were made.
     """
     by_number = {digest.number: digest for digest in digests} if policy.levels else {}
-    wanted = _wanted_levels(policy)
+    wanted = tuple(level for level in LEVELS if level == "L3" or level in policy.levels)
 
     def work() -> tuple[ToldSegment, ...]:
         spoken = _told_messages(span)
@@ -216,10 +216,6 @@ def _level(level: Level, text: str, maker: str, key: str, now: datetime) -> Segm
     return SegmentLevel(
         level=level, text=text, tokens=estimate_text(text), made_by=maker, content_hash=key, created_at=now
     )
-
-
-def _wanted_levels(policy: CompactionPolicy) -> tuple[Level, ...]:
-    return tuple(level for level in LEVELS if level == "L3" or level in policy.levels)
 
 
 def _messages_of(span: Sequence[Message], one: CutSegment) -> list[Message]:

@@ -45,15 +45,11 @@ async def found_by(uow: UnitOfWork, tenant_id: UUID, name: Name) -> Conversation
     """
     if name.conversation_id is not None:
         found = await _conversation_or_none(uow, name.conversation_id)
-        if found is not None and _is_theirs(found, name.user):
+        if found is not None and (name.user is None or found.user_id in {None, name.user}):
             return found
         if name.is_ours or found is not None:
             raise NotFoundError(f"There is no conversation {name.text!r}.")
     return await _conversation_or_none(uow, derived_id(tenant_id, name))
-
-
-def _is_theirs(conversation: Conversation, user: str | None) -> bool:
-    return user is None or conversation.user_id in {None, user}
 
 
 async def _conversation_or_none(uow: UnitOfWork, conversation_id: UUID) -> Conversation | None:

@@ -197,7 +197,8 @@ class DetailService:
             return await self._put_off(uow, segment, AGAIN)
         if wait := await self._spending.time_to_wait(uow, resolved, metered=metered, spares=not urgent):
             return await self._put_off(uow, segment, wait)
-        messages = _told_messages(await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq))
+        spoken = await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq)
+        messages = tuple(message for message in spoken if message.is_told)
         stored = segment.levels.get("L1")
         is_there = stored is not None and stored.content_hash == _content_hash(messages, summarizer.profile.name)
         if is_there or not messages:
@@ -318,10 +319,6 @@ def _is_claim_current(claim: _Claim, segment: Segment) -> bool:
 
 def _erased_meanwhile(read: Conversation, present: Conversation) -> bool:
     return read.content_epoch != present.content_epoch
-
-
-def _told_messages(messages: list[Message]) -> tuple[Message, ...]:
-    return tuple(message for message in messages if message.is_told)
 
 
 def _content_hash(messages: tuple[Message, ...], model: str) -> str:

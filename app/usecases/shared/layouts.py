@@ -109,7 +109,8 @@ async def lay_out(
         standing: The layout that the state had, where it is not the conversation's present one.
         compute: Has it computed.
     """
-    kept = _kept_room(standing or resolved.conversation.layout)
+    before = standing or resolved.conversation.layout
+    kept = before.digest_room if before else None
     sources = await layout_sources(
         uow, resolved, schema=schema, boundary_seq=boundary_seq, standing=standing, kept=kept
     )
@@ -276,10 +277,6 @@ async def _without_taken_back(
 
 async def _texts_taken_back(uow: UnitOfWork, resolved: Resolved) -> list[str]:
     return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MOST_OUTDATED)
-
-
-def _kept_room(layout: Layout | None) -> int | None:
-    return layout.digest_room if layout else None
 
 
 async def _first_day_uncovered(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:

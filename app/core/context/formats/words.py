@@ -58,11 +58,7 @@ def in_words(part: Part, say: Catalogue) -> str:
         case "tool_result":
             return say.text("context.part.result", name=name, content=as_text(part.get("content", "")))
         case _:
-            return _text_of_part(part)
-
-
-def _text_of_part(part: Part) -> str:
-    return str(part["text"]) if "text" in part else as_text(dict(part))
+            return str(part["text"]) if "text" in part else as_text(dict(part))
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:

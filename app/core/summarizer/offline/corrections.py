@@ -51,10 +51,6 @@ def _content(passage: Passage) -> Content:
     return Content.of(passage.stems, passage.identifiers)
 
 
-def _content_of_text(text: str) -> Content:
-    return Content.of(stems(text), find_identifiers(text))
-
-
 def _says_nothing_new(new: Content, old: Content) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
@@ -87,7 +83,7 @@ class Corrections:
         self._contents = [_content(passage) for passage in passages]
         self._texts = {entry.id: parted(entry.text) for entry in previous if entry.role in {"fact", "open"}}
         self._clauses = [
-            (entry, place, _content_of_text(clause))
+            (entry, place, Content.of(stems(clause), find_identifiers(clause)))
             for entry, (_, clauses) in self._texts.items()
             for place, clause in enumerate(clauses)
         ]
