@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
 from app.core.context.turn_options import MOST_STOPS, MOST_TOOLS
+from app.core.model.fieldwise import value_of
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, ToolSpec
 from app.http.fields import (
     MAX_CONTENT,
@@ -25,7 +26,6 @@ from app.http.fields import (
     SystemPrompt,
     Temperature,
     ToolLabel,
-    value_of,
 )
 from app.http.parts import CallId, MediaPart, TextPart
 from app.http.requests import Passages

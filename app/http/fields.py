@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from app.core.context.turn_options import SCHEMA_BYTES
 from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
 from app.core.text.patterns import compiled
-
-Value = TypeVar("Value")
 
 MAX_CONTENT: Final = 4_000_000
 """Characters of what is no text of a message: one to count, a tool's description, arguments or error."""
@@ -36,12 +33,6 @@ class Input(BaseModel):
     """A request body: frozen, and nothing in it that is not asked for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def value_of(kind: type[Value], given: BaseModel, **further: Any) -> Value:
-    """A value of the services with these fields, and with those that a request has under the same names."""
-    names = {one.name for one in fields(cast("Any", kind))} & type(given).model_fields.keys() - further.keys()
-    return kind(**{name: getattr(given, name) for name in names}, **further)
 
 
 def _limited_json_size(limit: int) -> AfterValidator:

@@ -12,6 +12,7 @@ from pydantic import Field, Strict, ValidationInfo, field_validator, model_valid
 from app.core.context.formats import Format
 from app.core.model.anchors import AnchorStatus
 from app.core.model.conversation import MessageStatus, Role
+from app.core.model.fieldwise import value_of
 from app.core.model.segments import LEVEL_OF, LEVELS, LevelName
 from app.core.retrieval.serving import Passage
 from app.core.state.erasing import stubs
@@ -41,7 +42,6 @@ from app.http.fields import (
     Title,
     UserId,
     Version,
-    value_of,
 )
 from app.http.parts import Part
 from app.off_loop import off_loop

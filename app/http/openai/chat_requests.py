@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from app.core.model.fieldwise import value_of
 from app.core.model.model_io import CallSettings, ToolSpec
-from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT, value_of
+from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
 from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
 from app.http.openai.settings import (
     MAX_TOOLS,

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from app.core.model.fieldwise import value_of
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
-from app.http.fields import MAX_SYSTEM_PROMPT, Metadata, value_of
+from app.http.fields import MAX_SYSTEM_PROMPT, Metadata
 from app.http.openai.content import Given, form_of
 from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
 from app.http.openai.resources import DEFAULT_ECHO

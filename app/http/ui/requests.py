@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import to_json
 
 from app.core.context.turn_options import MOST_TOOLS
+from app.core.model.fieldwise import value_of
 from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolChoice, ToolInput
-from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt, value_of
+from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt
 from app.http.idempotency import kept_key
 from app.http.refusals import invalid_field
 from app.http.requests import Passages

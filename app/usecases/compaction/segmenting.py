@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Message
+from app.core.model.fieldwise import value_of
 from app.core.model.policies.policy import CompactionPolicy, SegmentBy
 from app.core.model.redaction import redact
 from app.core.model.segments import (
@@ -141,16 +142,7 @@ def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
 
 def described(segment: Segment) -> CutSegment:
     """A stored segment as the value that it was made from."""
-    return CutSegment(
-        from_seq=segment.from_seq,
-        to_seq=segment.to_seq,
-        topic=segment.topic,
-        started_at=segment.started_at,
-        ended_at=segment.ended_at,
-        messages=segment.messages,
-        tokens=segment.tokens,
-        identifiers=segment.identifiers,
-    )
+    return value_of(CutSegment, segment)
 
 
 async def _make_current_again(

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
+from app.core.model.fieldwise import value_of
 from app.core.model.gauge import GaugeStatus
 from app.core.text.token_counts import tokens_of
 from app.off_loop import off_loop
@@ -229,23 +230,14 @@ async def _messages_of_drafts(
 
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
     weight = draft.weighed()
-    return Message(
+    return value_of(
+        Message,
+        draft,
         id=draft.id or new_id(),
         conversation_id=resolved.conversation.id,
         seq=seq,
-        role=draft.role,
-        content=draft.content,
-        parts=draft.parts,
-        event_type=draft.event_type,
-        status=draft.status,
-        is_command=draft.is_command,
-        is_pinned=draft.is_pinned,
         token_count=weight.tokens,
         byte_length=weight.bytes,
-        model=draft.model,
-        usage=draft.usage,
-        reasoning=draft.reasoning,
-        metadata=draft.metadata,
         created_at=draft.created_at or now,
     )
 

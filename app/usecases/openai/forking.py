@@ -15,6 +15,7 @@ import structlog
 
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, ForkInProgressError, NotFoundError
+from app.core.model.fieldwise import value_of
 from app.core.model.records import Event
 from app.core.text.token_counts import Weight
 from app.storage.repositories.sizes import READ_BYTES
@@ -185,17 +186,5 @@ def is_being_copied(conversation: Conversation) -> bool:
 
 
 def _copied_draft(message: Message) -> MessageDraft:
-    return MessageDraft(
-        role=message.role,
-        content=message.content,
-        parts=message.parts,
-        event_type=message.event_type,
-        metadata=message.metadata,
-        created_at=message.created_at,
-        model=message.model,
-        usage=message.usage,
-        status=message.status,
-        is_command=message.is_command,
-        is_pinned=message.is_pinned,
-        weight=Weight(tokens=message.token_count, bytes=message.byte_length),
-    )
+    weight = Weight(tokens=message.token_count, bytes=message.byte_length)
+    return value_of(MessageDraft, message, id=None, reasoning="", weight=weight)
