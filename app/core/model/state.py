@@ -148,6 +148,20 @@ class StateVersion:
     verification: VerificationCounts | None = None
     """Counts of the claims that a model judged; ``None`` unless ``verified`` is ``model``."""
 
+    @property
+    def as_served(self) -> dict[str, Any]:
+        """The fields of a conversation that serves this version."""
+        is_any = self.boundary_seq > 0
+        return {
+            "compressed_state": self.state if is_any else None,
+            "state_schema": self.state_schema if is_any else None,
+            "compressed_at_message_id": self.boundary_message_id,
+            "boundary_seq": self.boundary_seq,
+            "covered": self.covered,
+            "state_version": self.version,
+            "layout": self.layout,
+        }
+
 
 def texts_of(state: Any) -> Iterator[str]:
     """Every text in a state, in order."""

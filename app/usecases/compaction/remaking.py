@@ -248,9 +248,7 @@ async def _write_version(
     await note_version(uow, shell, present.id, version)
     changed = await uow.conversations.update(
         present.id,
-        compressed_state=version.state,
-        state_version=version.version,
-        layout=layout,
+        **version.as_served,
         layout_version=present.layout_version + 1,
         failure_count=0,
     )

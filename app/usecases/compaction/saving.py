@@ -212,13 +212,7 @@ async def _write_state(
     await note_version(uow, shell, present.id, version, is_pressing=pressing)
     changed = await uow.conversations.update(
         present.id,
-        compressed_state=version.state,
-        state_schema=version.state_schema,
-        compressed_at_message_id=boundary.id,
-        boundary_seq=plan.to_seq,
-        covered=covered,
-        state_version=version.version,
-        layout=version.layout,
+        **version.as_served,
         layout_version=present.layout_version + 1,
         failure_count=0,
         quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_rules_of(chunk.resolved) else Quiet(),

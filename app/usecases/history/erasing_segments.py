@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Final
 
@@ -117,16 +117,7 @@ def _left_of(segment: Segment, originals: Sequence[Message], locale: str, now: d
         made = extractive_level(name, left, cut, locale=locale, now=now) if name in (*segment.levels, "L3") else None
         if made is not None:
             levels[name] = made
-    return replace(
-        segment,
-        topic=cut.topic,
-        messages=cut.messages,
-        tokens=cut.tokens,
-        identifiers=cut.identifiers,
-        started_at=cut.started_at,
-        ended_at=cut.ended_at,
-        levels=levels,
-    )
+    return replace(segment, levels=levels, **{item.name: getattr(cut, item.name) for item in fields(cut)})
 
 
 def _described_anew(segment: Segment, left: Sequence[Message]) -> CutSegment:

@@ -159,13 +159,7 @@ class StateService:
         await note_version(uow, self._shell, present.id, written)
         return await uow.conversations.update(
             present.id,
-            compressed_state=written.state if written.boundary_seq else None,
-            state_schema=written.state_schema if written.boundary_seq else None,
-            compressed_at_message_id=written.boundary_message_id,
-            boundary_seq=written.boundary_seq,
-            covered=written.covered,
-            state_version=written.version,
-            layout=written.layout,
+            **written.as_served,
             layout_version=present.layout_version + 1,
             quiet=Quiet(),
             content_epoch=present.content_epoch + 1,  # what was made of the state that is left behind comes too late

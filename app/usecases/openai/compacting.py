@@ -176,15 +176,7 @@ class ArrayCompaction:
             layout=applied.layout,
             now=self._shell.clock.now(),
         )
-        conversation = replace(
-            progress.conversation,
-            compressed_state=version.state,
-            state_schema=version.state_schema,
-            boundary_seq=chunk.plan.to_seq,
-            covered=covered,
-            state_version=version.version,
-            layout=version.layout,
-        )
+        conversation = replace(progress.conversation, **version.as_served)
         return replace(progress, conversation=conversation, version=version, usage=progress.usage.plus(usage))
 
     def _row(self, progress: _Progress) -> Compaction:

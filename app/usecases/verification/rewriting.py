@@ -57,13 +57,7 @@ async def write_entries(
         created_at=shell.clock.now(),
     )
     await uow.states.add(present.id, version)
-    changed = await uow.conversations.update(
-        present.id,
-        compressed_state=version.state,
-        state_version=version.version,
-        layout=layout,
-        layout_version=present.layout_version + 1,
-    )
+    changed = await uow.conversations.update(present.id, **version.as_served, layout_version=present.layout_version + 1)
     await refresh_sizes(uow, shell.resolver(changed))
     return version
 
