@@ -148,11 +148,13 @@ class RedisCounters:
     ) -> None:
         self._redis: Redis = redis_client(url, retries=1, keeps=True)
         self._circuit = Circuit(pause_seconds)
+        self._pause = pause_seconds
         self._local = LocalCounters()
         self._call_seconds = call_seconds
         self._hit = self._redis.register_script(_HIT)
         self._take = self._redis.register_script(_TAKE)
-        self._gone: list[Place] = []
+        self._gone: list[tuple[float, Place]] = []
+        """Places that the server is to let go of, each with the moment since when."""
         self._keeping: asyncio.Task[None] | None = None
         self._letting_go: asyncio.Task[None] | None = None
 
@@ -187,9 +189,9 @@ class RedisCounters:
         return place
 
     def release(self, place: Place) -> None:
-        """Let others have it, soon."""
+        """Let others have it, soon; where the server is away, once it is back."""
         self._local.release(place)
-        self._gone.append(place)
+        self._gone.append((time.monotonic(), place))
         if self._letting_go is None or self._letting_go.done():
             self._letting_go = asyncio.create_task(self._let_go(), name="places-let-go")
 
@@ -213,7 +215,9 @@ class RedisCounters:
         for place in self._local.places:
             self.release(place)
         if self._letting_go is not None:
-            await self._letting_go
+            self._letting_go.cancel()
+            await asyncio.gather(self._letting_go, return_exceptions=True)
+        await self._has_let_go()
         await self._redis.aclose()
 
     async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
@@ -222,16 +226,28 @@ class RedisCounters:
 
     async def _let_go(self) -> None:
         while self._gone:
-            gone, self._gone = self._gone, []
+            if not await self._has_let_go():
+                await asyncio.sleep(self._pause)
 
-            async def ask(gone: list[Place] = gone) -> list[Any]:
-                async with self._redis.pipeline(transaction=False) as pipeline:
-                    for place in gone:
-                        for name in place.names:
-                            pipeline.zrem(PREFIX + name, str(place.id))
-                    return await pipeline.execute()
+    async def _has_let_go(self) -> bool:
+        """Have the server let go of places; of those that it has let go of by itself nothing more is said."""
+        last = time.monotonic() - PLACE_SECONDS
+        self._gone = [one for one in self._gone if one[0] > last]
+        gone = tuple(self._gone)
+        if not gone:
+            return True
 
-            await self._call(ask)
+        async def ask() -> list[Any]:
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                for _, place in gone:
+                    for name in place.names:
+                        pipeline.zrem(PREFIX + name, str(place.id))
+                return await pipeline.execute()
+
+        said = await self._call(ask)
+        if said is not None:
+            self._gone = self._gone[len(gone) :]
+        return said is not None
 
     def _start_renewing(self) -> None:
         if self._keeping is None or self._keeping.done():

@@ -24,6 +24,7 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 from app.usecases.ports import Counters, Place
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.keyed import Keyed, keyed
+from tests.proxy import redis_proxy
 
 RATES = ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 CHAT = {"content": "hello"}
@@ -410,6 +411,28 @@ async def test_processes_count_together(redis_url: str) -> None:
     finally:
         await one.close()
         await two.close()
+
+
+async def test_a_place_that_is_let_go_of_while_the_server_is_away_is_free_once_it_is_back(redis_url: str) -> None:
+    name = str(uuid4())
+    async with redis_proxy(redis_url) as proxy:
+        one, two = RedisCounters(proxy.url, pause_seconds=0.05), RedisCounters(redis_url, call_seconds=30)
+        try:
+            place = await one.take([(name, 1)])
+            await proxy.set("refuse")
+            one.release(cast("Place", place))
+            await until(lambda: not one._circuit.is_closed)
+            await asyncio.sleep(0.2)
+            assert await two.taken([name]) == [1], "control: it hears of nothing"
+            await proxy.set("pass")
+            await until(lambda: not one._gone)
+            assert await two.taken([name]) == [0]
+            await proxy.set("refuse")
+            one.release(cast("Place", await one.take([(name, 1)])))
+            async with asyncio.timeout(5):
+                await one.close()
+        finally:
+            await two.close()
 
 
 async def test_without_the_server_each_process_counts_for_itself_and_nobody_waits() -> None:
