@@ -299,6 +299,23 @@ async def test_compactions_spend_the_tenant_s_hour(begin: UnitOfWorkFactory) -> 
             assert standing["compaction_tokens_per_hour"] >= 500
 
 
+async def test_input_that_is_compacted_and_stored_nowhere_is_its_key_s_to_pay(begin: UnitOfWorkFactory) -> None:
+    async with keyed(begin, key_limits={"chat_calls_per_hour": 2, "chat_tokens_per_hour": 10**6}) as api:
+        tenant = str(uuid4())
+        (_, mine), (_, sisters) = await api.key(tenant), await api.key(tenant)
+        said = [{"role": "user", "content": f"crate {seq} of the shipment came " * 9} for seq in range(40)]
+        body = {"model": "throughline", "input": said}
+        async with api.client(mine) as client, api.client(sisters) as sister:
+            answers = [await client.post("/v1/responses/compact", json=body) for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [200, 200, 429]
+            used = {(one["of"], one["name"]): one["used"] for one in (await client.get("/limits")).json()["limits"]}
+            assert used["key", "chat_calls_per_hour"] == 2
+            told = [answer.json()["usage"]["total_tokens"] for answer in answers[:2]]
+            assert used["key", "chat_tokens_per_hour"] == sum(told) > 0
+            other = await sister.post("/v1/responses/compact", json=body)
+            assert other.status_code == 200, "control: its own hour"
+
+
 async def test_streams_end_with_their_key_and_are_limited(begin: UnitOfWorkFactory) -> None:
     limits = {"open_streams": 1}
     async with keyed(begin, key_limits=limits, event_poll_seconds=0.05) as api:

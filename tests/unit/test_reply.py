@@ -73,7 +73,7 @@ async def test_who_is_stopped_before_the_model_is_asked_has_spent_nothing(
     def never(_: UUID | None) -> UnitOfWork:
         raise AssertionError("the note is made elsewhere here")
 
-    monkeypatch.setattr(spending, "_note_spending", note)
+    monkeypatch.setattr(spending, "note_call", note)
     model = ScriptedChatModel(Reply(pieces=("Hi",)), profile=replace(FAKE_PROFILE, metered=True))
     heard: list[str] = []
     stop = asyncio.Event()

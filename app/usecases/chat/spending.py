@@ -35,7 +35,7 @@ async def noted_answer(
         return await answer(call, request, stop=stop, hearing=hearing)
     finally:
         if call.is_asked and call.failure != NOT_ASKED:
-            await _note_spending(uow, await call.used(request))
+            await note_call(uow, await call.used(request))
 
 
 @dataclass(slots=True)
@@ -91,7 +91,8 @@ class _Call:
         return Usage(input_tokens=read, output_tokens=written, cost_usd=self.profile.cost(read, written))
 
 
-async def _note_spending(uow: UnitOfWorkFactory, used: Usage) -> None:
+async def note_call(uow: UnitOfWorkFactory, used: Usage) -> None:
+    """Put one call on record for the key of the present request, if there is one."""
     principal = asker()
     if principal is None or principal.key_id is None:
         return

@@ -23,6 +23,8 @@ from app.core.state.rendering import render_text
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.admin.limiting import LimitService
+from app.usecases.chat.spending import note_call
 from app.usecases.compaction.attempts import Asking, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_shown
 from app.usecases.compaction.spending import SpendGuard
@@ -63,9 +65,10 @@ class _Progress:
 class ArrayCompaction:
     """Compacts arrays."""
 
-    def __init__(self, shell: Shell, spending: SpendGuard) -> None:
+    def __init__(self, shell: Shell, spending: SpendGuard, limits: LimitService) -> None:
         self._shell = shell
         self._spending = spending
+        self._limits = limits
 
     async def of_response(self, tenant_id: UUID, turn_id: UUID) -> list[MessageDraft]:
         """The messages that a stored response's conversation holds up to it; older ones as their state tells them.
@@ -98,7 +101,7 @@ class ArrayCompaction:
 
         Raises:
             SummarizerFailedError: No attempt at some part was accepted.
-            RateLimitedError: The hour's model calls are used up.
+            RateLimitedError: The hour's model calls are used up, or what whoever asks may spend on chats.
         """
         progress = await off_loop(self._first_progress, tenant_id, drafts, instructions or "")
         deadline = self._shell.clock.monotonic() + patience
@@ -145,6 +148,8 @@ class ArrayCompaction:
             return None
         async with self._shell.uow(tenant_id) as uow:
             await self._spending.check(uow, resolved, metered=summarizer.profile.metered)
+            if summarizer.profile.metered:
+                await self._limits.check_chat(uow)
         applying = chunk.apply_context()
         asking = Asking(
             summarizer=summarizer,
@@ -153,9 +158,13 @@ class ArrayCompaction:
             seqs=tuple(message.seq for message in chunk.span),
             withholds_blocked=True,
         )
-        result = await run_attempts(
-            asking, Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
-        )
+        calls = Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
+        try:
+            result = await run_attempts(asking, calls)
+        finally:  # no compaction is stored that would tell of them: they are its asker's, as calls of a chat are
+            for attempt in calls.attempts:
+                if attempt.metered:
+                    await note_call(self._shell.uow, attempt.usage)
         if result.applied is None:
             if all(attempt.reason in TOO_LITTLE for attempt in result.attempts):
                 return None
