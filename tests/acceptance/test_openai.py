@@ -396,6 +396,8 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
          400, "messages"),
         ("/responses", {"input": "x", "reasoning": {"effort": "low"}}, 400, "reasoning.effort"),
         ("/responses", {"input": "x", "background": True}, 400, "background"),
+        ("/responses", {"input": "x", "generate": False}, 400, "generate"),
+        ("/responses", {"input": "x", "prompt_cache_options": {"prewarm": True}}, 400, "prompt_cache_options.prewarm"),
         ("/responses", {"input": " "}, 400, "input"),
         ("/responses/input_tokens", {"input": ""}, 400, "input"),
         ("/conversations", {"items": [{"type": "compaction", "encrypted_content": "tl1.AAAA"}]}, 400, "items"),

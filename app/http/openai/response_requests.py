@@ -166,17 +166,24 @@ class ResponseRequest(Requested):
     background: bool | None = None
     max_tool_calls: int | None = None
     top_logprobs: int | None = None
+    generate: bool | None = None
+    """Over a socket: ``False`` asks that nothing be answered yet."""
+    prompt_cache_options: Any = None
     prompt: Any = None
 
     def refuse_unsupported(self) -> None:
         """Raises ``InvalidInputError`` for what would otherwise be dropped in silence."""
         verbosity = self.text.verbosity if self.text else None
         logprobs = "message.output_text.logprobs" in (self.include or ())
+        options = self.prompt_cache_options
+        warms = isinstance(options, dict) and options.get("prewarm") is True
         refuse_unsupported(
             [
                 ("background", bool(self.background), "responses are made while the client waits, or streamed"),
                 ("max_tool_calls", self.max_tool_calls is not None, "only the client's functions are called"),
                 ("top_logprobs", bool(self.top_logprobs), "log probabilities are not told here"),
+                ("generate", self.generate is False, "each request is answered: send it once it is whole"),
+                ("prompt_cache_options.prewarm", warms, "each request is answered: send it once it is whole"),
                 ("include", logprobs, "log probabilities are not told here"),
                 ("prompt", self.prompt is not None, "there are no stored prompts here: use instructions"),
                 ("text.verbosity", verbosity not in {None, "medium"}, "say it in the instructions"),

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 9c4fb0144ec91ad0d30b730519fcf956afef0a8c967a21cff56748faa0539680
+// sha256 of openapi.json: e3e4881aeb409311770f74f314a50ee5096e6d904c0407c1786fef1c83e755e8
 
 export interface paths {
     "/conversations": {
@@ -4815,6 +4815,10 @@ export interface components {
             max_tool_calls?: number | null;
             /** Top Logprobs */
             top_logprobs?: number | null;
+            /** Generate */
+            generate?: boolean | null;
+            /** Prompt Cache Options */
+            prompt_cache_options?: unknown;
             /** Prompt */
             prompt?: unknown;
         };
