@@ -186,7 +186,7 @@ class Container:
             stateless=StatelessAnswers(shell, self.limits),
             stored=StoredAnswers(shell, chat=self.chat, conversations=self.conversations, forks=self.forks),
             responses=StoredResponses(shell, chat=self.chat, erasure=self.erasure),
-            compaction=ArrayCompaction(shell, spending, limits),
+            compaction=ArrayCompaction(shell, spending, self.limits),
             sealed=SealedInputs(shell, AesSealer(secret)),
             new_id=shell.new_id,
         )

@@ -595,3 +595,14 @@ async def last_use(engine: AsyncEngine, key_id: Any) -> Any:
     async with engine.connect() as connection:
         found = await connection.execute(text("SELECT last_used_at FROM api_keys WHERE id = :id"), {"id": key_id})
         return found.scalar_one()
+
+
+@pytest.mark.parametrize("text", ["", "Yes."], ids=["nothing-said", "control"])
+async def test_an_answer_that_says_nothing_counts_by_what_it_used(begin: UnitOfWorkFactory, text: str) -> None:
+    reply = Reply(pieces=(text,), finish="length", usage=Usage(input_tokens=100, output_tokens=900))
+    async with keyed(begin, chat=ScriptedChatModel(reply)) as process:
+        _, secret = await process.key("thinkers", limits={"chat_tokens_per_hour": 1_500})
+        async with process.client(secret) as client:
+            assert (await client.post(f"/conversations/{await begun(client)}/chat", json=CHAT)).is_success == bool(text)
+            limits = (await client.get("/limits")).json()["limits"]
+    assert [one["used"] for one in limits if one["name"] == "chat_tokens_per_hour"] == [1_000]

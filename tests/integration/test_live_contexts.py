@@ -6,6 +6,7 @@ On real Postgres, before a scripted server of OpenAI's Responses, through the re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Final
 from uuid import UUID
@@ -23,6 +24,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.live_contexts import REBUILT
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
+from app.usecases.history import removing
 from app.usecases.history.drafts import MessageDraft
 from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
@@ -519,3 +521,25 @@ class TestIsLetGo:
         openai.release()
         thought = await asyncio.wait_for(handle.result(), PATIENCE)
         assert await live_seq(service, conversation_id) == thought.reply.seq
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [{"text": ""}, {"incomplete": "content_filter"}, {"text": "Yes."}],
+    ids=["nothing-said", "blocked", "control"],
+)
+async def test_what_the_provider_keeps_of_any_answer_that_ended_is_deleted_with_the_conversation(
+    service: Service, openai: OpenAI, behaviour: Behaviour
+) -> None:
+    conversation_id = await manual(service)
+    openai.script(behaviour)
+    handle = await start(service, conversation_id, "Hello?")
+    with contextlib.suppress(ModelFailedError):
+        await handle.result()
+    async with service.begin(service.tenant) as uow:
+        await removing.delete_conversation(uow, conversation_id)
+        await uow.commit()
+    async with service.begin(None) as uow:
+        due = await uow.copies.due(limit=9)
+    assert [copy.response_id for copy in due] == list(openai.kept)
+    assert len(due) == 1

@@ -18,7 +18,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
 from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Look, Resumed
-from app.usecases.chat.reply import Answer, Hearing
+from app.usecases.chat.reply import Answer, Hearing, NoAnswerError
 from app.usecases.chat.spending import noted_answer
 from app.usecases.context.context import ContextService
 from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_media
@@ -98,8 +98,13 @@ class Asker:
 
         async def say(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
-            said = await noted_answer(self.uow, model, request, stop=stop, hearing=hearing)
-            await self.live.note_copy(self.turn, said, look.sent if look else None)
+            sent = look.sent if look else None
+            try:
+                said = await noted_answer(self.uow, model, request, stop=stop, hearing=hearing)
+            except NoAnswerError as error:
+                await self.live.note_copy(self.turn, error.said, sent)
+                raise
+            await self.live.note_copy(self.turn, said, sent)
             return said
 
         look = await self.live.look(self.turn, self.model, self.asked.passages, self.options)

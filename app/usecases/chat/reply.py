@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Message, Usage
@@ -149,6 +149,19 @@ class Answer:
         return replace(self, open_calls=calls, finish="tool_call", stored=stored)
 
 
+class NoAnswerError(ModelFailedError):
+    """The model came to its end and said nothing that counts.
+
+    Args:
+        detail: What is told of it.
+        said: What it used all the same, and what its provider keeps.
+    """
+
+    def __init__(self, detail: str, said: Answer, *, extra: Mapping[str, Any], code: str) -> None:
+        super().__init__(detail, extra=extra, code=code)
+        self.said = said
+
+
 def parts_of(calls: Sequence[ToolCall]) -> tuple[Part, ...]:
     """Calls as they are stored."""
     return tuple(_call_part(call) for call in calls)
@@ -188,7 +201,8 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
     call is none. A model that says more than a message may hold is cut off there, and not heard any further.
 
     Raises:
-        ModelFailedError: The provider failed, refused, or said nothing.
+        ModelFailedError: The provider failed or refused.
+        NoAnswerError: It said nothing.
     """
     said, reasoning = _Kept(MESSAGE_BYTES), _Kept(REASONING_BYTES)
     calls: list[ToolCall] = []
@@ -229,11 +243,9 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
             warnings=cut_off,
         )
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
-    if not wanted:
-        refuse_no_answer(finish.reason, text)
     # What the provider holds of an answer that was cut off, or of calls that nobody runs, the history does not.
     is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
-    return Answer(
+    told = Answer(
         text=text,
         model=finish.model,
         usage=finish.usage,
@@ -246,15 +258,18 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
         kept_id=finish.response_id,
         named_cache=finish.named_cache,
     )
+    if not wanted:
+        refuse_no_answer(finish.reason, told)
+    return told
 
 
-def refuse_no_answer(reason: FinishReason, text: str) -> None:
-    """Refuse a step that says nothing. Raises ``ModelFailedError``."""
+def refuse_no_answer(reason: FinishReason, said: Answer) -> None:
+    """Refuse a step that says nothing. Raises ``NoAnswerError``."""
     if reason == "blocked":
-        raise ModelFailedError(_BLOCKED, extra={"reason": reason}, code="blocked")
-    if not text.strip():
+        raise NoAnswerError(_BLOCKED, said, extra={"reason": reason}, code="blocked")
+    if not said.text.strip():
         detail = _NO_ROOM if reason == "length" else _EMPTY
-        raise ModelFailedError(detail, extra={"reason": "empty"}, code="empty_reply")
+        raise NoAnswerError(detail, said, extra={"reason": "empty"}, code="empty_reply")
 
 
 async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncGenerator[StepEvent, None]:

@@ -125,7 +125,7 @@ class ToolLoop:
             if len(called.calls) < len(step.calls):
                 said = replace(said, response_id=None)  # its provider waits for results of all of them
             if not called.calls:
-                refuse_no_answer("other", step.text)
+                refuse_no_answer("other", step)
                 return outcome, said
             if not called.own_calls:
                 return outcome, said.left_open(called.client_calls, None)
