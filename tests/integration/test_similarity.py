@@ -220,6 +220,20 @@ async def test_a_text_that_the_model_refuses_is_passed_over(service: Service, em
     assert len(await vectors(service, conversation_id)) == COVERED - 1
 
 
+async def test_a_text_that_is_refused_alone_is_passed_over_where_the_model_took_others(
+    service: Service, embedder: Alike
+) -> None:
+    await embedded(service, await folded(service, "The crates are blue."))
+    conversation_id = await folded(service, FACT)  # all but that is known
+    embedder.refused = "zorblat"
+    assert await embedded(service, conversation_id) == ["made", "not_wanted"]
+    assert len(await vectors(service, conversation_id)) == COVERED - 1
+
+    embedder.refused = " "  # control: what refuses everything is not believed
+    other = await folded(service, "A zorblat once more.", "And twice.")
+    assert await embedded(service, other) == ["failed"]
+
+
 async def test_an_outage_is_waited_for(service: Service, embedder: Alike, engine: AsyncEngine) -> None:
     conversation_id = await folded(service)
     embedder.failures = [AWAY]

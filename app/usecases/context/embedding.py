@@ -170,14 +170,15 @@ class EmbeddingService:
         if not missing:
             return answer
         await self._ask(claim.embedder, missing, answer)
-        error = answer.error
-        if error is not None and error.reason in _OF_THE_TEXT and len(missing) > 1:
-            for one in missing:
-                await self._ask(claim.embedder, [one], answer)
-                if answer.error is not None and answer.error.reason not in _OF_THE_TEXT:
-                    return answer
-            if answer.vectors:
-                answer.error = None  # the others were refused for what they say
+        if answer.error is None or answer.error.reason not in _OF_THE_TEXT:
+            return answer
+        for one in missing if len(missing) > 1 else ():
+            await self._ask(claim.embedder, [one], answer)
+            if answer.error is not None and answer.error.reason not in _OF_THE_TEXT:
+                return answer
+        # Where the model took other texts, these were refused for what they say; many at once may be its own fault.
+        if answer.vectors or (len(missing) == 1 and (claim.known or claim.through)):
+            answer.error = None
         return answer
 
     async def _ask(self, embedder: Embedder, texts: Sequence[_Text], answer: _Answer) -> None:
