@@ -45,7 +45,7 @@ async def test_a_model_that_never_ends_is_cut_off_where_a_message_ends(
 async def test_an_answer_without_room_for_a_word_is_told_from_an_empty_one() -> None:
     with pytest.raises(ModelFailedError, match="output limit") as refused:
         await answered(ScriptedChatModel(Reply(finish="length")))
-    assert refused.value.stable_code == "empty_reply"
+    assert (refused.value.stable_code, refused.value.extra["reason"]) == ("empty_reply", "length")
     with pytest.raises(ModelFailedError, match="empty answer"):
         await answered(ScriptedChatModel(Reply()))
 

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.core.text.contents import taken_apart
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import (
     MESSAGE_OVERHEAD,
@@ -190,6 +193,16 @@ def test_media_weigh_by_type_not_by_their_data() -> None:
     pdf = {"type": "media", "media_type": "application/pdf"}
     assert weigh("user", "", (pdf,)).tokens == bare.tokens + 560
     assert weigh("user", "", ({**pdf, "data": "A" * 400_000},)).tokens == bare.tokens + 560 * 6
+
+
+def test_a_text_among_media_weighs_by_its_length_since_a_model_reads_all_of_it() -> None:
+    bare = weigh("user", "", ()).tokens
+    table = {"type": "media", "media_type": "text/csv", "data": base64.b64encode(b"a,b\n" * 30_000).decode()}
+    assert weigh("user", "", (table,)).tokens == bare + 30_000
+    (apart,), _ = taken_apart([table])
+    assert weigh("user", "", (apart,)).tokens == bare + 30_000, "also as it is stored"
+    assert weigh("user", "", ({**table, "tokens": 9},)).tokens == bare + 9
+    assert weigh("user", "", ({**table, "media_type": "image/png"},)).tokens == bare + 1_120, "control"
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["type", "name", "text", "content", "x"]), st.text()), max_size=3))

@@ -353,6 +353,8 @@ def _media_tokens(part: Part) -> int:
     family, _, kind = str(part.get("media_type", "")).lower().partition("/")
     if kind.startswith("pdf"):
         return PAGE_TOKENS * max(1, decoded_bytes(part) // UNKNOWN_PAGE_BYTES)
+    if family == "text" and (size := decoded_bytes(part)):  # what reads it inline reads all of it
+        return -(-size // BYTES_PER_TOKEN)
     return _MEDIA_TOKENS.get(family, IMAGE_TOKENS)
 
 

@@ -268,8 +268,8 @@ def refuse_no_answer(reason: FinishReason, said: Answer) -> None:
     if reason == "blocked":
         raise NoAnswerError(_BLOCKED, said, extra={"reason": reason}, code="blocked")
     if not said.text.strip():
-        detail = _NO_ROOM if reason == "length" else _EMPTY
-        raise NoAnswerError(detail, said, extra={"reason": "empty"}, code="empty_reply")
+        detail, why = (_NO_ROOM, "length") if reason == "length" else (_EMPTY, "empty")
+        raise NoAnswerError(detail, said, extra={"reason": why}, code="empty_reply")
 
 
 async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncGenerator[StepEvent, None]:

@@ -27,7 +27,8 @@ from app.usecases.shared.shell import Shell
 TOO_LONG: Final = "context_too_long"
 _TOLD: Final[Mapping[str, str]] = {
     "blocked": "the model's provider blocked the answer: say it in other words",
-    "empty_reply": "the model gave an empty answer: send the request again",
+    "empty": "the model gave an empty answer: send the request again",
+    "length": "the model had used up its output limit before it said a word: send the request again with more room",
 }
 
 
@@ -236,7 +237,7 @@ def _failure_of_unstored_request(error: ModelFailedError) -> DomainError:
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
-        _TOLD.get(error.stable_code) or f"the model did not answer ({told_reason(reason)})",
+        _TOLD.get(str(reason)) or f"the model did not answer ({told_reason(reason)})",
         code=error.stable_code,
         retry_after=error.retry_after,
         extra={"reason": reason},
