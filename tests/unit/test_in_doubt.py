@@ -16,6 +16,7 @@ from app.core.model.in_doubt import marked
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.state import merge as merge_module
+from app.core.state.apply import given_up_with_nothing_in_its_place
 from app.core.state.merge import MergeResult, merge
 from app.core.state.pruning import prune, state_of
 from app.core.validation import same_subject
@@ -321,6 +322,23 @@ def test_a_doubt_that_nobody_has_judged_yet_lets_nothing_go_first() -> None:
     assert {one.id for one in gone} == {"F9", "F2"}
     _, in_the_next_round = prune(SESSION, [*plain, dropped, older], fits=fitting(6))
     assert {one.id for one in in_the_next_round} == {"F9", "F1"}
+
+
+@pytest.mark.parametrize(
+    ("proposed", "stays"),
+    [
+        (candidate(item(OTHER, 20, replaces=["F1"])), True),
+        (candidate(dropped=[("F1", "resolved", 20)]), True),
+        (candidate(item("Clara's travel plans", 20, replaces=["F1"])), False),
+    ],
+)
+def test_what_no_successor_tells_anything_of_is_not_the_first_to_go_in_a_full_state(
+    proposed: Candidate, *, stays: bool
+) -> None:
+    result = merged([BUDGET, DOG], proposed)
+    assert by_id(result)["F1"].in_doubt, "control: not even that takes effect without a verdict"
+    given_up = given_up_with_nothing_in_its_place(result.entries, [BUDGET, DOG])
+    assert given_up == ({"F1"} if stays else set())
 
 
 # --- whatever a model gives up

@@ -37,6 +37,7 @@ from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport, saves_too_little
+from app.core.validation.same_subject import is_about_another
 from app.core.validation.survival import LostSentence, Stale, lost_sentences
 
 QUOTES_SHARE: Final = 4
@@ -455,6 +456,19 @@ def _said_tokens(context: ApplyContext) -> int:
     return max(context.plan.folded_tokens - marks * context.plan.messages, 0)
 
 
+def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: Iterable[StateEntry]) -> set[str]:
+    """Ids of the entries that came in doubt just now, and of which what may have taken their place tells nothing."""
+    clear = {entry.id for entry in previous if not entry.in_doubt and entry.role != "narrative"}
+    texts = {one.id: one.text for one in entries}
+    return {
+        one.id
+        for one in entries
+        if one.in_doubt
+        and one.id in clear
+        and all(is_about_another(texts.get(name, ""), one.text) for name in one.replaced_by)
+    }
+
+
 def _pruned_to_cap(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
 ) -> Applied:
@@ -467,8 +481,7 @@ def _pruned_to_cap(
 
     carried_over = {entry.id for entry in context.previous} if context.carried else ()
     since = context.version if merged.by_model else None
-    clear = {entry.id for entry in context.previous if not entry.in_doubt and entry.role != "narrative"}
-    doubted = {one.id for one in merged.entries if one.in_doubt and one.id in clear and not one.replaced_by}
+    doubted = given_up_with_nothing_in_its_place(merged.entries, context.previous)
     kept, pushed_out = prune(
         context.schema, merged.entries, fits=fits, carried_over=carried_over, written_since=since, doubted=doubted
     )

@@ -11,8 +11,21 @@ _KEPT: Final = 0.6
 replacements keep as many; the most that an invented one keeps is 44 %. It is set well above that, since what is set
 aside in vain is served in doubt until a verifier reads it, and what is taken away in vain is lost."""
 
+_LEAST: Final = 0.15
+"""Of 984 honest replacements (the open half and four blind sets) 8 % keep less, of the entries of those sets beside any
+other new item of their field 83 %."""
+
 
 def is_about_same(statement: str, earlier: str) -> bool:
     """Whether a statement says much of what an earlier one says, as one that changes, completes or joins it does."""
+    return _kept(statement, earlier) >= _KEPT
+
+
+def is_about_another(statement: str, earlier: str) -> bool:
+    """Whether a statement says next to nothing of what an earlier one says: it can hardly take that one's place."""
+    return _kept(statement, earlier) < _LEAST
+
+
+def _kept(statement: str, earlier: str) -> float:
     before = content(earlier)
-    return bool(before) and len(before & content(statement)) >= _KEPT * len(before)
+    return len(before & content(statement)) / len(before) if before else 0.0
