@@ -111,4 +111,19 @@ def tokens(text: PlainText) -> list[Token]:
             found.extend(shapes.number(match, text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))
-    return settled(found, text.text)
+    return settled(_with_decimals_as_elsewhere(found), text.text)
+
+
+def _with_decimals_as_elsewhere(found: list[Token]) -> list[Token]:
+    """Read "1.756" as decimals first where the text writes all others so ("1.78"), and none with the other sign."""
+    numbers = [one for one in found if one.kind == "n" and ("." in one.text or "," in one.text)]
+    signs = {_sign_of_decimals(one.text) for one in numbers if len(one.data) == 1}
+    if len(signs) == 1:
+        for one in numbers:
+            if len(one.data) > 1 and _sign_of_decimals(one.text) in signs:
+                one.data.reverse()
+    return found
+
+
+def _sign_of_decimals(digits: str) -> str:
+    return "".join(sign for sign in digits if not sign.isdecimal())
