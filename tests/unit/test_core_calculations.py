@@ -110,6 +110,8 @@ SAID = {
     "days": "The exam is on 21 January 2027, the party on Saturday after. Anna turns 85 on 12 May.",
     "permit": "Applied for on 11 June 2027, granted on 20 July 2027; it was wanted by 30 June 2027.",
     "sizes": 'The tile is 640x600; it took 1 min 50; the budget is 230. The job log says {"duration_s": 1126}.',
+    "decimals": "It weighed 1.78 g before drying and 1.756 g after.",
+    "answers": "580 people answered: 311 named the price, 124 the setup, 87 had switched, 58 something else.",
     "shares": "About 34 ± 4 % of the mud comes from fields, 2.9 Bq of caesium were found.",
 }  # fmt: skip
 
@@ -133,6 +135,8 @@ SAID = {
         ("sizes", "The budget is 230,000 euros", "The budget is 260,000 euros"),
         ("sizes", "It took 110 seconds", "It took 130 seconds"),
         ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),
+        ("decimals", "Drying took 0.024 g away", "Drying took 0.034 g away"),
+        ("answers", "Of 580 answers 58 name something else (10 %)", "Of 580 answers 58 name something else (20 %)"),
         ("shares", "34 ± 4 % is from fields, 66 % is not", "34 ± 4 % is from fields, 71 % is not"),
     ],
 )

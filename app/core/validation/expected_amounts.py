@@ -53,6 +53,7 @@ def expected_amount(value: Value) -> Expected | None:
     """A number among those of its size and precision."""
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
     step = resolution(plain(amount))
+    step = min(step, 1.0) if value.base == "%" else step  # 10 % is told as exactly as 11 %
     at = round(amount / step)
     around = _AROUND_PRICE if is_money else _LEAST_AROUND
     unit = MONEY if is_money else value.base
