@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.days import day_beside_date, first_day, give_distance, names_day, short_forms, unseparated_day
+from app.core.text.days import day_beside_date, first_day, give_distance, names_day, short_forms, unseparated_day, weekday_of_day
 from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.moments import of_weekday
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
 from app.core.text.patterns import capped
 from app.core.text.scanned import TIGHT, Cursor, Found, Unit
@@ -72,6 +73,7 @@ _RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
+_ENDS_OF_DAY: Final = ("", ".", ",", ";", ":", ")")
 _PAIR: Final = 2
 _SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
 _MOST_SCALES, _NOT_FAR = 3, 6
@@ -449,12 +451,22 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
             found.forms |= short_forms(digits)
         if is_day and digits.isdecimal() and not c.all_readings:
             found.forms |= day_beside_date(c, int(digits))
+        if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
+            _state_day_of_weekday(c, found, of_weekday(weekday, int(digits)))
     if c.all_readings:
         found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]
     if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}
+
+
+def _state_day_of_weekday(c: Cursor, found: Found, form: str) -> None:
+    # Before another word it may count something: "on Saturday 12 came".
+    if c.text[found.end : found.end + 2].strip()[:1] in _ENDS_OF_DAY:
+        found.kind, found.forms, found.readings = "date", frozenset({form}), []
+    else:
+        found.forms |= {form}
 
 
 def _give_sides_one_unit(c: Cursor, found: Found) -> None:

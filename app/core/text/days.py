@@ -322,13 +322,18 @@ def _day_alone(c: Cursor, place: int) -> int:
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []
         c.add_possible(place, [f"o:{number}", *moments.of_dates(days)])
-    elif number and c.at and c.gap(place) == " " and c.word(place - 1) in WEEKDAYS and not _is_amount(c, place):
-        weekday = WEEKDAYS[c.word(place - 1)]
-        days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday]
-        c.add_possible(place, moments.of_dates(days))
+    elif c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
+        days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday] if c.at else []
+        c.add_possible(place, [moments.of_weekday(weekday, number), *moments.of_dates(days)])
     elif token.kind == "o" and not number:  # "flat 83" may be told of who lives «в 83-й»
         c.add_possible(place, [f"n:{token.data}"], "number")
     return place + 1 if token.kind == "o" else place
+
+
+def weekday_of_day(c: Cursor, place: int) -> int | None:
+    """The weekday directly before a day of the month: "Saturday 12"."""
+    is_one = c.gap(place) == " " and _day_number(c, place)[0] and not _is_amount(c, place)
+    return WEEKDAYS.get(c.word(place - 1)) if is_one else None
 
 
 def _is_amount(c: Cursor, place: int) -> bool:

@@ -1,7 +1,8 @@
 """The canonical forms of days and times of day.
 
 ``d:2026-09-12`` is a day, ``d:--09-12`` the same without its year, ``d:*-09-12`` one whose year nothing tells,
-``d:2026-09`` and ``d:--09`` a month, ``o:12`` a day of an untold month, ``t:17:00`` a time.
+``d:2026-09`` and ``d:--09`` a month, ``o:12`` a day of an untold month, ``d:sat-12`` one that is a Saturday,
+``t:17:00`` a time.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 Day = tuple[int | None, int | None, int | None]
 """Year, month and day of the month, as far as they are told."""
 _WEEK: Final = 7
+_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NOON: Final = 12
 LEAP_YEAR: Final = 2024
 """A year that has every day."""
@@ -69,11 +71,18 @@ def given(day: Day, at: date | None) -> Iterator[str]:
         yield from (f"d:{each}-{month:02}", f"d:--{month:02}", f"n:{each}")
         if number:
             yield from (f"d:{each}-{month:02}-{number:02}", f"d:--{month:02}-{number:02}")
+        if number and (told := date_or_none(each, month, number)):
+            yield of_weekday(told.weekday(), number)
 
 
 def day_in(form: str) -> date | None:
     """The day that a form names in full."""
     return date.fromisoformat(form[2:]) if form[:2] == "d:" and len(form) == _DAY_FORM and form[2].isdigit() else None
+
+
+def is_of_day(form: str) -> bool:
+    """Whether a form names one day, whatever is told of it."""
+    return form[:2] == "d:" and (form[2:5] in _WEEKDAYS or bool(day_in(form) or day_of_year_in(form)))
 
 
 def day_of_year_in(form: str) -> date | None:
@@ -92,6 +101,11 @@ def of_dates(days: Iterable[date]) -> Iterator[str]:
     """What known days let others say."""
     for day in days:
         yield from given((day.year, day.month, day.day), None)
+
+
+def of_weekday(weekday: int, number: int) -> str:
+    """The form of a weekday with the day of an untold month: "Saturday 12"."""
+    return f"d:{_WEEKDAYS[weekday]}-{number:02}"
 
 
 def _years(month: int, number: int, at: date | None) -> list[int]:

@@ -157,7 +157,7 @@ def _given_forms(found: Found) -> Iterator[str]:
 
 
 def _as_possible_day(form: str) -> str:
-    return f"w:{form}" if moments.day_in(form) or moments.day_of_year_in(form) else form
+    return f"w:{form}" if moments.is_of_day(form) else form
 
 
 def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
@@ -305,7 +305,8 @@ class Given:
         if value.kind != "time" or not value.approximate:
             return set()
         found: set[int] = set()
-        to_the_minute = (form.split(":")[1:] for form in value.forms if form.count(":") == _PARTS_OF_TIME)
+        times = (form for form in value.forms if form[:2] == "t:")
+        to_the_minute = (form.split(":")[1:] for form in times if form.count(":") == _PARTS_OF_TIME)
         for hour, minute in (map(int, parts) for parts in to_the_minute):
             # Off by half of the steps in which it is told.
             most = next((step for step in _TIME_STEPS if minute % step == 0), 0) // 2
