@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.days import day_beside_date, first_day, give_distance, names_day, short_forms, unseparated_day, weekday_of_day
+from app.core.text.days import (
+    day_beside_date,
+    first_day,
+    give_distance,
+    names_day,
+    short_forms,
+    unseparated_day,
+    weekday_of_day,
+)
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.moments import of_weekday
 from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
