@@ -3,9 +3,9 @@
 ``python -m bench.recall fit`` fits them again (with ``uv run --group bench``, or numpy installed) on the conversations
 of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on.
 ``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs.
-``python -m bench.recall slips`` asks mistyped questions, and ``python -m bench.recall mixed`` asks in talks with a few
-tool calls; both need no numpy. What recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing
-of the data is printed or kept.
+``python -m bench.recall slips`` asks mistyped questions, ``python -m bench.recall follow`` questions that go on from
+the one before, and ``python -m bench.recall mixed`` asks in talks with a few tool calls; these need no numpy. What
+recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import recall_mixed, recall_slips
+from bench import recall_follow, recall_mixed, recall_slips
 from bench.recall_talks import talks
 from bench.survival import DATA
 
-_PLAIN: Final = {"slips": recall_slips.report, "mixed": recall_mixed.report}
+_PLAIN: Final = {"slips": recall_slips.report, "follow": recall_follow.report, "mixed": recall_mixed.report}
 
 
 def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> int:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.naming import asked_of, called_in
-from app.core.retrieval.question import Question, question_of
+from app.core.retrieval.naming import as_written, asked_of
+from app.core.retrieval.question import Question
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose
 from bench.recall_talks import Talk, corpus_of, talks
@@ -59,7 +59,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
     yield f"|---|---:|{'---:|' * len(SHARES)}"
     for name, given in (("LoCoMo", locomo), ("made-up talks", made)):
         for kind, asked in (("as they are", given), ("mistyped", [slipped(talk) for talk in given])):
-            for way, ask in (("words as they stand", _as_they_stand), ("put right", asked_of)):
+            for way, ask in (("words as they stand", as_written), ("put right", asked_of)):
                 yield _line(f"{name}, {kind}, {way}", asked, ask)
 
 
@@ -76,7 +76,3 @@ def _served(talk: Talk, ask: Ask) -> Iterator[tuple[bool, ...]]:
         rooms = (math.floor(MOST * share * talk.tokens) for share in SHARES)
         chosen = (choose(corpus, question, room=room) for room in rooms)
         yield tuple({one.source.seq for one in each if not one.excerpt}.issuperset(asked.evidence) for each in chosen)
-
-
-def _as_they_stand(text: str, corpus: Corpus) -> Question:
-    return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)

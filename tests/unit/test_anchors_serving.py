@@ -19,7 +19,7 @@ from app.core.anchors.rendering import (
     line_tokens,
     seqs_in,
 )
-from app.core.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Served, serve
+from app.core.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Servable, Served, serve
 from app.core.model.anchors import FoundAnchor, Proposer
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
@@ -239,3 +239,37 @@ def test_what_is_found_is_weighed_with_its_name() -> None:
 
     assert (without.said_by, found.said_by) == ("", "Anna")
     assert found.token_count == line_tokens(line_of(found)) > without.token_count
+
+
+HOLIDAY = (
+    "We take the cottage at the lake from 4 to 18 July",
+    "The deploy runs at noon on Fridays",
+    "Grandma is allergic to walnuts",
+    "The cottage is ours from 1 to 15 August, the lake stays",
+    "So the cottage at the lake costs 900",
+)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "instead"),
+    [
+        ({3}, {0}),  # the newer one would go, and the older pass for what holds
+        ({3, 4}, {0, 3}),  # of two newer ones the newest stays
+        ({0}, {0}),
+        ({0, 3}, {0, 3}),
+        ({1, 2}, {1, 2}),  # nothing newer on the same
+        ({0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}),
+        ((), set()),
+    ],
+)
+def test_of_anchors_on_the_same_thing_the_newest_stays(hidden: set[int], instead: set[int]) -> None:
+    anchors = [anchor(seq, said) for seq, said in enumerate(HOLIDAY, start=1)]
+    servable = Servable(anchors, through_seq=9, held=(), estimator="script")
+
+    assert servable.with_newest(hidden) == instead
+
+
+def test_what_a_user_set_never_goes_for_a_newer_one() -> None:
+    anchors = [anchor(seq, said, by="user" if seq == 1 else "rule") for seq, said in enumerate(HOLIDAY[:4], start=1)]
+
+    assert Servable(anchors, through_seq=9, held=(), estimator="script").with_newest({3}) == {3}

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from app.core.anchors.serving import LEAST_ROOM, serve
+from app.core.anchors.serving import LEAST_ROOM, Servable, serve
 from app.core.context import fitting
 from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors
 from app.core.context.drafts import Draft, first_draft, with_anchors
@@ -294,6 +294,26 @@ def test_where_the_policy_lets_no_anchor_go_a_small_budget_serves_what_tells_mos
     assert "for service number" in block(both), "nor anchors before the first fact"
     assert 0 < both.gauge.anchors_behind_marker < len(exact.anchors)
     assert "[anchors →L3:anchors]" in block(both)
+
+
+def test_of_anchors_on_the_same_thing_the_older_gives_way_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
+    before, between, after = source.anchors[:2], source.anchors[3:9], source.anchors[10:]
+    old = replace(source.anchors[2], content="Let's take the cottage at Lake Orrin from 4 to 18 July.")
+    later = (
+        "Let's take the cottage at Lake Orrin only in August, from the 1st to the 15th, since Vera is ill until then."
+    )
+    new = replace(source.anchors[9], content=later)
+    source = replace(source, anchors=(*before, old, *between, new, *after))
+
+    def shown() -> list[tuple[bool, bool]]:
+        blocks = [block(put_together(replace(source), budget)) for budget in range(200, 500, 50)]
+        return [(old.content in one, new.content in one) for one in blocks]
+
+    assert (True, False) not in shown()
+    assert (False, True) in shown()
+    monkeypatch.setattr(Servable, "with_newest", lambda _self, hidden: frozenset(hidden))
+    assert (True, False) in shown(), "the control: by what they tell alone the old one would stay"
 
 
 def test_in_a_turn_facts_make_way_while_all_anchors_fit_and_else_what_tells_least_goes() -> None:

@@ -12,9 +12,10 @@ from bench import fidelity_measures
 from bench.fidelity import Found, evidence_table, interval, tables
 from bench.fidelity_measures import CONTROL, OURS, SHARES, STATELESS, Conversation, Served, is_broad
 from bench.recall_baselines import Baselines
+from bench.recall_follow import follow_ups, others, pointing
 from bench.recall_mixed import mixed
 from bench.recall_slips import mistyped, slipped
-from bench.recall_talks import Talk, context, folded, room_of, talk_of, with_long_answers
+from bench.recall_talks import Talk, context, corpus_of, folded, room_of, talk_of, with_long_answers
 
 TOPICS = ("harbour", "bakery", "piano", "garden", "kitten", "violin", "museum", "bicycle", "orchard", "lantern")
 
@@ -192,3 +193,19 @@ def test_a_mixed_talk_holds_the_same_evidence_at_its_new_places() -> None:
     assert [found.texts[seq - 1] for asked in found.questions for seq in asked.evidence] == [
         talk.texts[seq - 1] for asked in talk.questions[::2] for seq in asked.evidence
     ]
+
+
+def test_a_question_that_goes_on_has_no_word_of_the_one_before_and_its_answer_stands_near() -> None:
+    talk = made()
+    corpus = corpus_of(talk)
+
+    assert (
+        pointing("Who painted the harbour at dusk?", "What is at the harbour?", corpus) == "Who painted the it at dusk?"
+    )
+    assert pointing("Who painted it?", "What is at the harbour?", corpus) == "Who painted it?", "nothing in common"
+    for asked in follow_ups(talk, corpus):
+        first = next(one for one in talk.questions if one.text == asked.before[0])
+        assert min(abs(here - there) for here in first.evidence for there in asked.asked.evidence) <= 6
+    apart = list(others(talk))
+    assert [one.asked for one in apart] == list(talk.questions), "the control asks each as it is"
+    assert all(one.before[0] != one.asked.text for one in apart)

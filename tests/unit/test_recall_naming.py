@@ -77,9 +77,9 @@ def test_whatever_else_is_written_a_name_is_found_where_it_is_called(mark: str) 
 def test_whom_a_question_names_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def noting(text: str, corpus: Corpus) -> Question:
+    def noting(text: str, corpus: Corpus, *, before: Sequence[str]) -> Question:
         asked.append(text)
-        return asked_of(text, corpus)
+        return asked_of(text, corpus, before=before)
 
     monkeypatch.setattr(serving, "asked_of", noting)
     recall = serving.Recall(question="Where is Devin?", corpus=corpus_of(("a", "hi devin"), ("a", "devin!")))
@@ -185,3 +185,42 @@ def test_in_whole_talks_without_names_both_speakers_are_known_and_nobody_else_is
     short = {name: role for name, role in called.items() if name not in roles}
     assert all(any(name.startswith(each) or each.startswith(name) for name in roles) for each in short)
     assert all(roles[name] == role for each, role in short.items() for name in roles if name[:2] == each[:2])
+
+
+TALK = corpus_of(
+    ("u", "The barn in Orrin costs 3200 for the day."),
+    ("a", "Noted."),
+    ("u", "The dress is moss green."),
+    ("a", "Lovely."),
+    ("u", "It cost 180 pounds at the market."),
+    ("a", "A bargain."),
+)
+
+
+def test_a_question_of_few_words_is_about_what_was_said_just_before() -> None:
+    before = ("What colour is the dress?", "Moss green.")
+    alone, after = asked_of("And what did it cost?", TALK), asked_of("And what did it cost?", TALK, before=before)
+
+    assert alone.stems == {"cost": 1.0}
+    assert after.stems == {"cost": 1.0, "dress": 0.3, "moss": 0.15, "green": 0.15}, "no word that was never said"
+    assert [choose(TALK, asked, room=14)[0].source.seq for asked in (alone, after)] == [1, 5]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["What did the barn in Orrin cost?", "So it did.", "What does Rhoda cost?"],
+    ids=["says enough", "asks nothing", "names somebody"],
+)
+def test_control_what_stands_by_itself_takes_nothing_up(asked: str) -> None:
+    talk = corpus_of(*[(role, f"{name}: {text}") for role, name in (("u", "Rhoda"), ("a", "Ben")) for text in "abcd"])
+    told = talk if "Rhoda" in asked else TALK
+
+    assert asked_of(asked, told, before=("What colour is the dress?", "a b c")) == asked_of(asked, told)
+
+
+def test_whom_the_question_before_named_is_meant_still() -> None:
+    said = ("u", "Rhoda: I bought the kayak."), ("a", "Ben: And I the tent."), ("u", "Rhoda: Nice."), ("a", "Ben: Yes.")
+    talk = corpus_of(*said)
+
+    assert asked_of("And the price?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"rhoda"}
+    assert asked_of("And Ben's?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"ben"}

@@ -18,6 +18,7 @@ from app.core.text.memo import forget
 from app.core.text.words import stem
 from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import (
+    BEFORE_CHARACTERS,
     CANDIDATES,
     MOST_CANDIDATES,
     RELATED,
@@ -26,6 +27,7 @@ from app.usecases.context.recalling import (
     candidate_limit,
     corpus_of,
     limit_for_places,
+    said_before,
     search_stems,
 )
 from bench.ranking import choose
@@ -135,3 +137,30 @@ def test_what_is_chosen_from_a_longer_one_is_not_kept() -> None:
     forget()
     narrowed = replace(read(*TEXTS), documents={"boat": 400}, total=5_000)
     assert cached_corpus_of(narrowed, TALK) is not cached_corpus_of(narrowed, TALK)
+
+
+def test_words_of_the_messages_before_are_sought_only_for_a_question_of_few_words() -> None:
+    before = ("Which gym is on Cask Lane?", "The harbour.")
+
+    assert search_stems("And a zyxwvu?", before) == ["zyxwvu", "gym", "cask", "lane", "harbour"]
+    assert search_stems("Which zyxwvu has abcdef and ghijkl?", before) == ["zyxwvu", "abcdef", "ghijkl"]
+    assert len(search_stems("And a zyxwvu?", [" ".join(f"word{place}" for place in range(99))])) == 1 + RELATED
+
+
+def test_what_was_said_before_a_question_is_the_turn_before_it_whether_or_not_the_question_is_stored() -> None:
+    turn = [
+        message(1, "Old."),
+        message(2, "Which gym?", role="user"),
+        message(3, "Cask Lane.", role="assistant"),
+    ]
+    asking = message(4, "How much?", role="user")
+    call = message(
+        5, "Looking.", role="assistant", parts=[{"type": "tool_call", "id": "a", "name": "look", "arguments": {}}]
+    )
+
+    assert said_before(turn, Asked(query="How much?")) == ("Which gym?", "Cask Lane.")
+    assert said_before([*turn, asking], Asked(query="How much?")) == ("Which gym?", "Cask Lane.")
+    assert said_before([*turn, asking, call], Asked(in_turn=True)) == ("Which gym?", "Cask Lane.")
+    assert said_before([*turn, asking], Asked(query="Which way?")) == ("Cask Lane.", "How much?")
+    assert said_before([], Asked(query="How much?")) == ()
+    assert said_before([message(1, "x" * 9_999)], Asked(query="?")) == ("x" * BEFORE_CHARACTERS,)

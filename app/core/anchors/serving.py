@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
 from app.core.anchors.rendering import FRAME_TOKENS, line_of, line_tokens
+from app.core.anchors.topics import stems_of
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.state import StateEntry
 from app.core.text.repeating import is_only
 from app.core.text.token_counts import Estimator
+from app.core.text.words import GENERIC_STEMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,8 @@ LEAST_ROOM: Final = 1
 """The room in tokens where nothing is left of an allotment. Anchors that a user set and the marker are served even
 then; with a room of 0 they would not be."""
 
+_SHARED: Final = 2  # words that two anchors on the same thing have in common at least, and …
+_SHARE: Final = 0.2  # … what these are of the smaller one's words, by their rarity among the anchors
 
 _POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
 """The order of positions; what stands behind ``offset`` decides between doubles."""
@@ -107,6 +114,39 @@ class Servable:
         if room is None:
             return Served(shown=tuple(self._anchors))
         return self.without(frozenset(self._leaving[: bisect_left(self._freed, self._total - room)]))
+
+    def with_newest(self, hidden: Collection[int]) -> frozenset[int]:
+        """What goes behind the marker instead of ``hidden``, as many: of anchors on the same thing the newest stays.
+
+        An old one that stays alone passes for what holds.
+        """
+        gone = set(hidden)
+        for old, newer in self._newer_on_the_same.items():
+            behind = [] if old in gone else [place for place in newer if place in gone]
+            if behind:
+                gone ^= {old, behind[-1]}
+        return frozenset(gone)
+
+    @cached_property
+    def _newer_on_the_same(self) -> dict[int, list[int]]:
+        """By place the later ones that tell of the same thing, where both may go, in order."""
+        said = {place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)}
+        holding = Counter(stem for stems in said.values() for stem in stems)
+        rarity = {stem: math.log((len(said) + 1) / (count + 0.5)) for stem, count in holding.items()}
+        weights = {place: sum(map(rarity.__getitem__, stems)) for place, stems in said.items()}
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        before: defaultdict[str, list[int]] = defaultdict(list)
+        for place, stems in said.items():
+            count, weight = Counter[int](), defaultdict[int, float](float)
+            for stem in stems:
+                for old in before[stem]:
+                    count[old] += 1
+                    weight[old] += rarity[stem]
+                before[stem].append(place)
+            for old in count:
+                if count[old] >= _SHARED and weight[old] >= _SHARE * min(weights[old], weights[place]):
+                    found[old].append(place)
+        return dict(sorted(found.items()))
 
     def without(self, hidden: Collection[int]) -> Served:
         """What is shown if the anchors at these places go behind the marker."""

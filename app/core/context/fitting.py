@@ -291,7 +291,7 @@ def _with_worthiest_facts_and_anchors(material: Material, draft: Draft, room: Ro
         state = {name: value for name, value in told.items() if value}
         shorter = replace(draft, state=state_json(material.schema, state) if state else None)
         hidden = servable.movable.keys() - {places[entry.id] for entry in kept if entry.id in places}
-        return with_served(material, shorter, servable.without(hidden))
+        return with_served(material, shorter, servable.without(servable.with_newest(hidden)))
 
     kept = telling_most(
         [*facts, *(_anchor_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
@@ -329,7 +329,7 @@ def _query_relevance(material: Material) -> Callable[[str], float] | None:
     if recall is None or not (recall.is_explicit and recall.question):
         return None
     corpus = recall.corpus
-    rarities = {stem: corpus.rarity(stem) for stem in recall.asked.stems}
+    rarities = {stem: corpus.rarity(stem) * weight for stem, weight in recall.asked.stems.items()}
     whole = sum(rarities.values()) or 1.0
     return lambda text: sum(rarities.get(stem, 0.0) for stem in words_in(text, corpus.language).counts) / whole
 

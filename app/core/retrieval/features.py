@@ -39,7 +39,7 @@ class _Features:
         self._question = question
         self._count = len(corpus.pieces)
         self._none = [0.0] * self._count
-        self._own = _scaled(self._match_scores(dict.fromkeys(question.stems, 1.0)))
+        self._own = _scaled(self._match_scores(question.stems))
         self._named = [float(speaker in question.named) for speaker in corpus.speaking]
         self._names_somebody = any(self._named)
         self._fixed = corpus.fixed_features
@@ -161,7 +161,7 @@ class _Features:
 
     @cached_property
     def _stem_shares(self) -> dict[str, float]:
-        rarities = {stem: self._corpus.rarity(stem) for stem in self._question.stems}
+        rarities = {stem: self._corpus.rarity(stem) * weight for stem, weight in self._question.stems.items()}
         total = sum(rarities.values()) or 1.0
         return {stem: rarity / total for stem, rarity in rarities.items()}
 
@@ -169,8 +169,9 @@ class _Features:
     def _covered_and_hits(self) -> tuple[Values, Values]:
         covered, hits = [0.0] * self._count, [0.0] * self._count
         weights = self._stem_shares
-        hit = 1 / max(len(weights), 1)
+        all_of_them = sum(self._question.stems.values())
         for stem, weight in weights.items():
+            hit = self._question.stems[stem] / all_of_them
             for index in self._corpus.postings.get(stem, ()):
                 covered[index] += weight
                 hits[index] += hit

@@ -1,22 +1,22 @@
-"""Who is who in messages that do not begin with names: by how the two sides address and name themselves."""
+"""What a question means in a conversation: whom it names, what its mistyped words stand for, what it takes up."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus, with_plain_marks
 from app.core.retrieval.kinds import forms_of
-from app.core.retrieval.question import Question, question_of
+from app.core.retrieval.question import ROLES, Question, question_of
 from app.core.retrieval.slips import meant_by
 from app.core.retrieval.terms import terms
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
+from app.core.text.sentences import asks
 from app.core.text.stemming import stem_in
 
 _SPEAKERS: Final = 2  # of more, who is called cannot be told from who calls
@@ -30,6 +30,11 @@ _SAYS: Final = 3
 """Times as often as one says a name, he must be called so: nobody speaks much of himself by name."""
 _GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or after a name may mean something else
 _INTRODUCED: Final = 3  # and one "my name is"
+_LEANING: Final = 2  # words; a question with more stands by itself
+_TAKEN_UP: Final = 8  # words of each message before, the rarest
+_OF_BEFORE: Final = (0.3, 0.15)
+"""What a word of the two messages before is worth beside one of the question's own. The second one is mostly an answer:
+what was asked says better what is talked of."""
 
 
 _WORD: Final = r"([^\W\d_]+)"
@@ -74,13 +79,35 @@ def _marked_calls(said: str) -> Iterator[str]:
     yield from _AT_END_OF_SENTENCE.findall(said)
 
 
-def asked_of(text: str, corpus: Corpus) -> Question:
-    """A question taken apart, with whom it names of those who speak in the corpus, its mistyped words put right."""
-    question = question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
+def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Question:
+    """A question taken apart, with whom it names of those who speak in the corpus, its mistyped words put right.
+
+    One of few words ("And what does it cost?") takes up words of the two messages ``before``, and whom they name.
+    """
+    question = as_written(text, corpus)
     unknown = islice((stem for stem in question.stems if not corpus.documents(stem)), _UNKNOWN)
     meant = {stem: meant_by(stem, corpus) for stem in unknown}
-    stems = Counter({meant.get(stem, stem): count for stem, count in question.stems.items()})
-    return replace(question, stems=stems)
+    question = replace(question, stems=dict.fromkeys((meant.get(stem, stem) for stem in question.stems), 1.0))
+    return _with_what_it_takes_up(question, corpus, before) if before and leans(text, question) else question
+
+
+def as_written(text: str, corpus: Corpus) -> Question:
+    """A question by itself, its words as they stand."""
+    return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
+
+
+def leans(text: str, question: Question) -> bool:
+    """Whether a question says too little to be understood without what was said before it."""
+    return len(question.stems) <= _LEANING and question.named <= ROLES and (bool(question.stems) or asks(text))
+
+
+def _with_what_it_takes_up(question: Question, corpus: Corpus, before: Sequence[str]) -> Question:
+    earlier = [as_written(said, corpus) for said in before]
+    taken: dict[str, float] = {}
+    for said, worth in zip(earlier, _OF_BEFORE[-len(earlier) :], strict=True):
+        known = sorted(filter(corpus.documents, said.stems), key=corpus.rarity, reverse=True)
+        taken = dict.fromkeys(known[:_TAKEN_UP], worth) | taken
+    return replace(question, stems={**taken, **question.stems}, named=question.named or earlier[0].named)
 
 
 def called_in(text: str, corpus: Corpus) -> dict[str, str]:

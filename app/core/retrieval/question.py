@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -18,7 +17,7 @@ from app.core.text.stemming import stem_in, stems_in
 
 _WHEN, _HOW_MANY = AnyOf("when"), AnyOf("how_many")
 _TOLD, _FIRST, _USER, _ASSISTANT = (AnyOf(name) for name in ("told", "first_person", "user", "assistant"))
-_ROLES: Final = frozenset({"user", "assistant"})
+ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
 
 
@@ -26,7 +25,8 @@ _LAST_DAY: Final = 31
 class Question:
     """A question taken apart."""
 
-    stems: Mapping[str, int]
+    stems: Mapping[str, float]
+    """The words of its content with their weights: 1 for its own, less for what it takes up from before."""
     named: frozenset[str]
     """Speakers that it names, unless it names all of them; roles that it points to ("I", "you told me")."""
     months: frozenset[int]
@@ -66,13 +66,13 @@ def question_of(
     roles = _roles_that_answer(text)
     if called and roles != {"assistant"}:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
         named, roles = named | frozenset(called.values()), frozenset()
-    everybody = frozenset(speakers) or _ROLES
+    everybody = frozenset(speakers) or ROLES
     found = tuple(terms(text, language))
     content = tuple(word for word in found if word not in names)
     content = content or found
     dates = dates_named(text)
     return Question(
-        stems=Counter(content),
+        stems=dict.fromkeys(content, 1.0),
         named=(frozenset() if named >= everybody else named) | roles,
         months=frozenset(month for _, month, _ in dates if month),
         years=frozenset(year for year, _, _ in dates if year),

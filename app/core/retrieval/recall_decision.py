@@ -112,8 +112,8 @@ def _is_self_contained(text: str) -> bool:
 
 def _unserved_word_shares(question: Question, corpus: Corpus, seqs: Collection[int]) -> dict[str, float]:
     found = {
-        stem: corpus.rarity(stem)
-        for stem in question.stems
+        stem: corpus.rarity(stem) * weight
+        for stem, weight in question.stems.items()
         if any(corpus.source(index).seq not in seqs for index in corpus.postings.get(stem, ()))
     }
     total = sum(found.values())

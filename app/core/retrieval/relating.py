@@ -26,15 +26,15 @@ _ENDING_VOWELS: Final = "".join(one.terms.ending_vowels for one in languages())
 _MOST: Final = 48  # stems of a question; what has more is a text
 
 
-def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> dict[str, Values]:
+def relations(corpus: Corpus, asked: Mapping[str, float], named: Sequence[float]) -> dict[str, Values]:
     """Features by name.
 
     Args:
         corpus: The pieces.
-        asked: The question's stems.
+        asked: The question's stems with their weights.
         named: For each piece, whether the question names who speaks.
     """
-    weights = _stem_shares(corpus, islice(asked, _MOST))
+    weights = _stem_shares(corpus, islice(asked.items(), _MOST))
     held = {
         "kind": _related_scores(corpus, weights, of_kind),
         "form": _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
@@ -48,10 +48,10 @@ def relations(corpus: Corpus, asked: Iterable[str], named: Sequence[float]) -> d
     return {**held, **around, **by_named}
 
 
-def _stem_shares(corpus: Corpus, asked: Iterable[str]) -> dict[str, float]:
+def _stem_shares(corpus: Corpus, asked: Iterable[tuple[str, float]]) -> dict[str, float]:
     # A stem that stands nowhere is the rarest, and only what is related to it can answer.
     nowhere = math.log(2 * (corpus.total + 1))
-    rarities = {stem: corpus.rarity(stem) if corpus.documents(stem) else nowhere for stem in asked}
+    rarities = {stem: weight * (corpus.rarity(stem) if corpus.documents(stem) else nowhere) for stem, weight in asked}
     total = sum(rarities.values()) or 1.0
     return {stem: rarity / total for stem, rarity in rarities.items()}
 

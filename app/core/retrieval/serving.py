@@ -76,6 +76,8 @@ class Recall:
     question: str
     """Empty: nothing is recalled, only passages are served."""
     corpus: Corpus
+    before: tuple[str, ...] = ()
+    """The two messages before the question, which one of few words is about."""
     is_explicit: bool = False
     """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
     passages: tuple[Passage, ...] = ()
@@ -85,7 +87,7 @@ class Recall:
     @cached_property
     def asked(self) -> Question:
         """The question taken apart: whom it names takes a look at every message that holds the name."""
-        return asked_of(self.question, self.corpus)
+        return asked_of(self.question, self.corpus, before=self.before)
 
 
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:

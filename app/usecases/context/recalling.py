@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from app.core.model.segments import Expansion, Level
 from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
+from app.core.retrieval.naming import leans
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
@@ -38,6 +39,8 @@ CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
 RELATED: Final = 16
 """How many words of the same meaning are sought beside the question's own; each is one more search in the index."""
+BEFORE_CHARACTERS: Final = 1_000
+"""Of each message before a question, in which words are looked for that it takes up."""
 QUESTION_CHARACTERS: Final = 4_000
 """A longer question is cut to its beginning and its end, half of this each, so that a pasted book costs little."""
 
@@ -97,6 +100,8 @@ class Gathered:
     is_explicit: bool
     narrowed: Narrowed | None
     passages: tuple[Passage, ...]
+    before: tuple[str, ...] = ()
+    """What was said just before the question."""
     cosines: Mapping[int, float] = field(default_factory=dict)
     """By ``seq``: the cosine between the vectors of the question and of the message."""
 
@@ -119,9 +124,10 @@ async def gather(
     uow: UnitOfWork, material: Material, asked: Asked, question: str, *, budget: int | None = None
 ) -> Gathered:
     """Read the messages to choose from; their number has a limit, however long the history is."""
-    narrowed = None
+    narrowed, before = None, said_before(material.tail, asked)
     if question:
-        limit, stems, talk = candidate_limit(material, asked, budget), search_stems(question), material.conversation
+        limit, talk = candidate_limit(material, asked, budget), material.conversation
+        stems = search_stems(question, before)
         known = _CORPORA.get(talk.id)
         narrowed = await uow.messages.sources(
             talk.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
@@ -132,14 +138,18 @@ async def gather(
         is_explicit=asked.query is not None,
         narrowed=narrowed,
         passages=asked.passages,
+        before=before,
     )
 
 
-def search_stems(question: str) -> list[str]:
-    """The stems of the question's words, then stems of words with the same meaning."""
-    own = list(question_of(question, ()).stems)
+def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
+    """The stems of the question's words, then stems of words with the same meaning, and of what it takes up."""
+    known = question_of(question, ())
+    taken = [stem for said in before if leans(question, known) for stem in question_of(said, ()).stems]
+    own = list(known.stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
-    return [*own, *islice((other for other in dict.fromkeys(alike) if other not in own), RELATED)]
+    others = dict.fromkeys(chain(taken, alike))
+    return [*own, *islice((other for other in others if other not in own), RELATED)]
 
 
 def candidate_limit(material: Material, asked: Asked, budget: int | None) -> int:
@@ -184,6 +194,7 @@ def with_gathered(material: Material, gathered: Gathered) -> Material:
         corpus=corpus,
         is_explicit=gathered.is_explicit,
         passages=gathered.passages,
+        before=gathered.before,
         cosines=gathered.cosines,
     )
     return replace(material, recall=recall)
@@ -290,6 +301,15 @@ def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narr
     # Between the calls of an answer the same is recalled as at its beginning.
     sources = [source for source in narrowed.sources if source.seq <= asking.seq]
     return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
+
+
+def said_before(tail: Sequence[Message], asked: Asked) -> tuple[str, ...]:
+    """The two newest messages before the question, which may be stored already; each cut to its beginning."""
+    told = [message for message in tail if message.content and not _belongs_to_a_call(message)]
+    asking = _message_being_answered(tail)
+    if asking is not None and asked.query in {None, asking.content}:
+        told = [message for message in told if message.seq < asking.seq]
+    return tuple(message.content[:BEFORE_CHARACTERS] for message in told[-2:])
 
 
 def _message_being_answered(tail: Sequence[Message]) -> Message | None:

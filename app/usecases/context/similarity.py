@@ -122,4 +122,4 @@ def _best_by_words(conversation_id: UUID, gathered: Gathered, count: int) -> Seq
     if found is None:
         return ()
     corpus = cached_corpus_of(found, conversation_id)
-    return Ranking(corpus, asked_of(gathered.question, corpus)).best(count)
+    return Ranking(corpus, asked_of(gathered.question, corpus, before=gathered.before)).best(count)

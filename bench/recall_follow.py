@@ -1,0 +1,93 @@
+"""Questions that go on from the one before: without the words that both have, after that one and its answer.
+
+Of two questions of a talk whose answers stand near each other the second is asked after the first, with "it" for what
+both name. As a control each question is asked as it is after one about something else.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.naming import as_written, asked_of
+from app.core.retrieval.terms import terms
+from bench.fidelity_made import FOLDER as MADE
+from bench.ranking import choose
+from bench.recall_slips import MOST, SHARES
+from bench.recall_talks import Asked, Talk, corpus_of, talks
+
+NEAR: Final = 6  # messages between two answers on the same thing
+FAR: Final = 12  # messages between answers on different things
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """A question, and what was said just before it."""
+
+    before: tuple[str, str]
+    asked: Asked
+
+
+def follow_ups(talk: Talk, corpus: Corpus) -> Iterator[Following]:
+    """For each question the first other one that is answered nearby, said with "it"."""
+    for first in talk.questions:
+        near = (one for one in talk.questions if one.text != first.text and _distance(one, first) <= NEAR)
+        second = next((one for one in near if not set(one.evidence) <= set(first.evidence)), None)
+        text = second and pointing(second.text, first.text, corpus)
+        if second and text and text != second.text:
+            yield Following(before=(first.text, first.answer), asked=replace(second, text=text))
+
+
+def pointing(text: str, before: str, corpus: Corpus) -> str:
+    """A question with "it" for each word that the one before has as well, and for whoever speaks."""
+    known = set(as_written(before, corpus).stems)
+
+    def said(word: str) -> str:
+        name = word.lower().strip("?.,!").removesuffix("'s")
+        return "it" if name in corpus.speakers or known.intersection(terms(word, corpus.language)) else word
+
+    return " ".join(map(said, text.split()))
+
+
+def others(talk: Talk) -> Iterator[Following]:
+    """Each question as it is, after one whose answer stands elsewhere."""
+    chance = random.Random(talk.id)
+    for asked in talk.questions:
+        far = [one for one in talk.questions if _distance(one, asked) > FAR]
+        if far:
+            first = chance.choice(far)
+            yield Following(before=(first.text, first.answer), asked=asked)
+
+
+def report(locomo: Sequence[Talk]) -> Iterator[str]:
+    """The table, a line after each of its rows is known."""
+    made = [talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path)]
+    yield f"| | questions | {' | '.join(f'{share:.0%}' for share in SHARES)} |"
+    yield f"|---|---:|{'---:|' * len(SHARES)}"
+    for name, given in (("LoCoMo", locomo), ("made-up talks", made)):
+        known = [(talk, corpus_of(talk)) for talk in given]
+        kinds = {
+            "that go on": [(talk, corpus, list(follow_ups(talk, corpus))) for talk, corpus in known],
+            "on something else": [(talk, corpus, list(others(talk))) for talk, corpus in known],
+        }
+        for kind, asked in kinds.items():
+            for way, takes_up in (("by themselves", False), ("with what was said before", True)):
+                found = [one for talk, corpus, each in asked for one in _served(talk, corpus, each, takes_up=takes_up)]
+                means = (f"{100 * sum(one[place] for one in found) / len(found):.1f}" for place in range(len(SHARES)))
+                yield f"| {name}, {kind}, {way} | {len(found)} | {' | '.join(means)} |"
+
+
+def _served(talk: Talk, corpus: Corpus, asked: Sequence[Following], *, takes_up: bool) -> Iterator[tuple[bool, ...]]:
+    for one in asked:
+        question = asked_of(one.asked.text, corpus, before=one.before if takes_up else ())
+        rooms = (math.floor(MOST * share * talk.tokens) for share in SHARES)
+        chosen = (choose(corpus, question, room=room) for room in rooms)
+        yield tuple({of.source.seq for of in each if not of.excerpt}.issuperset(one.asked.evidence) for each in chosen)
+
+
+def _distance(one: Asked, other: Asked) -> int:
+    return min(abs(here - there) for here in one.evidence for there in other.evidence)
