@@ -14,7 +14,7 @@ from app.core.model.model_io import ChatRequest, ContextMessage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat import reply, spending
 from app.usecases.chat.reply import Answer, Hearing, answer
-from app.usecases.chat.spending import noted_answer
+from app.usecases.chat.spending import answer_with_cost_noted
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 
 
@@ -81,6 +81,6 @@ async def test_who_is_stopped_before_the_model_is_asked_has_spent_nothing(
         stop.set()
     request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
     hearing = Hearing(on_text=heard.append, on_reasoning=heard.append)
-    said = await noted_answer(never, model, request, stop=stop, hearing=hearing)
+    said = await answer_with_cost_noted(never, model, request, stop=stop, hearing=hearing)
     assert (said.text, said.interrupted) == (("", True) if is_stopped else ("Hi", False))
     assert (len(model.requests), len(noted)) == ((0, 0) if is_stopped else (1, 1))

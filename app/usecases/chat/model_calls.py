@@ -19,7 +19,7 @@ from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
 from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Look, Resumed
 from app.usecases.chat.reply import Answer, Hearing, NoAnswerError
-from app.usecases.chat.spending import noted_answer
+from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.context.context import ContextService
 from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_media
 from app.usecases.context.recalling import Asked
@@ -100,7 +100,7 @@ class Asker:
             model = self.models.chat(self.model)
             sent = look.sent if look else None
             try:
-                said = await noted_answer(self.uow, model, request, stop=stop, hearing=hearing)
+                said = await answer_with_cost_noted(self.uow, model, request, stop=stop, hearing=hearing)
             except NoAnswerError as error:
                 await self.live.note_copy(self.turn, error.said, sent)
                 raise

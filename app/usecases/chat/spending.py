@@ -21,7 +21,7 @@ from app.usecases.ports import ChatModel
 from app.usecases.shared.caller import asker
 
 
-async def noted_answer(
+async def answer_with_cost_noted(
     uow: UnitOfWorkFactory, model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing
 ) -> Answer:
     """One step of the model, as ``answer`` runs it and with its errors; its call is on record however it ends.

@@ -18,7 +18,7 @@ from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.reply import Answer, Hearing, finish_told_by
-from app.usecases.chat.spending import noted_answer
+from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import options_size, size_of
 from app.usecases.shared.caller import asker
@@ -156,7 +156,9 @@ class StatelessAnswers:
             on_text=lambda text: pieces.put_nowait(Piece(text)),
             on_reasoning=lambda text: pieces.put_nowait(Thought(text)),
         )
-        answering = asyncio.create_task(noted_answer(self._shell.uow, chosen, request, stop=stop, hearing=hearing))
+        answering = asyncio.create_task(
+            answer_with_cost_noted(self._shell.uow, chosen, request, stop=stop, hearing=hearing)
+        )
         answering.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
