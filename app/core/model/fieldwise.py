@@ -20,9 +20,10 @@ def fieldwise(combine: Callable[[int, int], int], one: Counts, other: Counts) ->
     return replace(one, **{name: combine(getattr(one, name), getattr(other, name)) for name in names})
 
 
-def value_of(kind: type[Value], given: Any, **further: Any) -> Value:
+def value_of(kind: type[Value], given: object, **further: Any) -> Value:
     """A value with these fields, and with those that another one, or a request, has under the same names."""
-    same = _shared_names(kind, type(given))
+    of: Any = type(given)
+    same = _shared_names(kind, of)
     return kind(**{name: getattr(given, name) for name in same if name not in further}, **further)
 
 
