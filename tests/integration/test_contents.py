@@ -302,7 +302,7 @@ async def test_a_picture_that_the_provider_refuses_ends_no_chat(
     assert len(chat.requests) == asked
     parts = [part for message in chat.requests[-1].messages for part in message.parts]
     assert [part.get("data") for part in parts] == sent
-    assert {part["text"] for part in parts if "data" not in part} <= {"[attached: image/png]"}
+    assert {part["text"] for part in parts if "data" not in part} <= {"[attached: image/png, a.png]"}
     assert [message["parts"][0]["data"] for message in stored[: len(pictures)]] == list(pictures), "nothing is lost"
 
 

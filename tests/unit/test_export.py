@@ -58,3 +58,9 @@ def test_headings_are_in_the_conversations_language() -> None:
     assert (
         markdown_message(message(3, "", role="tool", parts=({**RESULT, "name": None},)), "ru").count("инструмента") == 1
     )
+
+
+def test_a_medium_is_told_with_its_name() -> None:
+    plan = {"type": "media", "media_type": "application/pdf", "data": "aGk=", "name": "plan.pdf"}
+    assert "*Attached application/pdf, plan.pdf*" in markdown_message(message(1, "look", parts=(plan,)))
+    assert "*Attached application/pdf*" in markdown_message(message(1, "look", parts=({**plan, "name": ""},)))

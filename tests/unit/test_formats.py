@@ -213,6 +213,7 @@ def test_media_that_cannot_be_shown_are_named() -> None:
         {"type": "media", "media_type": "image/png", "data": "not base64"},
         {"type": "media", "media_type": "image/png", "url": "https://example.org/x.png"},
         {"type": "media", "media_type": "application/zip", "data": PIXEL},
+        {"type": "media", "media_type": "application/zip", "data": PIXEL, "name": "the  plans.zip"},
         {"type": "media", "media_type": "image/png", "data": f"data:image/png;base64,{PIXEL}"},
     )
     found = in_format((said("user", "", *parts),), "anthropic").messages[0]["content"]
@@ -220,6 +221,7 @@ def test_media_that_cannot_be_shown_are_named() -> None:
         "[attached: image/png]",
         "[attached: image/png at https://example.org/x.png]",
         "[attached: application/zip]",
+        "[attached: application/zip, the plans.zip]",
         None,
     ]
 

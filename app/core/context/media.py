@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from app.core.context.formats.words import in_words
+from app.core.context.formats.words import in_words, type_and_name
 from app.core.text.contents import data_bytes
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part
@@ -26,7 +26,6 @@ class Spoken(Protocol):
         """The message's position; ``None`` of one that is not stored."""
 
 
-_NAME: Final = 100
 _UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
 
 
@@ -69,10 +68,8 @@ def _told(part: Part, say: Catalogue) -> Part:
 
 
 def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
-    what = [str(part.get("media_type") or say.text("context.part.a_file")), told_size(size * 3 // 4)]
-    name: Any = part.get("name")
-    if isinstance(name, str) and name:
-        what.append(" ".join(name.split())[:_NAME])
+    kind, *name = type_and_name(part, say)
+    what = [kind, told_size(size * 3 // 4), *name]
     key = "context.part.too_large" if seq is None else "context.part.too_large_at"
     return {"type": "text", "text": say.text(key, what=", ".join(what), seq=str(seq))}
 

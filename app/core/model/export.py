@@ -71,7 +71,8 @@ def _part(part: Part, say: Catalogue) -> str:
         )
         return f"*{brought}:*\n\n{_fenced(_as_text(part.get('content')))}"
     where = f": {url}" if (url := named_address(part)) else ""
-    return f"*{say.text('export.attached', what=str(part.get('media_type') or say.text('export.file')))}{where}*"
+    known = (part.get("media_type") or say.text("export.file"), " ".join(str(part.get("name") or "").split()))
+    return f"*{say.text('export.attached', what=', '.join(filter(None, map(str, known))))}{where}*"
 
 
 def _as_text(value: Any) -> str:

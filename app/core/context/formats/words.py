@@ -19,6 +19,7 @@ from app.core.text.speakers import named
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
+_MEDIUM_NAME: Final = 100  # characters of what a medium is called
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 
@@ -51,14 +52,19 @@ def in_words(part: Part, say: Catalogue) -> str:
         case "media":
             url = named_address(part)
             key = "context.part.attached_at" if url else "context.part.attached"
-            what = str(part.get("media_type") or say.text("context.part.a_file"))
-            return say.text(key, what=what, url=url)
+            return say.text(key, what=", ".join(type_and_name(part, say)), url=url)
         case "tool_call":
             return say.text("context.part.call", name=name, arguments=as_text(part.get("arguments", {})))
         case "tool_result":
             return say.text("context.part.result", name=name, content=as_text(part.get("content", "")))
         case _:
             return str(part["text"]) if "text" in part else as_text(dict(part))
+
+
+def type_and_name(part: Part, say: Catalogue) -> tuple[str, ...]:
+    """What a medium is, and what it is called, if it has a name."""
+    kind, name = str(part.get("media_type") or say.text("context.part.a_file")), part.get("name")
+    return (kind, " ".join(name.split())[:_MEDIUM_NAME]) if isinstance(name, str) and name else (kind,)
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
@@ -105,4 +111,4 @@ def _inline_media(part: Part, say: Catalogue) -> Media | None:
     # Media that is given by address is named in words: nobody here opens it.
     if data is None:
         return None
-    return Media(media_type, data, in_words({"type": "media", "media_type": media_type}, say))
+    return Media(media_type, data, in_words({**part, "media_type": media_type}, say))
