@@ -237,13 +237,15 @@ async def forgetful(request: SummaryRequest) -> Proposal:
     return Proposal(text=json.dumps(answer), finish="stop", model="fake")
 
 
+@pytest.mark.parametrize("shown", [100_000, pytest.param(200, id="of the newest messages alone")])
 @pytest.mark.parametrize("with_guard", [True, pytest.param(False, id="control")])
 async def test_a_text_told_again_keeps_the_values_of_what_remains(
-    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, with_guard: bool
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, with_guard: bool, shown: int
 ) -> None:
     """One text is the whole state: what it does not tell is told nowhere, after an erasure as after any compaction."""
     if not with_guard:
         monkeypatch.setattr("app.usecases.compaction.remaking._with_lost_values", lambda _, told, **__: (told, ()))
+    monkeypatch.setattr("app.usecases.compaction.remaking.chunk_tokens", lambda _: shown)
     service = Service(begin, tenant, forgetful)
     conversation_id = await service.conversation(
         max_tokens=-1, state_schema="summary", state_share=0.1, anchor_share=0, levels=(), protect=()
@@ -258,6 +260,8 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
     ended = await service.container.compaction.execute(service.queue.ids[-1])
     assert ended is not None
     assert (ended.trigger, ended.status) == ("erasure", "applied")
+    assert ended.from_seq is not None
+    assert (ended.from_seq > 9) == (shown == 200), "whether the model is shown the message with the number"
     told = str((await service.row(conversation_id)).compressed_state)
     assert CANARY not in told
     assert ("ZQ-2026-118" in told) == with_guard

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -41,6 +41,21 @@ NOTHING_TOLD: Final = "empty_summary"
 TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence of it fits: the digest says more
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What is told anew."""
+
+    chunk: Chunk
+    """The newest of the covered range that one call digests; it moves no boundary."""
+    before: tuple[Message, ...] = ()
+    """As much of what is covered before it, where nothing but the narrative could tell it; without secrets."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All of it."""
+        return *self.before, *self.chunk.span
+
+
 async def remake(job: Job) -> Compaction:
     """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
 
@@ -50,10 +65,11 @@ async def remake(job: Job) -> Compaction:
         LeaseLostError: The row is no longer this process's.
     """
     shell, lease = job.shell, job.lease
-    chunk = await _read(shell, lease)
-    if chunk is None or chunk.version is None:
+    read = await _read(shell, lease)
+    if read is None or read.chunk.version is None:
         return await _end_unchanged(shell, lease, status="skipped", reason="nothing_to_compact")
-    asking = await job.asking_about(chunk, _applying(chunk, chunk.version))
+    chunk = read.chunk
+    asking = await job.asking_about(chunk, _applying(read, read.chunk.version))
     attempted = await run_attempts(asking, job.begin_calls(chunk))
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
@@ -61,8 +77,8 @@ async def remake(job: Job) -> Compaction:
     return await _save(shell, lease, chunk, attempted)
 
 
-async def _read(shell: Shell, lease: Lease) -> Chunk | None:
-    """The newest of the covered range that one call digests, as a chunk that moves no boundary.
+async def _read(shell: Shell, lease: Lease) -> _Read | None:
+    """What the narrative is told of.
 
     Returns:
         ``None`` without a state, a narrative in its schema, or a message that is left.
@@ -75,12 +91,15 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
             return None
         version = await uow.states.get(conversation.id, conversation.state_version)
         most = chunk_tokens(summarizer_of(shell, resolved).profile)
-        messages = await _newest_covered(uow, conversation, most)
+        schema = schema_named(version.state_schema)
+        messages = await _newest_covered(uow, conversation, most, through_seq=conversation.boundary_seq)
+        before = list[Message]()
+        if messages and messages[0].seq > 1 and is_told(schema):
+            before = await _newest_covered(uow, conversation, most, through_seq=messages[0].seq - 1)
         anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MOST_ANCHORS)
-    schema = schema_named(version.state_schema)
     if not messages or all(field.is_list for field in schema.fields):
         return None
-    return Chunk(
+    chunk = Chunk(
         row=row,
         resolved=replace(resolved, schema=schema),
         plan=_plan_folding_nothing(resolved, messages),
@@ -90,6 +109,7 @@ async def _read(shell: Shell, lease: Lease) -> Chunk | None:
         anchors=tuple(anchors),
         most_tokens=most,
     )
+    return _Read(chunk=chunk, before=await off_loop(redact_messages, before) if before else ())
 
 
 def _plan_folding_nothing(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
@@ -106,20 +126,21 @@ def _plan_folding_nothing(resolved: Resolved, messages: Sequence[Message]) -> Co
     )
 
 
-async def _newest_covered(uow: UnitOfWork, conversation: Conversation, tokens: int) -> list[Message]:
-    boundary = conversation.boundary_seq
-    start = max(boundary - OUTLINE_LIMIT, 0)
+async def _newest_covered(
+    uow: UnitOfWork, conversation: Conversation, tokens: int, *, through_seq: int
+) -> list[Message]:
+    start = max(through_seq - OUTLINE_LIMIT, 0)
     outline = await uow.messages.outline(conversation.id, after_seq=start, limit=OUTLINE_LIMIT)
-    weights = {item.seq: item.token_count for item in outline if item.seq <= boundary and not item.is_command}
+    weights = {item.seq: item.token_count for item in outline if item.seq <= through_seq and not item.is_command}
     newest = sorted(weights, reverse=True)
-    shown = first_fitting(newest, tokens, weights.__getitem__) or newest[:1] or [boundary]
-    found = await uow.messages.between(conversation.id, shown[-1], boundary)
+    shown = first_fitting(newest, tokens, weights.__getitem__) or newest[:1] or [through_seq]
+    found = await uow.messages.between(conversation.id, shown[-1], through_seq)
     return [message for message in found if message.status != "erased"]
 
 
-def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], Applied | str]:
+def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Applied | str]:
     """What makes the new state of a report of the gate: only what it tells is taken, and the cap holds."""
-    resolved, staying = chunk.resolved, version.entries
+    resolved, staying = read.chunk.resolved, version.entries
 
     def laid_out(state: dict[str, Any]) -> Layout:
         policy = resolved.policy
@@ -133,7 +154,7 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
         )
         if not told:
             return report.reason or NOTHING_TOLD
-        told, quotes = _with_lost_values(chunk, told, by_model=report.by_model)
+        told, quotes = _with_lost_values(read, told, by_model=report.by_model)
         most = most_tokens(resolved.schema, resolved.budgets)
         kept, pushed_out = prune(resolved.schema, (*staying, *told), fits=lambda state: laid_out(state).tokens <= most)
         if not any(entry.role == "narrative" for entry in kept):
@@ -155,18 +176,17 @@ def _applying(chunk: Chunk, version: StateVersion) -> Callable[[GateReport], App
     return apply
 
 
-def _with_lost_values(
-    chunk: Chunk, told: list[StateEntry], *, by_model: bool
-) -> tuple[list[StateEntry], Sequence[str]]:
+def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) -> tuple[list[StateEntry], Sequence[str]]:
     """A narrative that is the whole state, with the sentences whose exact values it does not tell; and these."""
-    schema, budgets, messages = chunk.resolved.schema, chunk.resolved.budgets, {one.seq: one for one in chunk.span}
-    if not is_told(schema):  # entries of lists have them
+    resolved, messages = read.chunk.resolved, read.messages
+    if not is_told(resolved.schema):  # entries of lists have them
         return told, ()
-    lost = lost_sentences(chunk.span, [entry.text for entry in told], shown=(), hidden=())
-    quotes = as_many_as_fit(lost, Budget(budgets.state_cap // QUOTES_SHARE), chunk.resolved.policy.estimator)
-    quotes = [(seq, dated(text, [messages[seq]])) for seq, text in quotes]
+    lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
+    room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
+    said = {message.seq: message for message in messages}
+    quotes = [(seq, dated(text, [said[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)]
     version = told[0].since_version
-    whole = with_quotes(schema, told, quotes, chunk.span, version=version, next_entry=0, at_end=by_model)
+    whole = with_quotes(resolved.schema, told, quotes, messages, version=version, next_entry=0, at_end=by_model)
     return [*whole], [text for _, text in quotes]
 
 
