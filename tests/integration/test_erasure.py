@@ -269,6 +269,35 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
     assert any(one.reason == "value_restored" for one in newest.repairs) == with_guard
 
 
+@pytest.mark.parametrize("blank", [True, pytest.param(False, id="control")])
+async def test_a_text_that_an_erasure_blanked_is_told_anew_when_it_is_gone_back_to(
+    begin: UnitOfWorkFactory, tenant: UUID, *, blank: bool
+) -> None:
+    """Else nothing of what it covers would be told; the control goes back to a version that tells something."""
+    service = Service(begin, tenant, forgetful)
+    conversation_id = await service.conversation(
+        max_tokens=-1, state_schema="summary", state_share=0.1, anchor_share=0, levels=(), protect=()
+    )
+    await service.say(conversation_id, 8)
+    (canary,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET))
+    for _ in range(2):
+        await service.say(conversation_id, 8)
+        await compact(service, conversation_id)
+    await erase(service, conversation_id, canary)
+    await service.container.compaction.execute(service.queue.ids[-1])
+    jobs = len(service.queue.ids)
+    view = await service.container.states.restore(service.tenant, conversation_id, 1 if blank else 3)
+    assert any((view.conversation.compressed_state or {}).values()) != blank
+    assert len(service.queue.ids) == jobs + blank
+    if blank:
+        ended = await service.container.compaction.execute(service.queue.ids[-1])
+        assert ended is not None
+        assert (ended.trigger, ended.status) == ("erasure", "applied")
+    row = await service.row(conversation_id)
+    assert "crates" in str(row.compressed_state)
+    assert row.boundary_seq == view.conversation.boundary_seq
+
+
 def endless(joined_by: str) -> Any:
     """A summarizer whose story does not end: in sentences, or in a single one."""
 

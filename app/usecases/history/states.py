@@ -11,12 +11,12 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Layout, Quiet, Sums
 from app.core.model.errors import NotFoundError
-from app.core.model.records import Event, Page
+from app.core.model.records import ERASURE, Event, FoldRequest, Page
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.model.state_difference import StateDifference, difference
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.claiming import refresh_sizes
+from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.history.conversations import ConversationService, ConversationView, check_version
 from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -64,8 +64,8 @@ class StateService:
         """
         now = self._shell.clock.now()
         once = partial(self._restored, tenant_id, conversation_id, state_version, if_match, idem, now)
-        view, events = await run_with_retries(once)
-        await self._shell.outbox.deliver(events)
+        view, events, jobs = await run_with_retries(once)
+        await self._shell.outbox.deliver(events, jobs)
         return view
 
     async def _restored(
@@ -77,23 +77,34 @@ class StateService:
         idem: Idem | None,
         now: datetime,
         results: Results,
-    ) -> tuple[ConversationView, Sequence[Event]]:
-        """The transaction, and its events."""
+    ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
+        """The transaction; its events and the compaction to send."""
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
-                return self._conversations.view(await uow.conversations.get(conversation_id)), ()
+                return self._conversations.view(await uow.conversations.get(conversation_id)), (), ()
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
             version = await self._version(uow, present, state_version)
             restored = await self._write(uow, present, version, results)
             stored = await refresh_sizes(uow, self._shell.resolver(restored))
+            job = await self._queued_if_blank(uow, stored)
             data = {"state_version": stored.state_version, "restored_from": state_version}
             await uow.events.add(conversation_id, "conversation.restored", data, now)
             await audit(uow, self._shell, tenant_id, "state.restored", conversation_id, **data)
             await record(uow, idem, {"conversation_id": str(conversation_id)}, status=200)
             await uow.commit()
-        return self._conversations.view(stored), uow.committed_events
+        return self._conversations.view(stored), uow.committed_events, [job] if job else []
+
+    async def _queued_if_blank(self, uow: UnitOfWork, stored: Conversation) -> UUID | None:
+        """A state that an erasure left blank tells nothing of what it covers: its text is told anew."""
+        if not stored.boundary_seq or any((stored.compressed_state or {}).values()):
+            return None
+        row = new_compaction(
+            self._shell.resolver(stored), self._shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker"
+        )
+        queued = await claim_queued(uow, row, self._shell.clock.now())
+        return queued.id if queued else None
 
     async def _version(self, uow: UnitOfWork, present: Conversation, number: int) -> StateVersion:
         """One that is stored, or the one before the first."""
