@@ -239,7 +239,9 @@ def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
 def _error_for_status(status: int) -> DomainError:
     match status:
         case 404:
-            return NotFoundError("There is nothing at this path. openapi.json and docs/contract.md list every path.")
+            return NotFoundError(
+                "There is nothing at this path. The page is at /ui/; openapi.json and docs/contract.md list every path."
+            )
         case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return UnreadableError("The request cannot be read.")
         case _:

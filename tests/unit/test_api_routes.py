@@ -440,10 +440,18 @@ async def test_the_answer_to_a_flood_is_small(api: World) -> None:
     assert len(response.content) < 50_000
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", f"{ONE}/nothing"])
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/conversations/", f"{ONE}/nothing"])
 async def test_unknown_paths(api: World, path: str) -> None:
     async with api.client() as client:
-        assert problem(await client.get(path)) == (404, "not_found")
+        response = await client.get(path)
+    assert problem(response) == (404, "not_found")
+    assert "The page is at /ui/" in response.json()["detail"]
+
+
+async def test_control_what_is_not_found_at_a_known_path_is_no_matter_of_the_page(api: World) -> None:
+    api.calls.answers["conversations.get"] = errors.NotFoundError("No such conversation.")
+    async with api.client() as client:
+        assert "/ui/" not in (await client.get(ONE)).json()["detail"]
 
 
 @pytest.mark.parametrize(
