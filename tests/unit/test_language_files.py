@@ -115,7 +115,7 @@ when = '''\bkiam\b'''
 HEARD: Final = """
 import json, pathlib, sys
 from app.core.text.languages import loading
-shipped = loading.read_languages(loading._SHIPPED)
+shipped = [one for one in loading.read_languages(loading._SHIPPED) if one.code != "eo"]  # whoever adds it
 further = [one for folder in sys.argv[1:] for one in loading.read_languages(pathlib.Path(folder))]
 loading.read_languages = lambda folder, *, check: (*shipped, *further)
 from tests.unit.speaking import heard
