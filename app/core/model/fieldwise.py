@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -22,8 +22,7 @@ def fieldwise(combine: Callable[[int, int], int], one: Counts, other: Counts) ->
 
 def value_of(kind: type[Value], given: object, **further: Any) -> Value:
     """A value with these fields, and with those that another one, or a request, has under the same names."""
-    of: Any = type(given)
-    same = _shared_names(kind, of)
+    same = _shared_names(kind, cast("Any", type(given)))
     return kind(**{name: getattr(given, name) for name in same if name not in further}, **further)
 
 
