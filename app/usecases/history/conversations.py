@@ -16,6 +16,7 @@ from app.core.model.errors import (
     PolicyInvalidError,
     StateVersionMismatchError,
 )
+from app.core.model.fieldwise import value_of
 from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
 from app.core.model.limits import MERGED_BYTES, json_bytes
@@ -106,17 +107,13 @@ class ConversationService(Service):
             ForbiddenError: The key is of another end user.
         """
         now = self._shell.clock.now()
-        conversation = Conversation(
+        conversation = value_of(
+            Conversation,
+            given,
             id=given.id or self._shell.new_id(),
             tenant_id=tenant_id,
-            title=given.title,
             user_id=_owner_of(given),
-            locale=given.locale,
-            system_prompt=given.system_prompt,
             preset=given.preset or self._shell.resolver.default_preset,
-            policy=given.policy,
-            scratchpad=given.scratchpad,
-            metadata=given.metadata,
             created_at=now,
             updated_at=now,
         )
