@@ -135,7 +135,7 @@ SAID = {
         ("sizes", "The budget is 230,000 euros", "The budget is 260,000 euros"),
         ("sizes", "It took 110 seconds", "It took 130 seconds"),
         ("sizes", "The job took almost 19 minutes", "The job took almost 26 minutes"),
-        ("decimals", "Drying took 0.024 g away", "Drying took 0.034 g away"),
+        ("decimals", "Drying took 0.024 g of 1.78 g", "Drying took 0.034 g of 1.78 g"),
         ("answers", "Of 580 answers 58 name something else (10 %)", "Of 580 answers 58 name something else (20 %)"),
         ("shares", "34 ± 4 % is from fields, 66 % is not", "34 ± 4 % is from fields, 71 % is not"),
     ],

@@ -7,7 +7,7 @@ from typing import Final
 from app.core.text.patterns import compiled
 from app.core.text.tables import ARTICLES, COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBERS, SCALES, THOUSANDS
 
-_GROUPED: Final = compiled(r"[1-9]\d{0,2}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
+_GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
 _WRITTEN: Final = compiled(r"\b\d{1,15}[.,](\d{1,12})\b")
 _SEPARATORS: Final = str.maketrans("", "", ".,' ")
