@@ -45,6 +45,7 @@ def said(*texts: str, days: Sequence[int] | None = None) -> list[Message]:
         ("我明天下午去银行。", "我明天下午（2025年5月14日）去银行。"),
         ("I saw her last Friday.", "I saw her last Friday (said Tue 13 May 2025)."),
         ("I saw her last Fri.", "I saw her last Fri (said Tue 13 May 2025)."),
+        ("I see her on Friday 22.", "I see her on Friday 22 (said Tue 13 May 2025)."),
         ("Wir sahen sie letzten Fr in Köln.", "Wir sahen sie letzten Fr in Köln (gesagt am Di 13. Mai 2025)."),
         ("Мы видели её в прошлую пт.", "Мы видели её в прошлую пт (сказано 13 мая 2025, вт)."),
         ("We moved last week", "We moved last week (said 13 May 2025)"),

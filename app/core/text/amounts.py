@@ -472,7 +472,7 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
 def _state_day_of_weekday(c: Cursor, found: Found, form: str) -> None:
     # Before another word it may count something: "on Saturday 12 came".
     if c.text[found.end : found.end + 2].strip()[:1] in _ENDS_OF_DAY:
-        found.kind, found.forms, found.readings = "date", frozenset({form}), []
+        found.forms, found.readings = frozenset({form}), []  # no kind of date: entries would lack its month
     else:
         found.forms |= {form}
 
