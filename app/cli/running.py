@@ -36,7 +36,6 @@ def run() -> None:
         settings = read_settings()
         for line in overlooked():
             complain(line)
-        console.print("Starting…")
         service = Service(settings, emit=_Printer(console))
         service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
         console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data_folder(settings)}.")

@@ -87,6 +87,7 @@ class Service:
 
     def _run(self, signals: Signals, cleanup: ExitStack, started: Callable[[], None]) -> None:
         self.check()
+        self._emit("run", "starting; the first time takes longest")
         if self._embeds_servers:
             cleanup.callback(lambda: self._stop_servers(force=signals.forced))
         self._env = self._start_servers()

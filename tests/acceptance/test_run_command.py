@@ -124,6 +124,7 @@ def test_it_says_where_it_is_and_goes_on_with_the_same_data(start: Start) -> Non
     first = start()
     first.wait_for(RUNNING)
     first.wait_for("embedded 1")
+    assert first.output.index("starting; the first time takes longest") < first.output.index(RUNNING)
     for fact in (first.url, f"{first.url}/docs", str(first.data), "offline", "GOOGLE_API_KEY"):
         assert fact in first.output
     with redis.from_url(queue_of(first)) as queue:
