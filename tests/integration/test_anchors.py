@@ -348,7 +348,7 @@ class TestSaving:
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
     ) -> None:
         if not guarded:
-            monkeypatch.setattr(chunk, "_fence", lambda row: (row.state_version, row.boundary_seq, 0))
+            monkeypatch.setattr(chunk, "_version_numbers", lambda row: (row.state_version, row.boundary_seq, 0))
         gate = Gate()
         service = Service(begin, tenant, gate)
         conversation_id = await service.conversation()
