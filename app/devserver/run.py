@@ -14,6 +14,7 @@ import httpx
 from app.devserver import AlreadyRunningError, EmbeddedServers, running_at
 from app.devserver.configured import address
 from app.devserver.preflight import check_database, check_models, check_port, check_redis, check_tools, migrate
+from app.devserver.servers import prepare_data_dir
 from app.devserver.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 from app.settings import Settings
 
@@ -70,6 +71,8 @@ class Service:
         check_port(settings.host, settings.port)
         check_tools(settings.tools)
         check_models(settings)
+        if embedded:
+            prepare_data_dir(settings.data_dir)
         if settings.database_url:
             check_database(settings.database_url)
         if settings.redis_url:

@@ -35,6 +35,19 @@ class Endpoints:
     redis_url: str
 
 
+def prepare_data_dir(folder: Path) -> None:
+    """Make the data folder if it is not there. Raises ``EmbeddedError`` where nothing can be written to it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EmbeddedError(
+            f"Cannot write to the data folder {folder} ({error.strerror}): "
+            "set THROUGHLINE_DATA_DIR to a folder you can write to."
+        ) from error
+
+
 class EmbeddedServers:
     """Start and stop PostgreSQL and Valkey over one data folder.
 
@@ -84,7 +97,7 @@ class EmbeddedServers:
             AlreadyRunningError: another process owns them, and ``attach`` is false.
             EmbeddedError: they cannot run, with one line that says what to do.
         """
-        self._prepare_data_dir()
+        prepare_data_dir(self._data_dir)
         deadline = time.monotonic() + (_ATTACH_SECONDS if attach else _LOCK_SECONDS)
         while time.monotonic() < deadline:
             if self._lock.acquire():
@@ -116,17 +129,6 @@ class EmbeddedServers:
             self._runtime = None
             self._lock.clear()
         self._lock.release()
-
-    def _prepare_data_dir(self) -> None:
-        try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._data_dir):
-                pass
-        except OSError as error:
-            raise EmbeddedError(
-                f"Cannot write to the data folder {self._data_dir} ({error.strerror}): "
-                "set THROUGHLINE_DATA_DIR to a folder you can write to."
-            ) from error
 
     def _start_own(self) -> Endpoints:
         self._remove_remnant_of_killed()

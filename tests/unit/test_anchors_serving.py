@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -23,6 +23,7 @@ from app.core.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Servable, Serve
 from app.core.model.anchors import FoundAnchor, Proposer
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
+from tests.unit.timing import assert_linear_in
 
 
 def anchor(seq: int, content: str = "", importance: float = 0.5, by: Proposer = "rule", offset: int = 0) -> FoundAnchor:
@@ -273,3 +274,12 @@ def test_what_a_user_set_never_goes_for_a_newer_one() -> None:
     anchors = [anchor(seq, said, by="user" if seq == 1 else "rule") for seq, said in enumerate(HOLIDAY[:4], start=1)]
 
     assert Servable(anchors, through_seq=9, held=(), estimator="script").with_newest({3}) == {3}
+
+
+def test_many_anchors_on_one_thing_take_linear_time() -> None:
+    def looking(size: int) -> Callable[[], object]:
+        anchors = [anchor(seq, f"The holiday house costs {seq} euros a week.") for seq in range(1, size + 1)]
+        servable = Servable(anchors, through_seq=size, held=(), estimator="script")
+        return lambda: servable.with_newest({size - 1})
+
+    assert_linear_in(looking, 2_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +37,7 @@ LEAST_ROOM: Final = 1
 """The room in tokens where nothing is left of an allotment. Anchors that a user set and the marker are served even
 then; with a room of 0 they would not be."""
 
+_NEAREST: Final = 50  # earlier anchors with a word that one is held against, the newest: a word in more tells little
 _SHARED: Final = 2  # words that two anchors on the same thing have in common at least, and …
 _SHARE: Final = 0.2  # … what these are of the smaller one's words, by their rarity among the anchors
 
@@ -133,18 +134,17 @@ class Servable:
         said = {place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)}
         holding = Counter(stem for stems in said.values() for stem in stems)
         rarity = {stem: math.log((len(said) + 1) / (count + 0.5)) for stem, count in holding.items()}
-        weights = {place: sum(map(rarity.__getitem__, stems)) for place, stems in said.items()}
+        whole = {place: sum(map(rarity.__getitem__, stems)) for place, stems in said.items()}
         found: defaultdict[int, list[int]] = defaultdict(list)
-        before: defaultdict[str, list[int]] = defaultdict(list)
+        before: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_NEAREST))
         for place, stems in said.items():
-            count, weight = Counter[int](), defaultdict[int, float](float)
+            shared: defaultdict[int, list[float]] = defaultdict(list)
             for stem in stems:
                 for old in before[stem]:
-                    count[old] += 1
-                    weight[old] += rarity[stem]
+                    shared[old].append(rarity[stem])
                 before[stem].append(place)
-            for old in count:
-                if count[old] >= _SHARED and weight[old] >= _SHARE * min(weights[old], weights[place]):
+            for old, words in shared.items():
+                if len(words) >= _SHARED and sum(words) >= _SHARE * min(whole[old], whole[place]):
                     found[old].append(place)
         return dict(sorted(found.items()))
 
