@@ -111,6 +111,16 @@ async def test_limits_are_shown_and_a_key_has_its_own(begin: UnitOfWorkFactory) 
             assert (await client.get("/limits")).json()["limits"] == []
 
 
+async def taken(client: httpx.AsyncClient, name: str) -> None:
+    """Wait until a place of this limit is taken."""
+    for _ in range(2_000):
+        limits = (await client.get("/limits")).json()["limits"]
+        if any(one["used"] for one in limits if one["name"] == name):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"no place of {name} is taken")
+
+
 async def test_running_turns(begin: UnitOfWorkFactory) -> None:
     """One more is refused before anything is stored; an answer that is kept nowhere counts, a repeated one does not.
 
@@ -129,7 +139,7 @@ async def test_running_turns(begin: UnitOfWorkFactory) -> None:
             assert (stateless.status_code, stateless.json()["error"]["code"]) == (429, "rate_limit_exceeded")
             assert (await client.get(f"/conversations/{second}/messages")).json()["data"] == []
             again = asyncio.create_task(client.post(f"/conversations/{first}/chat", json=CHAT, headers=once))
-            await asyncio.sleep(0.05)
+            await taken(client, "open_streams")
             refused(await client.post(f"/conversations/{first}/chat", json=CHAT, headers=once), "open_streams")
             go_on.set()
             assert [(await one).status_code for one in (running, again)] == [201, 201], "it follows the first"
@@ -154,7 +164,7 @@ async def test_who_follows_a_response_by_trying_again(begin: UnitOfWorkFactory) 
             first = tried(0)
             await asked.wait()
             second = tried(1)
-            await asyncio.sleep(0.1)
+            await taken(client, "open_streams")
             assert (await tried(2)).status_code == 429
             assert not second.done(), "control: it has the one place, and waits for the turn"
             go_on.set()
@@ -165,7 +175,7 @@ async def test_who_follows_a_response_by_trying_again(begin: UnitOfWorkFactory) 
             await asked.wait()
             (turn_id,) = api.container.chat._handles
             following = asyncio.create_task(client.get(f"/v1/responses/resp_{turn_id.hex}?stream=true"))
-            await asyncio.sleep(0.1)
+            await taken(client, "open_streams")
             assert (await client.post(f"/v1/responses/resp_{turn_id.hex}/cancel", json={})).status_code == 200
             assert [(await one).status_code for one in (third, following)] == [200, 200]
 
