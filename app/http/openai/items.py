@@ -140,7 +140,8 @@ def items_of(message: Message) -> list[dict[str, Any]]:
     calls, results = calls_in(message.parts), results_in(message.parts)
     # What a tool gave beside its result stands within that.
     given = [_media_item(part) for part in message.parts if part.get("type") == "media"] if results else []
-    content = [part for part in content_of(message.role, said, message.parts) if part not in given]
+    beside = [part for part in message.parts if part.get("type") != "media"] if results else message.parts
+    content = content_of(message.role, said, beside)
     if content:
         role = message.role if message.role != "tool" else "user"
         status = "incomplete" if message.status == "interrupted" else "completed"
