@@ -4,13 +4,17 @@ import asyncio
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import HeadMaintainer
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.core.model.errors import DependencyUnavailableError
@@ -153,16 +157,49 @@ def upgrade() -> None:
 """
 
 
+def add_fresh_revision(config: Config, folder: Path) -> None:
+    head = ScriptDirectory.from_config(config).get_current_head()
+    (folder / "fresh.py").write_text(CONCURRENT.replace("HEAD", str(head)))
+    config.set_main_option("version_locations", os.pathsep.join((str(SCRIPTS / "versions"), str(folder))))
+
+
 @pytest.mark.long
 def test_a_revision_may_build_an_index_while_others_write(empty_database_url: str, tmp_path: Path) -> None:
     config = alembic_config(empty_database_url)
-    head = ScriptDirectory.from_config(config).get_current_head()
-    (tmp_path / "fresh.py").write_text(CONCURRENT.replace("HEAD", str(head)))
-    folders = (str(SCRIPTS / "versions"), str(tmp_path))
-    config.set_main_option("version_locations", os.pathsep.join(folders))
+    add_fresh_revision(config, tmp_path)
     command.upgrade(config, "head")
     found = asyncio.run(rows(empty_database_url, INDEXES))
     assert "ix_messages_extra" in {name for name, _ in found}
+
+
+@pytest.mark.long
+def test_a_revision_that_is_cut_off_is_begun_again(
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a revision does outside of its transaction stays when the process dies before the revision is noted."""
+    config = alembic_config(empty_database_url)
+    revisions = [*ScriptDirectory.from_config(config).walk_revisions()][::-1]
+    for before, revision in pairwise(revisions):
+        if "autocommit_block" in Path(revision.path).read_text():
+            command.upgrade(config, before.revision)
+            cut_off(config, revision.revision, monkeypatch)
+            command.upgrade(config, revision.revision)
+
+    add_fresh_revision(config, tmp_path)  # the control: what it adds before its block is there already
+    command.upgrade(config, revisions[-1].revision)
+    cut_off(config, "head", monkeypatch)
+    with pytest.raises(ProgrammingError, match="already exists"):
+        command.upgrade(config, "head")
+
+
+def cut_off(config: Config, revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> None:
+        raise ConnectionResetError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HeadMaintainer, "update_to_step", die)
+        with pytest.raises(ConnectionResetError):
+            command.upgrade(config, revision)
 
 
 def test_a_server_that_is_away_is_one_domain_error() -> None:

@@ -74,6 +74,5 @@ def upgrade() -> None:
     op.execute("CREATE TRIGGER release_file AFTER DELETE ON files FOR EACH ROW EXECUTE FUNCTION release_file()")
     for name in ("file_tokens", "file_bytes"):
         op.add_column("conversations", sa.Column(name, sa.BigInteger(), server_default=sa.text("0"), nullable=False))
-    with op.get_context().autocommit_block():
-        for table in TABLES:
-            op.execute(protect(table))
+    for table in TABLES:  # new ones: nobody has a lock on them
+        op.execute(protect(table))

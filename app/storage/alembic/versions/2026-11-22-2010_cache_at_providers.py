@@ -84,6 +84,5 @@ def upgrade() -> None:
         "ix_provider_cache_entries_of_conversation", "provider_cache_entries", ["tenant_id", "conversation_id", "id"]
     )
     op.create_index("ix_provider_cache_entries_at", "provider_cache_entries", ["at"])
-    with op.get_context().autocommit_block():
-        for table in NEW:
-            op.execute(protect(table))
+    for table in NEW:  # new ones: nobody has a lock on them
+        op.execute(protect(table))
