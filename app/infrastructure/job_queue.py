@@ -32,6 +32,7 @@ LATER_TASK_NAMES: Final[Mapping[Later, str]] = {
     "embedding": "throughline.embed",
     "cache": "throughline.cache",
     "anchors": "throughline.anchors",
+    "fork": FORK_TASK_NAME,
 }
 QUEUE_NAME: Final = "throughline"
 

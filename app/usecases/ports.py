@@ -292,7 +292,7 @@ class Sealer(Protocol):
         """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
 
 
-Later = Literal["detail", "verification", "embedding", "cache", "anchors"]
+Later = Literal["detail", "verification", "embedding", "cache", "anchors", "fork"]
 """What a worker is asked for that can wait."""
 
 

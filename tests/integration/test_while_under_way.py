@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
@@ -394,6 +394,32 @@ async def test_a_long_fork_is_made_while_the_broker_is_away(
     else:
         with pytest.raises(ForkInProgressError):
             await forks.fork(tenant, place, idem)
+
+
+@GUARDED
+async def test_nobody_writes_between_the_messages_of_a_fork_that_are_still_to_be_copied(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """It is in lists while it is copied, and stays there half copied where the worker died: a write has it gone on."""
+    monkeypatch.setattr("app.usecases.openai.forking.AT_ONCE", 10)
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20, words=1)
+    forks: ForkService = service.container.forks
+    place, idem = ForkPoint(conversation_id=conversation_id, through_seq=18), Idem(key="fork", fingerprint="one")
+    with pytest.raises(ForkInProgressError):
+        await forks.fork(tenant, place, idem)
+    (fork,) = service.queue.forks
+    if not is_guarded:
+        monkeypatch.setattr("app.usecases.history.appending._refuse_while_copied", lambda *_: None)
+    with pytest.raises(ForkInProgressError) if is_guarded else nullcontext():
+        await service.container.messages.append(tenant, fork, [MessageDraft(role="user", content="Meanwhile.")])
+    await service.container.outbox.drain()
+    assert service.queue.later["fork"] == [fork] * is_guarded
+    await forks.work(fork)
+    said = [one.content for one in await history(service, fork)]
+    assert (said == [WORDS.format(seq=seq) for seq in range(1, 19)]) == is_guarded
+    await service.container.messages.append(tenant, fork, [MessageDraft(role="user", content="Now.")])
 
 
 # --- what goes with a response, whatever the clocks of its processes say

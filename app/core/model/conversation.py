@@ -258,6 +258,11 @@ class Conversation:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def is_being_copied(self) -> bool:
+        """Whether messages of the conversation that it was forked from are still missing."""
+        return self.last_seq < (self.forked_through or 0)
+
     def counted(self, estimated: int) -> int:
         """Estimated tokens as they count against budgets and thresholds: in the provider's tokens."""
         return counted(estimated, self.token_factor)

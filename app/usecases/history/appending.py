@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.model.errors import ConversationMovedOnError, FieldError, InvalidInputError, TooLargeError
+from app.core.model.errors import (
+    ConversationMovedOnError,
+    FieldError,
+    ForkInProgressError,
+    InvalidInputError,
+    TooLargeError,
+)
 from app.core.model.fieldwise import value_of
 from app.core.model.gauge import GaugeStatus
 from app.core.text.token_counts import tokens_of
@@ -37,6 +43,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
+FORK_RETRY_AFTER: Final = 2.0
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
 
@@ -63,11 +70,14 @@ async def append(
         The messages, and the conversation as it stands with them.
 
     Raises:
+        ForkInProgressError: Messages that belong before these are still being copied.
         InvalidInputError: A tool result answers a call that was never made.
         OutdatedError: What was computed holds no more.
         PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
     """
     now = shell.clock.now()
+    if not is_copy:
+        _refuse_while_copied(shell, conversation)
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = before or shell.resolver(conversation)
     written = await _messages_of_drafts(before, drafts, new_id=shell.new_id, now=now)
@@ -110,6 +120,18 @@ async def append(
     await _record_threshold(uow, before, after, now)
     await tell_over_allotment(uow, shell, after, decided.left_out)
     return messages, replace(after, conversation=stored)
+
+
+def _refuse_while_copied(shell: Shell, conversation: Conversation) -> None:
+    """A message in between would take the place of one that is still to be copied."""
+    if not conversation.is_being_copied:
+        return
+    shell.outbox.send_later("fork", conversation.id)  # whoever copied it may have died
+    raise ForkInProgressError(
+        f"the {conversation.forked_through} messages that this conversation begins with are being copied:"
+        " send it again in a moment",
+        retry_after=FORK_RETRY_AFTER,
+    )
 
 
 def check_expected_last(conversation: Conversation, expected: UUID | None) -> None:

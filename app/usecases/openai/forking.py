@@ -23,7 +23,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.files.attaching import copied_files
-from app.usecases.history.appending import append
+from app.usecases.history.appending import FORK_RETRY_AFTER, append
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -33,7 +33,6 @@ AT_ONCE: Final = 1_000
 """Messages that are copied while the client waits, as far as they are no more than ``READ_BYTES`` together."""
 STEP: Final = 500
 """Messages that the worker copies in one transaction."""
-RETRY_AFTER: Final = 2.0
 
 log = structlog.get_logger(__name__)
 
@@ -64,14 +63,14 @@ class ForkService:
         shell, id_ = self._shell, self._shell.new_id()
         fork, events = await self._make_fork(tenant_id, place, idem, id_)
         await shell.outbox.deliver(events)
-        if is_being_copied(fork) and not await self._queue.send_fork(fork.id):
+        if fork.is_being_copied and not await self._queue.send_fork(fork.id):
             fork = await self._copied_here(fork)
-        if not is_being_copied(fork):
+        if not fork.is_being_copied:
             return fork.id
         raise ForkInProgressError(
             f"the {place.through_seq} messages up to there are being copied into a conversation of this request's own:"
             " send it again in a moment",
-            retry_after=RETRY_AFTER,
+            retry_after=FORK_RETRY_AFTER,
         )
 
     async def work(self, conversation_id: UUID) -> None:
@@ -80,7 +79,7 @@ class ForkService:
         try:
             async with shell.uow(None) as uow:
                 fork = await uow.conversations.get(conversation_id)
-            while is_being_copied(fork):
+            while fork.is_being_copied:
                 fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id)
                 await shell.outbox.deliver(events, jobs)
         except NotFoundError:
@@ -91,8 +90,8 @@ class ForkService:
     async def _copied_here(self, fork: Conversation) -> Conversation:
         """With the broker away no worker hears of it: the request copies, for as long as a client is told to wait."""
         clock = self._shell.clock
-        until = clock.monotonic() + RETRY_AFTER
-        while is_being_copied(fork) and clock.monotonic() < until:
+        until = clock.monotonic() + FORK_RETRY_AFTER
+        while fork.is_being_copied and clock.monotonic() < until:
             fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id)
             await self._shell.outbox.deliver(events, jobs)
         return fork
@@ -119,7 +118,7 @@ class ForkService:
         shell, job = self._shell, None
         async with shell.uow(tenant_id) as uow:
             fork = await self._with_next_copied(uow, await uow.conversations.lock(fork_id))
-            if not is_being_copied(fork):
+            if not fork.is_being_copied:
                 job = await claim_at_rest(uow, shell, shell.resolver(fork))
             await uow.commit()
         return fork, uow.committed_events, [job] if job else []
@@ -146,14 +145,14 @@ class ForkService:
     async def _with_next_copied(self, uow: UnitOfWork, fork: Conversation) -> Conversation:
         """The *locked* fork with as many further messages as are copied at once."""
         source = fork.forked_from
-        if source is None or not is_being_copied(fork):
+        if source is None or not fork.is_being_copied:
             return fork
         drafts = await _next_copies(uow, fork) if await uow.conversations.is_there(source) else []
         if not drafts:  # the other conversation was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
         _, resolved = await append(uow, self._shell, fork, drafts, is_copy=True)
-        if is_being_copied(resolved.conversation):
+        if resolved.conversation.is_being_copied:
             return resolved.conversation
         await self._carry_chosen_anchors(uow, resolved.conversation, source)
         return await copied_files(uow, self._shell, resolved.conversation, source)
@@ -178,11 +177,6 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
     through = min(last, first + size - 1)
     found = await uow.messages.span(source, first, through, max_bytes=READ_BYTES)
     return [_copied_draft(message) for message in found]
-
-
-def is_being_copied(conversation: Conversation) -> bool:
-    """Whether messages of the conversation that it was forked from are still missing."""
-    return conversation.last_seq < (conversation.forked_through or 0)
 
 
 def _copied_draft(message: Message) -> MessageDraft:
