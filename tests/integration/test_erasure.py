@@ -269,11 +269,14 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
     assert any(one.reason == "value_restored" for one in newest.repairs) == with_guard
 
 
-@pytest.mark.parametrize("blank", [True, pytest.param(False, id="control")])
+@pytest.mark.parametrize(("blank", "running"), [(True, False), (True, True), pytest.param(False, False, id="control")])
 async def test_a_text_that_an_erasure_blanked_is_told_anew_when_it_is_gone_back_to(
-    begin: UnitOfWorkFactory, tenant: UUID, *, blank: bool
+    begin: UnitOfWorkFactory, tenant: UUID, *, blank: bool, running: bool
 ) -> None:
-    """Else nothing of what it covers would be told; the control goes back to a version that tells something."""
+    """Else nothing of what it covers would be told; the control goes back to a version that tells something.
+
+    Also where a compaction runs, which comes too late then.
+    """
     service = Service(begin, tenant, forgetful)
     conversation_id = await service.conversation(
         max_tokens=-1, state_schema="summary", state_share=0.1, anchor_share=0, levels=(), protect=()
@@ -285,6 +288,9 @@ async def test_a_text_that_an_erasure_blanked_is_told_anew_when_it_is_gone_back_
         await compact(service, conversation_id)
     await erase(service, conversation_id, canary)
     await service.container.compaction.execute(service.queue.ids[-1])
+    if running:
+        await service.container.manual.compact(tenant, conversation_id, CompactInput(wait=False), timeout=1)
+        assert await service.container.compaction.take(service.queue.ids[-1], "worker")
     jobs = len(service.queue.ids)
     view = await service.container.states.restore(service.tenant, conversation_id, 1 if blank else 3)
     assert any((view.conversation.compressed_state or {}).values()) != blank

@@ -17,6 +17,7 @@ from app.core.model.state import StateVersion
 from app.core.model.state_difference import StateDifference, difference
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
+from app.usecases.compaction.ending import end_row
 from app.usecases.history.conversations import ConversationService, ConversationView, check_version
 from app.usecases.shared.caller import audit
 from app.usecases.shared.idempotency import Idem, done_before, record
@@ -100,6 +101,9 @@ class StateService:
         """A state that an erasure left blank tells nothing of what it covers: its text is told anew."""
         if not stored.boundary_seq or any((stored.compressed_state or {}).values()):
             return None
+        running = await uow.compactions.in_flight(stored.id)
+        if running is not None:  # it would come too late, and leave the state blank
+            await end_row(self._shell, uow, running, status="superseded", reason="stale")
         row = new_compaction(
             self._shell.resolver(stored), self._shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker"
         )
