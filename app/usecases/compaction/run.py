@@ -118,8 +118,10 @@ class CompactionService:
                     if row.in_flight and done == limits.chunks:
                         return await self.hand_over(lease)
         except (LeaseLostError, NotFoundError):
-            log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id))
-            return await self._row_as_stored(row)
+            found = await self._row_as_stored(row)
+            # Also of a run that has just ended its row, which its heartbeat then finds ended: the status tells.
+            log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id), status=found.status)
+            return found
         except DependencyUnavailableError:
             raise
         except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
