@@ -6,7 +6,7 @@ Each has its control: the same with the guard taken out, which comes to nothing 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
@@ -29,7 +29,7 @@ from app.core.model.errors import (
     SummarizerFailedError,
 )
 from app.core.model.live_context import sent_of
-from app.core.model.model_io import CallSettings, Proposal, SummaryRequest, ToolSpec
+from app.core.model.model_io import CallSettings, ChatRequest, Proposal, StepEvent, SummaryRequest, ToolSpec
 from app.core.model.records import Page, Turn
 from app.http.openai.conversations import create_openai_conversation
 from app.http.openai.response_requests import ConversationRequest
@@ -452,6 +452,38 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
     assert turn is not None
     await service.container.openai.responses.delete(service.tenant, turn.id)
     return [message.content for message in await history(service, conversation_id) if message.status != "erased"]
+
+
+@pytest.mark.parametrize("has_ended", [True, False], ids=["failed", "control"])
+async def test_a_response_that_fails_while_it_is_cancelled_is_told_as_failed(
+    begin: UnitOfWorkFactory, tenant: UUID, *, has_ended: bool
+) -> None:
+    """Control: where it cannot be followed and goes on, nobody says that it was cancelled."""
+    held = asyncio.Event()
+
+    class Failing(ScriptedChatModel):
+        async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+            await held.wait()
+            async for event in super().step(request):
+                yield event
+
+    service = Service(begin, tenant, chat=Failing(ModelUnavailableError("server_error")))
+    other = service if has_ended else Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await start(service, conversation_id, "One?")
+    async with begin(tenant) as uow:
+        turn = await uow.turns.running(conversation_id)
+    assert turn is not None
+    cancelling = asyncio.create_task(other.container.openai.responses.cancel(tenant, turn.id))
+    await asyncio.sleep(0.1)
+    if has_ended:
+        held.set()
+        assert (await asyncio.wait_for(cancelling, PATIENCE)).turn.status == "failed"
+    else:
+        await other.container.chat.close(0)  # its process ends
+        with pytest.raises(DependencyUnavailableError):
+            await asyncio.wait_for(cancelling, PATIENCE)
+        held.set()
 
 
 @GUARDED

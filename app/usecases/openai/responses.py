@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.core.model.errors import InvalidInputError, NotFoundError
+from app.core.model.errors import DomainError, InvalidInputError, NotFoundError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page, Turn
 from app.core.text.contents import data_bytes
@@ -68,7 +68,13 @@ class StoredResponses:
             return found
         await self._chat.interrupt(tenant_id, found.turn.conversation_id)
         handle = await self._chat.follow_turn(tenant_id, turn_id)
-        await handle.result()
+        try:
+            await handle.result()
+        except DomainError:
+            found = await self.get(tenant_id, turn_id)
+            if found.turn.status == "running":
+                raise
+            return found  # it failed meanwhile, as its status tells
         return await self.get(tenant_id, turn_id)
 
     async def delete(self, tenant_id: UUID, turn_id: UUID) -> None:
