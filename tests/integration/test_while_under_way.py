@@ -40,6 +40,7 @@ from app.usecases.chat import live_contexts
 from app.usecases.chat.chat_input import ChatInput
 from app.usecases.chat.live_contexts import LiveContexts
 from app.usecases.chat.reply import Answer
+from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.compaction import ending, saving
 from app.usecases.compaction.job import Job
 from app.usecases.compaction.manual import CompactInput
@@ -454,9 +455,9 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
     return [message.content for message in await history(service, conversation_id) if message.status != "erased"]
 
 
-@pytest.mark.parametrize("has_ended", [True, False], ids=["failed", "control"])
+@pytest.mark.parametrize("is_followed", [True, False], ids=["failed", "control"])
 async def test_a_response_that_fails_while_it_is_cancelled_is_told_as_failed(
-    begin: UnitOfWorkFactory, tenant: UUID, *, has_ended: bool
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_followed: bool
 ) -> None:
     """Control: where it cannot be followed and goes on, nobody says that it was cancelled."""
     held = asyncio.Event()
@@ -467,23 +468,26 @@ async def test_a_response_that_fails_while_it_is_cancelled_is_told_as_failed(
             async for event in super().step(request):
                 yield event
 
+    async def fail(*_: object) -> None:
+        if is_followed:
+            held.set()
+
+    async def break_off(_: TurnHandle) -> None:
+        raise DependencyUnavailableError("the service is shutting down")
+
     service = Service(begin, tenant, chat=Failing(ModelUnavailableError("server_error")))
-    other = service if has_ended else Service(begin, tenant)
     conversation_id = await service.conversation()
     await start(service, conversation_id, "One?")
     async with begin(tenant) as uow:
         turn = await uow.turns.running(conversation_id)
     assert turn is not None
-    cancelling = asyncio.create_task(other.container.openai.responses.cancel(tenant, turn.id))
-    await asyncio.sleep(0.1)
-    if has_ended:
-        held.set()
-        assert (await asyncio.wait_for(cancelling, PATIENCE)).turn.status == "failed"
-    else:
-        await other.container.chat.close(0)  # its process ends
-        with pytest.raises(DependencyUnavailableError):
-            await asyncio.wait_for(cancelling, PATIENCE)
-        held.set()
+    monkeypatch.setattr(service.container.chat, "interrupt", fail)
+    if not is_followed:
+        monkeypatch.setattr(TurnHandle, "result", break_off)
+    with nullcontext() if is_followed else pytest.raises(DependencyUnavailableError):
+        cancelled = await asyncio.wait_for(service.container.openai.responses.cancel(tenant, turn.id), PATIENCE)
+        assert cancelled.turn.status == "failed"
+    held.set()
 
 
 @GUARDED
