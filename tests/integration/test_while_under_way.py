@@ -49,6 +49,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.keys import Attempt
+from app.usecases.openai.openings import Openings
 from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
@@ -453,6 +454,38 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
     assert turn is not None
     await service.container.openai.responses.delete(service.tenant, turn.id)
     return [message.content for message in await history(service, conversation_id) if message.status != "erased"]
+
+
+@GUARDED
+async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Of a request that names no conversation. Control: noted after the turn has begun, it would be asked again."""
+    service = Service(begin, tenant)
+    stored = service.container.openai.stored
+
+    async def ask(tries: int) -> None:
+        prompt = Prompt(messages=(MessageDraft(role="user", content="One?"),))
+        begun = await stored.afresh(
+            tenant, Request(prompt=prompt, attempt=Attempt(body=b"{}", tries=tries), patience=5)
+        )
+        await asyncio.wait_for(begun.handle.result(), PATIENCE)
+
+    async def die(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    async def note_nothing(*_: object) -> None:
+        pass
+
+    with monkeypatch.context() as dying:
+        dying.setattr(stored, "_begun_turn", die)
+        if not is_guarded:
+            dying.setattr(Openings, "note", note_nothing)
+        with pytest.raises(asyncio.CancelledError):
+            await ask(0)
+    await ask(1)
+    made, _ = await service.container.conversations.page(tenant, Page(limit=10))
+    assert len(made) == (1 if is_guarded else 2)
 
 
 @pytest.mark.parametrize("is_followed", [True, False], ids=["failed", "control"])

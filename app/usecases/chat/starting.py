@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,6 +38,9 @@ __all__ = ["ChatInput", "ChatService", "ToolResultInput"]
 RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 
+Noting = Callable[[UnitOfWork, Turn], Awaitable[None]]
+"""Notes a turn in the transaction that begins it."""
+
 
 @dataclass(slots=True)
 class _Seat:
@@ -70,7 +73,13 @@ class ChatService:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(
-        self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, *, idem: Idem | None = None
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        given: ChatInput,
+        *,
+        idem: Idem | None = None,
+        noting: Noting | None = None,
     ) -> TurnHandle:
         """Store the message and start the turn. Every 4xx is raised here, before anything is stored.
 
@@ -85,7 +94,7 @@ class ChatService:
             async with shell.work.on_record(tenant_id, conversation_id, "append"):
                 begun = await prepared_with_retries(
                     partial(prepared_opening, shell, tenant_id, conversation_id, given, idem),
-                    partial(self._open_turn, tenant_id, conversation_id, given, idem, seat),
+                    partial(self._open_turn, tenant_id, conversation_id, given, idem, noting, seat),
                 )
             if isinstance(begun, TurnHandle):
                 seat.release()
@@ -105,6 +114,7 @@ class ChatService:
         conversation_id: UUID,
         given: ChatInput,
         idem: Idem | None,
+        noting: Noting | None,
         seat: _Seat,
         ready: PreparedOpening,
         results: Results,
@@ -123,6 +133,8 @@ class ChatService:
             conversation = await uow.conversations.lock(conversation_id)
             started = await self._begin(uow, conversation, given, before, ready, results)
             await record(uow, idem, ref_of(started.turn))
+            if noting is not None:
+                await noting(uow, started.turn)
             await uow.commit()
         return started, uow.committed_events
 

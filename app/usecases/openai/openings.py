@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.model.records import IdempotencyRecord
+from app.core.model.records import IdempotencyRecord, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.openai.keys import Attempt
 from app.usecases.shared.idempotency import Idem
@@ -39,11 +39,10 @@ class Openings(Service):
 
     async def claim(self, tenant_id: UUID, opening: Idem, *, is_retry: bool) -> bool:
         """Record that a turn begins for it. Returns whether its retries can be told from those of others."""
-        now = self._shell.clock.now()
-        record = IdempotencyRecord(key=opening.key, fingerprint=opening.fingerprint, ref={}, status=0, created_at=now)
+        record = self._record(opening)
         async with self._shell.uow(tenant_id) as uow:
             existing = await uow.idempotency.claim(record)
-            is_over = existing is not None and existing.created_at < now - LIFE
+            is_over = existing is not None and existing.created_at < record.created_at - LIFE
             if existing is not None and (is_over or (is_retry and not existing.ref)):
                 await uow.idempotency.delete(opening.key)
                 existing = await uow.idempotency.claim(record)
@@ -52,12 +51,14 @@ class Openings(Service):
             await uow.commit()
         return existing is None
 
-    async def note(self, tenant_id: UUID, opening: Idem, turn_id: UUID) -> None:
-        """Say which turn it was, unless another first try came meanwhile."""
-        async with self._shell.uow(tenant_id) as uow:
-            if await _reference_on_record(uow, opening) == {}:
-                await uow.idempotency.update(opening.key, ref={"turn_id": str(turn_id)}, status=201)
-                await uow.commit()
+    async def note(self, uow: UnitOfWork, opening: Idem, turn: Turn) -> None:
+        """Say which turn it was, in the transaction that begins it, unless another first try came meanwhile.
+
+        A process that dies after it is over leaves a turn that a retry finds.
+        """
+        existing = await uow.idempotency.claim(self._record(opening))  # locked: nobody else claims it meanwhile
+        if existing is None or existing.ref == {}:
+            await uow.idempotency.update(opening.key, ref={"turn_id": str(turn.id)}, status=201)
 
     async def drop(self, tenant_id: UUID, opening: Idem) -> None:
         """Say that nothing began."""
@@ -65,6 +66,10 @@ class Openings(Service):
             if await _reference_on_record(uow, opening) == {}:
                 await uow.idempotency.delete(opening.key)
                 await uow.commit()
+
+    def _record(self, opening: Idem) -> IdempotencyRecord:
+        now = self._shell.clock.now()
+        return IdempotencyRecord(key=opening.key, fingerprint=opening.fingerprint, ref={}, status=0, created_at=now)
 
     async def wait_for_turn(self, tenant_id: UUID, opening: Idem) -> None:
         """Wait until the first try's turn has begun, if there is one."""

@@ -159,19 +159,20 @@ class StoredAnswers:
         if opening is not None and not await openings.claim(tenant_id, opening, is_retry=bool(attempt.tries)):
             opening = None
         try:
-            begun = await self._begun_afresh(tenant_id, request, given)
+            return await self._begun_afresh(tenant_id, request, given, opening)
         except BaseException:
             if opening is not None:
                 await openings.drop(tenant_id, opening)
             raise
-        if opening is not None:
-            await openings.note(tenant_id, opening, begun.turn_id)
-        return begun
 
-    async def _begun_afresh(self, tenant_id: UUID, request: Request, given: ChatInput) -> Begun:
+    async def _begun_afresh(self, tenant_id: UUID, request: Request, given: ChatInput, opening: Idem | None) -> Begun:
+        async def note(uow: UnitOfWork, turn: Turn) -> None:
+            if opening is not None:
+                await self._openings.note(uow, opening, turn)
+
         conversation_id = await self._create_conversation(tenant_id, request, None)
         try:
-            handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own)
+            handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own, noting=note)
         except DomainError:
             await self.drop_if_empty(tenant_id, conversation_id)
             raise
