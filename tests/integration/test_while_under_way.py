@@ -456,20 +456,36 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
     return [message.content for message in await history(service, conversation_id) if message.status != "erased"]
 
 
+async def ask_afresh(service: Service, tries: int) -> None:
+    """As an SDK that counts its tries, with a request that names no conversation."""
+    prompt, attempt = Prompt(messages=(MessageDraft(role="user", content="One?"),)), Attempt(body=b"{}", tries=tries)
+    request = Request(prompt=prompt, attempt=attempt, patience=5)
+    begun = await service.container.openai.stored.afresh(service.tenant, request)
+    await asyncio.wait_for(begun.handle.result(), PATIENCE)
+
+
+@GUARDED
+async def test_a_retry_takes_up_the_turn_that_failed_for_the_first_try(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Control: what is noted of the turn does not say which message it answers."""
+    if not is_guarded:
+        monkeypatch.setattr("app.usecases.openai.openings.ref_of", lambda turn: {"turn_id": str(turn.id)})
+    service = Service(begin, tenant, chat=ScriptedChatModel(ModelUnavailableError("server_error"), "At last."))
+    with pytest.raises(ModelFailedError):
+        await ask_afresh(service, 0)
+    with nullcontext() if is_guarded else pytest.raises(KeyError):
+        await ask_afresh(service, 1)
+    (made,), _ = await service.container.conversations.page(tenant, Page(limit=10))
+    said = [one.content for one in await history(service, made.conversation.id)]
+    assert said == ["One?", *["At last."] * is_guarded]
+
+
 @GUARDED
 async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """Of a request that names no conversation. Control: noted after the turn has begun, it would be asked again."""
-    service = Service(begin, tenant)
-    stored = service.container.openai.stored
-
-    async def ask(tries: int) -> None:
-        prompt = Prompt(messages=(MessageDraft(role="user", content="One?"),))
-        begun = await stored.afresh(
-            tenant, Request(prompt=prompt, attempt=Attempt(body=b"{}", tries=tries), patience=5)
-        )
-        await asyncio.wait_for(begun.handle.result(), PATIENCE)
+    """Control: noted after the turn has begun, it would be asked again."""
 
     async def die(*_: object) -> None:
         raise asyncio.CancelledError
@@ -477,13 +493,14 @@ async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
     async def note_nothing(*_: object) -> None:
         pass
 
+    service = Service(begin, tenant)
     with monkeypatch.context() as dying:
-        dying.setattr(stored, "_begun_turn", die)
+        dying.setattr(service.container.openai.stored, "_begun_turn", die)
         if not is_guarded:
             dying.setattr(Openings, "note", note_nothing)
         with pytest.raises(asyncio.CancelledError):
-            await ask(0)
-    await ask(1)
+            await ask_afresh(service, 0)
+    await ask_afresh(service, 1)
     made, _ = await service.container.conversations.page(tenant, Page(limit=10))
     assert len(made) == (1 if is_guarded else 2)
 

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from app.core.model.records import IdempotencyRecord, Turn
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.turn import ref_of
 from app.usecases.openai.keys import Attempt
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Service
@@ -58,7 +59,7 @@ class Openings(Service):
         """
         existing = await uow.idempotency.claim(self._record(opening))  # locked: nobody else claims it meanwhile
         if existing is None or existing.ref == {}:
-            await uow.idempotency.update(opening.key, ref={"turn_id": str(turn.id)}, status=201)
+            await uow.idempotency.update(opening.key, ref=ref_of(turn), status=201)
 
     async def drop(self, tenant_id: UUID, opening: Idem) -> None:
         """Say that nothing began."""
