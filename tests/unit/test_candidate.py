@@ -96,6 +96,14 @@ def test_wrapping_is_forgiven() -> None:
     assert_values(corpus("candidate_wrappings"), lambda wrap: logos(wrap.replace("{}", state)))
 
 
+@pytest.mark.parametrize("tag", ["think", "thinking", "thought", "reasoning"])
+def test_an_item_may_tell_of_the_tags_that_thoughts_have(tag: str) -> None:
+    said = f"The parser cuts what follows <{tag}> in an answer"
+    told = answer("s", [fact(said, 1)])
+    for text in (told, f"```json\n{told}\n```", f"<{tag}>a draft: {{}}</{tag}>\n{answer('s', [fact('Rests', 1)])}"):
+        assert logos(text) == [(said if said in text else "Rests", (1,), ())]
+
+
 @pytest.mark.parametrize("outer", [lambda inner: {"state": inner}, lambda inner: [inner], lambda inner: [{"a": inner}]])
 def test_an_object_that_holds_only_the_state_is_forgiven(outer: Any) -> None:
     assert logos(json.dumps(outer(json.loads(answer("s", ["a fact"]))))) == [("a fact", (), ())]

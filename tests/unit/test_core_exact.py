@@ -1002,14 +1002,49 @@ def second(said: Any, doubts: int = 3) -> tuple[Mapping[int, str], list[tuple[st
 
 
 def test_a_second_answer_is_read_also_in_a_fence_and_with_words_around_it() -> None:
-    assert second(f"Here it is:\n```json\n{json.dumps(statements('a', 'b'))}\n```\nDone.") == ({1: "a", 2: "b"}, [])
+    read = ({1: "It has 3 rooms.", 2: "It has 4 rooms."}, [])
+    said = json.dumps(statements(*read[0].values()))
+    assert second(f"Here it is:\n```json\n{said}\n```\nDone.") == read
+    for tag in ("think", "thinking", "reasoning"):
+        assert second(f'<{tag}>{{"statements": []}} or {{3}} rooms?</{tag}>\n{said}') == read
+    tags = "The answer stands between <thinking> tags."
+    assert second(json.dumps(statements(tags))) == ({1: tags}, []), "told of, they are no thoughts"
+
+
+def test_a_second_answer_is_read_as_tolerantly_as_the_first() -> None:
+    wanted = ({1: "It has 3 rooms."}, [])
+    for number in (1, "1", 1.0, "#1"):
+        assert second({"statements": [{"n": number, "text": "It has 3 rooms."}]}) == wanted
+    for text in ("- It has\n  3 rooms.", "It \0has 3\x07 rooms."):
+        assert second(statements(text)) == wanted
+    [(_, added, _)] = second({"added": [{"field": "logos", "text": "It \0has 3 rooms.", "from": [1]}]})[1]
+    assert added == "It has 3 rooms.", "no database stores what was cleaned off"
+
+
+@pytest.mark.parametrize("text", ["N/A", "unknown", "-"])
+def test_what_says_nothing_takes_no_statement_s_place(text: str) -> None:
+    assert second(statements(text)) == ({}, [])
+    assert second(statements("")) == ({1: ""}, []), "an empty text withdraws it"
+    assert second(statements("Clara")) == ({1: "Clara"}, []), "control: a word of the statement may be left of it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I cannot verify this statement without more information.",
+        "Could you please provide the messages of the conversation?",
+    ],
+)
+def test_who_refuses_to_look_again_changes_nothing(text: str) -> None:
+    assert second({**statements(text), "added": [{"field": "logos", "text": text, "from": [1]}]}) == ({}, [])
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"n": "1", "text": "a"},
-        {"n": True, "text": "a"},
+        {"n": "one", "text": "It has 3 rooms."},
+        {"n": True, "text": "It has 3 rooms."},
+        {"n": 4, "text": "It has 3 rooms."},
         {"n": 1, "text": 5},
         {"n": 1},
         "a",
@@ -1018,15 +1053,18 @@ def test_a_second_answer_is_read_also_in_a_fence_and_with_words_around_it() -> N
     ],
 )
 def test_what_cannot_be_read_answers_nothing(wrong: Any) -> None:
-    assert second({"statements": [wrong, {"n": 2, "text": "b"}], "added": [wrong]}) == ({2: "b"}, [])
+    assert second({"statements": [wrong, {"n": 2, "text": "It is small."}], "added": [wrong]}) == (
+        {2: "It is small."},
+        [],
+    )
 
 
 def test_added_items_need_a_field_and_a_text() -> None:
     good = {"field": "pathos", "text": " in  a good\nmood ", "from": [1, "2", 3.5, None, 4]}
     wrong = [{**good, "field": "nowhere"}, {**good, "text": "  "}, {**good, "text": None}, {"text": "x"}]
     assert second({"added": [*wrong, good, {**good, "from": "1"}]})[1] == [
-        ("pathos", "in a good mood", (1, 4)),
-        ("pathos", "in a good mood", ()),
+        ("pathos", "in a good mood", (1, 2, 4)),
+        ("pathos", "in a good mood", (1,)),
     ]
 
 

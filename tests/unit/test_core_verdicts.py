@@ -101,6 +101,20 @@ def test_numbers_of_supported_claims_are_read_beside_the_array() -> None:
     assert [one.n for one in verdicts_of(quote, claims)] == [1]
 
 
+def test_a_draft_in_thoughts_is_no_verdict() -> None:
+    claims = fact_claims("one", "two")
+    draft = '{"supported": [1], "verdicts": [{"n": 2, "verdict": "contradicted", "seq": 10, "quote": "a true quote"}]}'
+    told, wanted = '{"supported": [1, 2], "verdicts": []}', [(1, "supported"), (2, "supported")]
+    for tag in ("think", "thinking", "reasoning"):
+        answer = f"<{tag}>First {draft}, but no.</{tag}>\n{told}"
+        assert [(one.n, one.verdict) for one in verdicts_of(answer, claims)] == wanted
+    assert [one.verdict for one in verdicts_of(draft, claims)] == ["supported", "contradicted"], (
+        "control: it can be read"
+    )
+    quoting = draft.replace("a true quote", "it begins with <thinking>")
+    assert [one.quote for one in verdicts_of(quoting, claims)] == ["", "it begins with <thinking>"]
+
+
 def test_numbers_and_words_are_read_in_the_ways_models_write_them() -> None:
     claims = fact_claims("one", "two", "three")
     raw = [

@@ -346,8 +346,10 @@ def test_a_record_that_tells_of_such_things_is_a_record(told: str) -> None:
     assert report.candidate.texts() == [told]
 
 
-def test_an_excuse_beside_real_items_only_loses_itself() -> None:
-    report = judge(proposal(answer("I'm sorry, but I can't say more.", ["Clara marries in Porto"])), request(TRIP))
+@pytest.mark.parametrize("beside", [[], ["I'm sorry, but I cannot summarize message 2."]])
+def test_an_excuse_beside_real_items_only_loses_itself(beside: list[str]) -> None:
+    told = answer("I'm sorry, but I can't say more.", ["Clara marries in Porto", *beside])
+    report = judge(proposal(told), request(TRIP))
     assert report.candidate is not None
     assert report.candidate.texts() == ["Clara marries in Porto"]
 

@@ -19,9 +19,10 @@ from app.core.summarizer.stretches import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, a
 from app.core.text.token_counts import estimate_text
 from app.core.validation import digests as gating
 from app.core.validation import gate
+from app.core.validation.asking import doubts_of
 from app.core.validation.digests import MOST_BRIEF, described, imitates
 from app.core.validation.exact import Examined
-from app.core.validation.gate import judge
+from app.core.validation.gate import judge, judge_again
 from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
 
@@ -119,6 +120,27 @@ def checked(*notes: SegmentDigest, asked: SummaryRequest | None = None) -> tuple
     report = judge(proposal(json.dumps({**told, "segments": segments}, ensure_ascii=False)), asked or asking())
     assert report.candidate is not None
     return report.candidate.digests
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Trip to Porto", "Trip to Porto"),
+        ("The trip to Porto, " * 60, None),
+        ("Porto <message>", None),
+        ("Please provide the messages about Porto.", ""),
+    ],
+    ids=["control", "too long", "one of our tags", "an excuse"],
+)
+def test_what_is_said_of_a_stretch_when_asked_again_is_checked_as_before(text: str, wanted: str | None) -> None:
+    told = json.loads(answer("They talked.", [fact("There was a talk", 1)]))
+    written = {**TRIP_NOTE, "topic": "Trip for 77123 francs", "brief": "", "tags": []}
+    first = judge(proposal(json.dumps({**told, "segments": [written]})), asking())
+    assert first.examined is not None
+    asked = replace(asking(), doubts=doubts_of(first.examined.failures))
+    again = judge_again(first, proposal(json.dumps({"statements": [{"n": 1, "text": text}]})), asked)
+    assert again.candidate is not None
+    assert [one.topic for one in again.candidate.digests] == ([] if wanted is None else [wanted])
 
 
 def test_honest_notes_pass_whole() -> None:

@@ -104,7 +104,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         CandidateError: ``empty_summary`` (nothing but spaces or reasoning, or no field holds a text), ``not_a_summary``
             (prose instead of JSON), ``unparseable`` (anything else that is not the object asked for).
     """
-    data = _state_object(_json_in_answer(text, schema), schema)
+    data = _state_object(_json_of_record(text, schema), schema)
     items = tuple(islice(_items(data, schema), _MOST_ITEMS))
     narrative = {
         field.name: told for field in schema.fields if not field.is_list and (told := _narrative(data.get(field.name)))
@@ -181,22 +181,37 @@ def without_reasoning(answer: str) -> str:
     return clean(_REASONING.sub("", answer, count=3)).strip()
 
 
-def _json_in_answer(text: str, schema: StateSchema) -> Any:
-    """The JSON value in an answer, alone, fenced, or after a word of introduction."""
+def json_in_answer(text: str) -> Any:
+    """The JSON value in an answer, alone, fenced, or after thoughts or a word of introduction.
+
+    Raises:
+        ValueError: None can be read.
+    """
+    for piece in _possible_json(text):
+        with contextlib.suppress(ValueError):
+            return data_in(piece, deepest=_DEEPEST, strict=False)
+    raise ValueError("no JSON")
+
+
+def _json_of_record(text: str, schema: StateSchema) -> Any:
+    with contextlib.suppress(ValueError):
+        return json_in_answer(text)
     answer = without_reasoning(text)
     if not answer:
         raise CandidateError("empty_summary")
-    if len(answer) > _MOST_CHARACTERS:
-        raise CandidateError("unparseable")
-    for piece in _possible_json(answer):
-        with contextlib.suppress(ValueError):
-            return data_in(piece, deepest=_DEEPEST, strict=False)
     meant = answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
     is_prose = any(character.isalpha() for character in answer)
     raise CandidateError("not_a_summary" if is_prose and not meant else "unparseable")
 
 
-def _possible_json(answer: str) -> Iterator[str]:
+def _possible_json(text: str) -> Iterator[str]:
+    # As it came too: what reads like thoughts may be a tag that an item tells of.
+    as_it_came = clean(text).strip()
+    answers = [as_it_came, *_pieces(without_reasoning(text)), *_pieces(as_it_came)]
+    return (piece for piece in answers if len(piece) <= _MOST_CHARACTERS)
+
+
+def _pieces(answer: str) -> Iterator[str]:
     yield answer
     if fenced := _FENCED.search(answer):
         yield fenced[1].rstrip(" \t").removesuffix("\n")
@@ -232,9 +247,9 @@ def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
     given: Mapping[str, Any] = raw if isinstance(raw, dict) else {"text": raw}
     if "text" not in given:
         raise CandidateError("unparseable")
-    from_seqs = tuple(dict.fromkeys(seq for value in _as_list(given.get("from")) if (seq := _seq(value)) is not None))
+    from_seqs = sources_in(given.get("from"))
     replaces = tuple(dict.fromkeys(entry for value in _as_list(given.get("replaces")) if (entry := _entry_id(value))))
-    for text in _split_at_sentences(_BULLET.sub("", _one_line(given["text"]))):
+    for text in _split_at_sentences(statement_in(given["text"])):
         yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
 
 
@@ -243,7 +258,9 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
         if not isinstance(raw, dict) or _kept_id(raw.get("entry")):
             continue
         if entry := _entry_id(raw.get("entry")):
-            yield CandidateDrop(entry=entry, reason=_snake_case_word(raw.get("reason")), by_seq=_seq(raw.get("by_seq")))
+            yield CandidateDrop(
+                entry=entry, reason=_snake_case_word(raw.get("reason")), by_seq=number_in(raw.get("by_seq"))
+            )
 
 
 def _anchors(value: Any) -> Iterator[AnchorProposal]:
@@ -251,7 +268,7 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
     for raw in islice(_as_list(value), _MOST_ANCHORS):
         if not isinstance(raw, dict):
             continue
-        type_, quote, seq = _snake_case_word(raw.get("type")), raw.get("quote"), _seq(raw.get("seq"))
+        type_, quote, seq = _snake_case_word(raw.get("type")), raw.get("quote"), number_in(raw.get("seq"))
         if (
             type_ not in ANCHOR_TYPES
             or _kept_id(quote)
@@ -275,7 +292,9 @@ def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
             and (name := _kept_id(raw.get("entry")))
             and _snake_case_word(raw.get("reason")) in _CLAIMS
         ):
-            yield KeptWord(id=name, claims=_CLAIMS[_snake_case_word(raw.get("reason"))], by_seq=_seq(raw.get("by_seq")))
+            yield KeptWord(
+                id=name, claims=_CLAIMS[_snake_case_word(raw.get("reason"))], by_seq=number_in(raw.get("by_seq"))
+            )
 
 
 def _digests(value: Any) -> tuple[SegmentDigest, ...]:
@@ -284,7 +303,7 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
         value = [{"segment": number, **told} for number, told in value.items() if isinstance(told, dict)]
     found: dict[int, SegmentDigest] = {}
     for raw in islice(_as_list(value), _MOST_DIGESTS):
-        if isinstance(raw, dict) and (number := _seq(raw.get("segment"))) is not None and number not in found:
+        if isinstance(raw, dict) and (number := number_in(raw.get("segment"))) is not None and number not in found:
             found[number] = SegmentDigest(
                 number=number,
                 topic=_short_line(raw.get("topic"), _LONGEST_TOPIC),
@@ -358,8 +377,18 @@ def _split_at_blanks(sentence: str) -> Iterator[str]:
         yield rest
 
 
-def _seq(value: Any) -> int | None:
-    # Models also write ``"12"``, ``12.0`` or ``"#12"``.
+def statement_in(value: Any) -> str:
+    """The text of an item, in one line. Raises ``CandidateError`` where it is none."""
+    return _BULLET.sub("", _one_line(value))
+
+
+def sources_in(value: Any) -> tuple[int, ...]:
+    """The numbers of messages that an item names, each once."""
+    return tuple(dict.fromkeys(seq for one in _as_list(value) if (seq := number_in(one)) is not None))
+
+
+def number_in(value: Any) -> int | None:
+    """A whole number; models also write ``"12"``, ``12.0`` or ``"#12"``."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):

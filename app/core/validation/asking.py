@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -11,13 +11,15 @@ from app.core.anchors.naming import names_of, without_names
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
-from app.core.text.json_data import data_in
+from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
+from app.core.text.words import stems
 from app.core.validation.exact import MOST_DOUBTS, Failure
+from app.core.validation.excuses import is_excuse
 
 MOST_LOST: Final = 10
 _LONGEST_STATEMENT: Final = 4_000  # characters of one statement
-_MOST_CHARACTERS: Final = 200_000
 _MOST_VALUES: Final = 5
+_MOST_SOURCES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,39 +47,41 @@ def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
 
 def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Second:
     """Read the answer, ids of kept passages as numbers of messages; what cannot be read answers nothing."""
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or len(text) > _MOST_CHARACTERS:
-        return Second()
     try:
-        data = data_in(text[start : end + 1], strict=False)
+        data = json_in_answer(text)
     except ValueError:
         return Second()
     if not isinstance(data, dict):
         return Second()
     names = {one.name for one in schema.fields}
     passages = {name for name, _ in names_of(request.anchors)}
+    doubts = dict(enumerate(request.doubts, start=1))
     statements = {
-        one["n"]: without_names(one["text"], passages)
-        for one in _objects(data.get("statements"), len(request.doubts))
-        if type(one.get("n")) is int and isinstance(one.get("text"), str) and len(one["text"]) <= _LONGEST_STATEMENT
+        number: told
+        for one in _objects(data.get("statements"), len(doubts))
+        if (number := number_in(one.get("n"))) in doubts
+        and (told := _text(one.get("text"), passages)) is not None
+        and _is_answer(told, doubts[number].statement)
     }
     added = tuple(
-        CandidateItem(
-            field=one["field"],
-            text=without_names(" ".join(one["text"].split()), passages),
-            from_seqs=_seqs(one.get("from")),
-        )
+        CandidateItem(field=one["field"], text=told, from_seqs=sources_in(one.get("from"))[:_MOST_SOURCES])
         for one in _objects(data.get("added"), MOST_LOST)
-        if one.get("field") in names
-        and isinstance(one.get("text"), str)
-        and 0 < len(one["text"].strip()) <= _LONGEST_STATEMENT
+        if one.get("field") in names and (told := _text(one.get("text"), passages)) and not is_excuse(told)
     )
     return Second(statements=statements, added=added)
 
 
+def _text(value: Any, passages: Collection[str]) -> str | None:
+    if not isinstance(value, str) or len(value) > _LONGEST_STATEMENT:
+        return None
+    return without_names(statement_in(value), passages)
+
+
+def _is_answer(text: str, doubted: str) -> bool:
+    """Whether a text withdraws a statement, or says something in its place: a refusal or "N/A" does not."""
+    tells = len(text.split()) > 1 or not set(stems(text)).isdisjoint(stems(doubted))
+    return not text or (tells and not is_excuse(text))
+
+
 def _objects(value: Any, most: int) -> Sequence[Mapping[str, Any]]:
     return [one for one in value[: 2 * most + 2] if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _seqs(value: Any) -> tuple[int, ...]:
-    return tuple(one for one in value if type(one) is int)[:50] if isinstance(value, list) else ()

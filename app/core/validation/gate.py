@@ -120,6 +120,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
     second = second_answer(proposal.text, request.schema, request)
     shown = report.shown or Shown.of(request)
     candidate, repairs = with_answers(report.examined, second.statements, shown)
+    candidate = replace(candidate, digests=described(candidate.digests, request))
     lost = attribute_sources(Candidate(items=second.added, narrative={}), request.messages, request.previous).items
     holding = [item for item in lost if not examine(Candidate(items=(item,), narrative={}), shown).failures]
     added = [item for item in holding if request.schema.field(item.field).is_list]
@@ -266,7 +267,7 @@ QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
 
 def _without_excuses(candidate: Candidate) -> Candidate:
     told = {field: text for field, text in candidate.narrative.items() if not is_excuse(text)}
-    return replace(candidate, narrative=told)
+    return replace(candidate, items=tuple(one for one in candidate.items if not is_excuse(one.text)), narrative=told)
 
 
 # --- whether a span holds facts -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, cast, get_args
 from app.core.model.claims import Claim
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, StateEntry
+from app.core.summarizer.candidate import without_reasoning
 from app.core.text.escaping import clean, unescape
 from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
@@ -106,6 +107,8 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     known = {claim.n for claim in claims}
     found: dict[int, Verdict] = {}
     disputed: set[int] = set()
+    if text.lstrip().startswith("<"):  # thoughts hold drafts; behind the first verdict, what reads so is quoted
+        text = without_reasoning(text)
     if len(text) > _MOST_CHARACTERS:
         return ()
     read = [Verdict(n=n, verdict="supported") for n in _supported_numbers(text)]
