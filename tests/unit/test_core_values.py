@@ -126,6 +126,14 @@ def test_a_fraction_of_two_long_numbers_tells_both(told: str, said: str, is_held
     assert shown(said).holds(fraction) is is_held
 
 
+@pytest.mark.parametrize(
+    ("told", "is_shown"), [("28/34 HP", True), ("27/34 HP", False), ("155/95", False)]
+)
+def test_the_parts_of_a_whole_may_stand_in_two_texts(told: str, is_shown: bool) -> None:  # noqa: FBT001
+    (value,) = values(told)
+    assert bool(shown("34 HP, 155 gold", "down to 28 HP, 95 gold").sources(value)) is is_shown
+
+
 @pytest.mark.parametrize("text", ["3/4 of it", "open 24/7", "season 2025/26", "split 60/40", "on 14/15 February"])
 def test_no_other_fraction_does(text: str) -> None:
     assert not values(text)
@@ -403,6 +411,19 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("700–1 200 ₽", "до 1200 рублей", "до 1300 рублей"),
         ("邮箱caiwu@dingtai.example", "邮箱是caiwu@dingtai.example", "邮箱是caiwo@dingtai.example"),
         ("Packung mit 98 Tabletten = N3", "eine N3-Packung", "eine N2-Packung"),
+        ("replaced 40 m of cable", "replaced 131 ft of cable", "replaced 150 ft of cable"),
+        ("fine walking 2 miles", "up to 3.2 km", "up to 4.2 km"),
+        ("I weigh 78.5 kg", "weighs 173 lb", "weighs 183 lb"),
+        ("a 28 inch suitcase", "a 71 cm suitcase", "a 81 cm suitcase"),
+        ("1,8 м³ в час", "1 800 л в час", "1 600 л в час"),
+        ("bake at 195 °C", "bake at 383 °F", "bake at 370 °F"),
+        ("bake at 350 °F", "bake at 177 °C", "bake at 187 °C"),
+        ("one trillion marks", "1,000,000,000,000 marks", "1,000,000,000 marks"),
+        ("6 CO₂ + 6 H₂O", "6CO2 + 6H2O", "6CO2 + 6H3O"),
+        ("panic attack, nov 18. 14 people watching", "before 14 people", "before 15 people"),
+        ("on the list since Dec 8 – 16-week wait", "since 8 December", "since 9 December"),
+        ("hasta el 28 de mayo", "hasta el 28/05", "hasta el 27/05"),
+        ("a half-elf ranger", "one of the elf rangers", "one of the zwölf rangers"),
     ],
 )
 def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:
@@ -592,6 +613,8 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
         ("le train de l'11 mai", ["11 mai"]),
         ("Am 12. Sept. 2026", ["12. Sept. 2026"]),
         ("order O'Brien-77", ["O'Brien-77"]),
+        ("v₀ = v_1 + a₂ and order v0", ["v0"]),
+        ("a 4th-level wizard of the 19th-century", []),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
+from app.core.text import moments
 from app.core.text.days import (
     day_beside_date,
     first_day,
@@ -14,8 +16,7 @@ from app.core.text.days import (
     weekday_of_day,
 )
 from app.core.text.languages.joined import alternatives, words_of
-from app.core.text.moments import of_weekday
-from app.core.text.numerals import HAN_DIGITS, goes_on, of_words, plain
+from app.core.text.numerals import DEGREES, HAN_DIGITS, goes_on, of_celsius, of_fahrenheit, of_words, plain
 from app.core.text.patterns import capped
 from app.core.text.scanned import TIGHT, Cursor, Found, Unit
 from app.core.text.spelled import half_more, spelled
@@ -59,7 +60,7 @@ _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _POINTS: Final = words_of("values", "points")
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
-_MEASURES_OF_SIDES: Final = frozenset({"m", "in", "px"})
+_MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
 _MOST_SIDES: Final = 3
 _MOST_GIVEN: Final = 4
 _BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
@@ -76,7 +77,7 @@ _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly after their number only: "5 m" are metres, "5m" may be millions."""
-_RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("in", 12.0): 12, ("oz", 16.0): 16}
+_RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16}
 """The units of which a second number, without its unit, counts parts, and how many parts there are."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
@@ -219,7 +220,8 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     shares = [f"n:{plain(share)}", f"n:{share * 100:.0f}"]
     c.add_possible(place, [*shares, *numbers], "number")
     if numbers and not c.all_readings and _is_pair_of_numbers(c, parts, last + 1):
-        c.add("number", place, place + 1, [*shares, "&".join(numbers)])
+        days = [day for day in moments.of_pair(*map(int, parts)) if moments.is_day(day)]
+        c.add("number", place, place + 1, [*shares, "&".join(numbers), *chain(*map(moments.claimed, days))])
     return last + 1
 
 
@@ -344,6 +346,10 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         )
         implied.amounts = [(number * factor, unit)]
         c.found.append(implied)
+    if found.unit and found.unit[0] == DEGREES:
+        other = of_fahrenheit(number) if c.text[found.end - 1] == "f" else of_celsius(number)
+        form = frozenset({f"q:{plain(other)}|{DEGREES}"})
+        c.found.append(Found("number", start, found.end, form, is_stated=False, amounts=[(other, DEGREES)]))
     if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
         c.add_possible(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
     if (share := _SHARE_BEFORE.search(c.text[max(0, start - _SHARE) : start])) and int(share[1]) < number:
@@ -460,7 +466,7 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
         if is_day and digits.isdecimal() and not c.all_readings:
             found.forms |= day_beside_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
-            _state_day_of_weekday(c, found, of_weekday(weekday, int(digits)))
+            _state_day_of_weekday(c, found, moments.of_weekday(weekday, int(digits)))
     if c.all_readings:
         found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]

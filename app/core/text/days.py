@@ -80,7 +80,12 @@ def date_at(c: Cursor, place: int) -> int:
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
     days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
-    if days and not _has_unit_behind(c, days[-1][2]):
+    counted = 0
+    while days and _has_unit_behind(c, days[-1][2]):  # "since Dec 8 - 16-week wait"
+        counted, _, _ = days.pop()
+    if days:
+        if counted:  # "it may 2-3 weeks"
+            c.add_possible(days[-1][1], [f"n:{days[-1][0]}"], "number")
         return _state_days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
 
@@ -259,7 +264,7 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
         is_last = number == len(days) - 1
         # The stretch of the month goes to the date that stands beside it.
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
-        if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
+        if len(days) > 1:  # perhaps no day: "Main Street 27, 8–15 August", "Nov 18. 14 people came"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
 
@@ -353,5 +358,5 @@ def _give_slashed(c: Cursor, place: int) -> None:
     over, under = (int(part) for part in text.split("/"))
     is_share = len(text) == 3 and after < len(c.tokens) and (c.word(after) in _OF or c.unit(after)[0] is not None)  # noqa: PLR2004
     if not is_share or c.word(place - 1) in _BEFORE_DAYS:
-        days: list[Day] = [(None, under, over), (None, over, under)]
+        days = moments.of_pair(over, under)
         c.add_possible(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])

@@ -75,6 +75,11 @@ def given(day: Day, at: date | None) -> Iterator[str]:
             yield of_weekday(told.weekday(), number)
 
 
+def of_pair(one: int, other: int) -> tuple[Day, Day]:
+    """The days that "28/05" or "05/28" may be; one of them may be none."""
+    return (None, other, one), (None, one, other)
+
+
 def day_in(form: str) -> date | None:
     """The day that a form names in full."""
     return date.fromisoformat(form[2:]) if form[:2] == "d:" and len(form) == _DAY_FORM and form[2].isdigit() else None

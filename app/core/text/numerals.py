@@ -21,6 +21,18 @@ _MOST_DIGITS: Final = 15
 """Digits; longer runs are no amounts."""
 _TENTH: Final = 0.1
 """Words write no hundredths: "a quarter" is no 0.25."""
+DEGREES: Final = "°"
+"""The base of temperatures, whatever their scale."""
+
+
+def of_celsius(degrees: float) -> float:
+    """What they are in Fahrenheit."""
+    return degrees * 1.8 + 32
+
+
+def of_fahrenheit(degrees: float) -> float:
+    """What they are in Celsius."""
+    return (degrees - 32) / 1.8
 
 
 def plain(number: float) -> str:

@@ -21,6 +21,7 @@ Unit = tuple[str, float]
 _TIGHT_UNITS: Final = words_of("values", "tight_units")
 _OF: Final = words_of("values", "shared")
 _MINUTES: Final = 60
+_LITRES: Final = 1_000  # of a cubic metre
 
 
 @dataclass(slots=True)
@@ -123,8 +124,8 @@ class Cursor:
         word = self.tokens[place].text
         power = 2 if word in SQUARES else 3 if word in CUBES else 1
         base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
-        if base in {"m", "in"} and self.near(place + 1, LOOSE):
-            return (f"{base}{' ²³'[power - 1]}", factor**power), place + 2
+        if base == "m" and self.near(place + 1, LOOSE):
+            return (("m²", factor**2) if power == 2 else ("l", _LITRES * factor**3)), place + 2  # noqa: PLR2004
         both = f"{word} {self.word(place + 1)}"
         if both in UNITS and self.gap(place + 1) == " ":
             return UNITS[both], place + 2

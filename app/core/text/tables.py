@@ -113,7 +113,7 @@ SCALES: Final[Mapping[str, float]] = _numbers("scales")
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _first_two_by_word("units").items()
 }
-"""A unit's word to its base and the factor to it; a month has no seconds, a mile no metres: they do not convert."""
+"""A unit's word to its base and the factor to it; a month has no seconds: they do not convert."""
 CURRENCIES: Final[Mapping[str, str]] = _first_by_word("currencies")
 MONTHS: Final[Mapping[str, int]] = _number_by_name((*_FULL_MONTHS, *_SHORT_MONTHS)) | _integers("months")
 WEEKDAYS: Final[Mapping[str, int]] = _number_by_name(weekday_names()) | _integers("weekdays")

@@ -43,6 +43,8 @@ _MOST_ALIKE: Final = 1_000
 _CLOCK: Final = "clock"
 _DAY: Final = 86_400
 _TOLD_APART: Final = frozenset({"%", "s", "mo"})
+_SUBSCRIPTS: Final = frozenset("₀₁₂₃₄₅₆₇₈₉")
+"""Behind one letter they are a variable's: "v₀"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
     last = 0
     for one in read(plain_text, pieces, day, all_readings=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
-        if not one.is_stated or start < last or end <= start:
+        is_variable = end > start + 1 and _SUBSCRIPTS.issuperset(text[start + 1 : end])
+        if not one.is_stated or start < last or end <= start or is_variable:
             continue
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
@@ -136,6 +139,12 @@ def _forms_to_look_up(value: Value) -> Iterator[str]:
 
 def _is_number(form: str) -> bool:
     return form[:2] == "n:" and "&" not in form
+
+
+def _is_part_of_whole(form: str) -> bool:
+    # "28/34" may be told of "28 HP" and "34 HP", "155/95" is one measurement.
+    part, _, whole = form.removeprefix("n:").partition("&n:")
+    return part.isdecimal() and whole.isdecimal() and int(part) <= int(whole)
 
 
 @memoized()
@@ -220,11 +229,9 @@ class Given:
     def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
         for form in _forms_to_look_up(value):
-            found |= (
-                frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
-                if "&" in form
-                else self._sources_of(form)
-            )
+            parts = [self._sources_of(part) for part in form.split("&")]
+            is_apart = all(parts) and "/" in value.text and _is_part_of_whole(form)
+            found |= frozenset().union(*parts) if is_apart else frozenset.intersection(*parts)
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
     def holds(self, value: Value) -> bool:
@@ -291,12 +298,16 @@ class Given:
             last = resolution_as_written(value.text, value.amount)
             step = last * (claimed / abs(value.amount) if value.amount else 1)
             step = min(step, 1.0) if is_exact else step
+            # A foot has no digits that a metre could have more of.
+            is_converted = bool(base) and base not in _TOLD_APART and bool(plain(value.factor).strip("10."))
             for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), claimed * ROUNDED)
                 else:
-                    is_rounding = off <= min(step / 2, claimed * ROUNDED) and resolution(plain(amount)) < step
+                    is_rounding = off <= min(step / 2, claimed * ROUNDED) and (
+                        is_converted or resolution(plain(amount)) < step
+                    )
                 if is_rounding:
                     found |= self._amounts[base][amount]
         return found
