@@ -126,9 +126,7 @@ def test_a_fraction_of_two_long_numbers_tells_both(told: str, said: str, is_held
     assert shown(said).holds(fraction) is is_held
 
 
-@pytest.mark.parametrize(
-    ("told", "is_shown"), [("28/34 HP", True), ("27/34 HP", False), ("155/95", False)]
-)
+@pytest.mark.parametrize(("told", "is_shown"), [("28/34 HP", True), ("27/34 HP", False), ("155/95", False)])
 def test_the_parts_of_a_whole_may_stand_in_two_texts(told: str, is_shown: bool) -> None:  # noqa: FBT001
     (value,) = values(told)
     assert bool(shown("34 HP, 155 gold", "down to 28 HP, 95 gold").sources(value)) is is_shown

@@ -209,15 +209,14 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     word, following = c.word(place), c.word(place + 1)
     if word in HALF_HOURS:
         return HALF_HOURS[word], -30, place
-    if not c.near(place + 1):
+    if not c.near(place + 1) or c.gap(place + 1) == "-":  # "half-elf"
         return 0, 0, place
     if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
         return c.small(place + 1), -30 if word == "halb" else -15, place + 1
-    is_apart = c.gap(place + 1) == " "  # "half-elf"
-    if word == "half" and is_apart and c.all_readings and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
+    if word == "half" and c.all_readings and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
         return c.small(place + 1), 30, place + 1
     if SHARES.get(word) == _HALF or word == "четверть":
-        is_maybe = word != "четверть" and is_apart and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
+        is_maybe = word != "четверть" and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
         hour = c.small(place + 1) if is_maybe else 0
         return ORDINALS.get(following, hour), -45 if word == "четверть" else -30, place + 1
     return 0, 0, place
