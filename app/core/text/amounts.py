@@ -349,7 +349,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     if found.unit and found.unit[0] == DEGREES:
         other = of_fahrenheit(number) if c.text[found.end - 1] == "f" else of_celsius(number)
         form = frozenset({f"q:{plain(other)}|{DEGREES}"})
-        c.found.append(Found("number", start, found.end, form, is_stated=False, amounts=[(other, DEGREES)]))
+        c.found.append(Found("degrees", start, found.end, form, is_stated=False, amounts=[(other, DEGREES)]))
     if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
         c.add_possible(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
     if (share := _SHARE_BEFORE.search(c.text[max(0, start - _SHARE) : start])) and int(share[1]) < number:
