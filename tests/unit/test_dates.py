@@ -44,6 +44,7 @@ def said(*texts: str, days: Sequence[int] | None = None) -> list[Message]:
         ("Heute Morgen war er da.", "Heute Morgen (13. Mai 2025) war er da."),
         ("我明天下午去银行。", "我明天下午（2025年5月14日）去银行。"),
         ("I saw her last Friday.", "I saw her last Friday (said Tue 13 May 2025)."),
+        ("I pay her on Friday 12.05 times.", "I pay her on Friday 12.05 times (said Tue 13 May 2025)."),
         ("I saw her last Fri.", "I saw her last Fri (said Tue 13 May 2025)."),
         ("I see her on Friday 22.", "I see her on Friday 22 (said Tue 13 May 2025)."),
         ("Wir sahen sie letzten Fr in Köln.", "Wir sahen sie letzten Fr in Köln (gesagt am Di 13. Mai 2025)."),
@@ -74,6 +75,8 @@ def test_the_day_stands_beside_its_word_or_beside_the_entry(text: str, expected:
         "The meeting is every Friday.",
         "It opened yesterday (12 May).",
         "On Friday, 16 May 2025, we fly.",
+        "Sign it by Friday (05/16).",
+        "Unterschrift bis Freitag, 16.05., Tisch am Freitag (16.05.)",
         "The budget is 900 euros.",
     ],
 )

@@ -20,11 +20,12 @@ from app.core.text.budget import Budget
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.relative import NearDay, in_brackets, is_relative, near_days, other_times, said_on
 from app.core.text.sentences import ENDS, sentence_spans
-from app.core.text.values import values
+from app.core.text.values import Value, values
 from app.core.text.words import stems
 
 _BESIDE: Final = 6
 """Characters between a word and the date that says its day already: "yesterday, 12 May"."""
+_BEFORE_DAY: Final = frozenset("(（,，")
 _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
 _LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
@@ -77,7 +78,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):
         return text
     days = [(one, _day_meant(one, sources)) for one in near]
-    absolute = [(value.start, value.end) for value in values(text) if value.kind == "date"]
+    absolute = [(value.start, value.end) for value in values(text) if _is_day(value, text)]
     known = [(one, day) for one, day in days if day and not one.is_quoted]
     pieces, end = list[str](), 0
     for one, day in sorted(_without_date_beside(known, absolute), key=lambda told: told[0].end):
@@ -90,6 +91,12 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
     said = _day_when_said(words, sources)
     return inserted_before_end(added, said_on(said, text)) if said else added
+
+
+def _is_day(value: Value, text: str) -> bool:
+    # "by Friday (12.06.)", "by Friday, 05/16"
+    is_apart = text[: value.start].rstrip()[-1:] in _BEFORE_DAY
+    return value.kind == "date" or (is_apart and any(form[:2] == "d:" for form in value.forms))
 
 
 def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> str:
