@@ -94,7 +94,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
 
 
 def _is_day(value: Value, text: str) -> bool:
-    # "by Friday (12.06.)", "by Friday, 05/16"
+    # Figures behind a sign: "by Friday (12.06.)".
     is_apart = text[: value.start].rstrip()[-1:] in _BEFORE_DAY
     return value.kind == "date" or (is_apart and any(form[:2] == "d:" for form in value.forms))
 
