@@ -39,8 +39,7 @@ _PAIR: Final = 2
 _WHOLE: Final = 100
 """Percent: "34 % are fields, the other 66 % woods"."""
 _LONGEST_RUN: Final = 8
-_OF_ONE: Final = (1.0, 12.0)
-"""A length in other units, what a month's is of a year."""
+_MONTHS: Final = (12.0,)
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 """Factors between units: of time, of the metric system, and for each of two."""
@@ -90,8 +89,8 @@ class _Amount(Expected):
             for one, other in combinations(told, 2):
                 yield (result for _, results in self._of(one, other) for result in results)
         if self.unit and self.at >= _SMALL:
-            yield self._converted(told, _OF_ONE)
-            yield self._degrees(told)
+            yield self._converted(told, _MONTHS)
+            yield self._in_other_units(told)
         if self.unit == "%":
             yield (_WHOLE - one.amount for one in told if one.unit == "%")
         yield self._totals([told])
@@ -200,10 +199,13 @@ class _Amount(Expected):
                     yield self._own(one) * factor
                     yield self._own(one) / factor
 
-    def _degrees(self, quantities: Sequence[Quantity]) -> Results:
-        for one in quantities if self.unit == DEGREES else ():
-            yield of_celsius(one.amount)
-            yield of_fahrenheit(one.amount)
+    def _in_other_units(self, quantities: Sequence[Quantity]) -> Results:
+        for one in quantities:
+            if one.unit == self.unit == DEGREES:
+                yield of_celsius(one.amount)
+                yield of_fahrenheit(one.amount)
+            elif one.unit == self.unit and one.factor != self.factor:
+                yield self._own(one)
 
     def _products(self, one: Quantity, other: Quantity) -> Results:
         for first, second in ((one, other), (other, one)):
