@@ -126,10 +126,12 @@ def test_a_fraction_of_two_long_numbers_tells_both(told: str, said: str, is_held
     assert shown(said).holds(fraction) is is_held
 
 
-@pytest.mark.parametrize(("told", "is_shown"), [("28/34 HP", True), ("27/34 HP", False), ("155/95", False)])
+@pytest.mark.parametrize(
+    ("told", "is_shown"), [("28/34 HP", True), ("27/34 HP", False), ("155/95", False), ("08/11", False)]
+)
 def test_the_parts_of_a_whole_may_stand_in_two_texts(told: str, is_shown: bool) -> None:  # noqa: FBT001
     (value,) = values(told)
-    assert bool(shown("34 HP, 155 gold", "down to 28 HP, 95 gold").sources(value)) is is_shown
+    assert bool(shown("34 HP, 155 gold, 11 arrows", "down to 28 HP, 95 gold, 8 arrows").sources(value)) is is_shown
 
 
 @pytest.mark.parametrize("text", ["3/4 of it", "open 24/7", "season 2025/26", "split 60/40", "on 14/15 February"])

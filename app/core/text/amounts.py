@@ -221,7 +221,9 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     c.add_possible(place, [*shares, *numbers], "number")
     if numbers and not c.all_readings and _is_pair_of_numbers(c, parts, last + 1):
         days = [day for day in moments.of_pair(*map(int, parts)) if moments.is_day(day)]
-        c.add("number", place, place + 1, [*shares, "&".join(numbers), *chain(*map(moments.claimed, days))])
+        is_day = bool(days) and any(part[0] == "0" for part in parts)
+        others = () if is_day else (*shares, "&".join(numbers))
+        c.add("number", place, place + 1, [*others, *chain(*map(moments.claimed, days))])
     return last + 1
 
 

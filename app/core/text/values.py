@@ -141,9 +141,11 @@ def _is_number(form: str) -> bool:
     return form[:2] == "n:" and "&" not in form
 
 
-def _is_part_of_whole(form: str) -> bool:
-    # "28/34" may be told of "28 HP" and "34 HP", "155/95" is one measurement.
+def _is_part_of_whole(value: Value, form: str) -> bool:
+    # "28/34" may be told of "28 HP" and "34 HP", "155/95" is one measurement, "28/05" a day.
     part, _, whole = form.removeprefix("n:").partition("&n:")
+    if "/" not in value.text or any(one.startswith("d:") for one in value.forms):
+        return False
     return part.isdecimal() and whole.isdecimal() and int(part) <= int(whole)
 
 
@@ -230,7 +232,7 @@ class Given:
         found: set[int] = set()
         for form in _forms_to_look_up(value):
             parts = [self._sources_of(part) for part in form.split("&")]
-            is_apart = all(parts) and "/" in value.text and _is_part_of_whole(form)
+            is_apart = all(parts) and _is_part_of_whole(value, form)
             found |= frozenset().union(*parts) if is_apart else frozenset.intersection(*parts)
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
