@@ -93,7 +93,7 @@ test('each user sees their own conversations alone', { skip }, async () => {
     assert.ok(!(await lists(bob)).includes(id), 'a parameter changes nothing');
 
     const paths = [
-      ['GET', ''], ['PATCH', ''], ['DELETE', ''], ['GET', '/messages'], ['GET', '/usage'], ['GET', '/search?q=a'], ['POST', '/ui'],
+      ['GET', ''], ['PATCH', ''], ['DELETE', ''], ['GET', '/messages'], ['GET', '/search?q=a'], ['POST', '/ui'],
       ['GET', '/ui/stream'], ['POST', '/compact'], ['GET', '/states'], ['POST', '/restore'], ['GET', '/context'], ['GET', '/events'],
       ['GET', '/export'], ['GET', '/stats'], ['GET', '/anchors'], ['GET', '/segments'], ['POST', '/chat/interrupt'],
       ['GET', '/files'], ['POST', '/files?name=a.txt'],

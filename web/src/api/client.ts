@@ -16,7 +16,6 @@ interface Options {
   file?: { data: Blob; type: string };
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  language?: string;
 }
 
 /** What the service refused or failed at. `code` is stable, `message` is for people. */
@@ -39,10 +38,6 @@ export function speak(language: string): void {
   spoken = language;
 }
 
-export function acceptLanguage(): string {
-  return spoken;
-}
-
 /** Who is told when the service asks for a login. */
 const loginWanted = new EventTarget();
 
@@ -51,7 +46,7 @@ export function onLoginWanted(listener: () => void): () => void {
   return () => loginWanted.removeEventListener('wanted', listener);
 }
 
-export function wantLogin(): void {
+function wantLogin(): void {
   loginWanted.dispatchEvent(new Event('wanted'));
 }
 

@@ -5,6 +5,8 @@ import type { Event } from './types';
 
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 15_000;
+/** A browser has six connections to a host, for all its tabs together: one that nobody sees for so long gives its own back. */
+const UNSEEN = 5_000;
 
 interface Follower {
   /** How many of the events so far come first. */
@@ -12,6 +14,8 @@ interface Follower {
   onEvent: (event: Event) => void;
   /** Whether events come, or the connection is lost and tried again. */
   onLive?: (live: boolean) => void;
+  /** The conversation is not there any more. */
+  onGone?: (error: unknown) => void;
 }
 
 /** Follow until the signal is aborted, or the conversation is gone. */
@@ -19,10 +23,11 @@ export async function followEvents(id: string, follower: Follower, signal: Abort
   let last: string | null = null;
   let pause = FIRST_PAUSE;
   while (!signal.aborted) {
+    const watch = whileSeen(signal);
     try {
       const place: { after: string } | { newest: number } =
         last === null ? { newest: follower.newest } : { after: last };
-      const response = await send('GET', `/conversations/${id}/events`, { query: place, signal });
+      const response = await send('GET', `/conversations/${id}/events`, { query: place, signal: watch.signal });
       follower.onLive?.(true);
       pause = FIRST_PAUSE;
       for await (const event of eventsOf(response)) {
@@ -31,13 +36,42 @@ export async function followEvents(id: string, follower: Follower, signal: Abort
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ApiError && [401, 403, 404].includes(error.status)) return;
+      const status = error instanceof ApiError ? error.status : 0;
+      if (status === 404) follower.onGone?.(error);
+      if ([401, 403, 404].includes(status)) return;
+      // Events after the last one seen are not kept any more.
+      if (status === 422) last = null;
+    } finally {
+      watch.end();
     }
     follower.onLive?.(false);
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await (document.hidden ? seen() : new Promise((resolve) => setTimeout(resolve, pause)));
     pause = Math.min(pause * 2, LONGEST_PAUSE);
   }
 }
+
+/** A signal that is aborted with another one, and when nobody looks at the page. */
+function whileSeen(signal: AbortSignal): { signal: AbortSignal; end: () => void } {
+  const control = new AbortController();
+  const abort = () => control.abort();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const look = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(abort, UNSEEN);
+  };
+  look();
+  signal.addEventListener('abort', abort);
+  document.addEventListener('visibilitychange', look);
+  const end = () => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+    document.removeEventListener('visibilitychange', look);
+  };
+  return { signal: control.signal, end };
+}
+
+/** Until somebody looks at the page. */
+const seen = () => new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
 
 async function* eventsOf(response: Response): AsyncGenerator<Event> {
   if (!response.body) return;

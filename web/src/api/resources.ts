@@ -10,7 +10,6 @@ import type {
   Conversation,
   ConversationStats,
   ConversationSummary,
-  Gauge,
   Listing,
   Message,
   Preset,
@@ -46,8 +45,6 @@ export const patchConversation = (id: string, body: Record<string, unknown>) =>
   call<Conversation>('PATCH', at(id), { body });
 
 export const deleteConversation = (id: string) => call<void>('DELETE', at(id));
-
-export const getGauge = (id: string, signal?: AbortSignal) => call<Gauge>('GET', at(id, '/usage'), { signal });
 
 /** A page of the history next to a message, which is not part of it; without one, from the end. */
 export const listMessages = (id: string, order: Order, next: number | null, limit: number, signal?: AbortSignal) =>

@@ -13,7 +13,6 @@ export type ConversationStats = Schemas['ConversationStats'];
 export type ConversationSummary = Schemas['ConversationSummary'];
 export type Event = Schemas['Event'];
 export type Gauge = Schemas['Gauge'];
-export type Marker = Schemas['Marker'];
 export type Message = Schemas['Message'];
 export type Preset = Schemas['Preset'];
 export type Problem = Schemas['Problem'];

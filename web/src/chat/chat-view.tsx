@@ -23,8 +23,8 @@ interface Props {
   /** What the reader wrote before there was a conversation: sent as soon as there is one. */
   firstWords: string | null;
   onFirstWordsSent: () => void;
-  /** The conversation was begun with the wish to attach files. */
-  attaching: boolean;
+  /** The conversation was begun with the wish to attach files: those, or others that are chosen. */
+  attaching: File[] | null;
   onAttaching: () => void;
 }
 
@@ -36,9 +36,21 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   const history = useHistory(id);
   const exchange = useExchange(history);
   const [isCompactOpen, setIsCompactOpen] = useState(false);
-  const [areFilesOpen, setAreFilesOpen] = useState(attaching);
+  const [areFilesOpen, setAreFilesOpen] = useState(attaching !== null);
   const files = useFiles();
-  useEffect(onAttaching, [onAttaching]);
+  const { choose } = files;
+  const attach = useCallback(
+    (given: File[]) => {
+      setAreFilesOpen(true);
+      choose(given);
+    },
+    [choose],
+  );
+  useEffect(() => {
+    if (!attaching) return;
+    choose(attaching);
+    onAttaching();
+  }, [attaching, choose, onAttaching]);
   const [erasing, setErasing] = useState<Message | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
   const words = useErrorWords();
@@ -105,7 +117,7 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   return (
     <>
       <Thread history={history} exchange={exchange} actions={actions} />
-      <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3">
+      <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3 print:hidden">
         {Boolean(failure) && <Notice tone="bad">{words(failure)}</Notice>}
         {live.notification && (
           <div role="status">
@@ -113,13 +125,13 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
           </div>
         )}
         <Composer
+          conversation={id}
           gauge={gauge}
           running={exchange.active}
           stopping={exchange.stopping}
-          unsent={exchange.unsent}
           compacting={compacting !== null}
           files={files.attached.length}
-          onAttach={() => setAreFilesOpen(true)}
+          onAttach={attach}
           onSend={say}
           onStop={exchange.stop}
           onCompact={() => setIsCompactOpen(true)}

@@ -59,12 +59,12 @@ export function CompactionDivider({ compaction }: { compaction: Compaction }) {
 
 function Opened({ compaction }: { compaction: Compaction }) {
   const { t, word } = useWords();
-  const { id } = useConversation();
+  const { id, revisions } = useConversation();
   const [comparing, setComparing] = useState(false);
   const version = compaction.state_version_after;
   const state = useLoaded(
     (signal) => (version === null ? Promise.resolve(null) : getState(id, version, signal).then((one) => one ?? null)),
-    [id, version],
+    [id, version, revisions.states],
   );
   const before = compaction.state_version_before;
   return (
@@ -107,7 +107,7 @@ function Opened({ compaction }: { compaction: Compaction }) {
           wide
           title={t('difference_title', { a: before, b: version })}
         >
-          <Difference id={id} a={before} b={version} />
+          <Difference a={before} b={version} />
         </Dialog>
       )}
     </div>

@@ -1,23 +1,26 @@
 'use client';
 
 import { ArrowUp, FoldVertical, Paperclip, Square } from 'lucide-react';
-import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, type KeyboardEvent, useEffect, useRef } from 'react';
 import type { Gauge } from '@/api/types';
 import { useWords } from '@/i18n/provider';
+import { keepDraft, useDraft } from '@/state/drafts';
 import { Button } from '@/ui/button';
 import { Spinner } from '@/ui/spinner';
+import { useGivenFiles } from './given-files';
 import { GaugeMeter } from './gauge';
 
 interface Props {
+  /** `null`: one that is to begin. */
+  conversation: string | null;
   gauge?: Gauge;
   running: boolean;
   stopping: boolean;
-  /** What comes back into the field. */
-  unsent?: string | null;
   compacting: boolean;
   /** How many files the conversation has. */
   files?: number;
-  onAttach?: () => void;
+  /** Files are to be attached: those, or others that are chosen then. */
+  onAttach: (files: File[]) => void;
   onSend: (text: string) => void;
   onStop: () => void;
   onCompact?: () => void;
@@ -25,18 +28,17 @@ interface Props {
 
 const TALLEST = 240;
 
-export function Composer({ gauge, running, stopping, unsent, compacting, files = 0, onAttach, onSend, onStop, onCompact }: Props) {
+export function Composer(props: Props) {
+  const { conversation, gauge, running, stopping, compacting, files = 0, onAttach, onSend, onStop, onCompact } = props;
   const { t } = useWords();
-  const [text, setText] = useState('');
+  const text = useDraft(conversation);
+  const setText = (written: string) => keepDraft(conversation, written);
   const field = useRef<HTMLTextAreaElement>(null);
+  useGivenFiles(onAttach);
 
   useEffect(() => {
     if (window.matchMedia('(pointer: fine)').matches) field.current?.focus();
   }, []);
-
-  useEffect(() => {
-    if (unsent) setText((before) => before || unsent);
-  }, [unsent]);
 
   useEffect(() => {
     const area = field.current;
@@ -48,11 +50,13 @@ export function Composer({ gauge, running, stopping, unsent, compacting, files =
   const send = (event?: FormEvent) => {
     event?.preventDefault();
     if (!text.trim() || running) return;
-    onSend(text);
     setText('');
+    onSend(text);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
+    // A key that belongs to a word being composed; Safari tells that of the last one by its code alone.
+    if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    if (event.key === 'Enter' && !event.shiftKey) send(event);
     if (event.key === 'Escape' && running) onStop();
   };
 
@@ -63,26 +67,24 @@ export function Composer({ gauge, running, stopping, unsent, compacting, files =
       aria-label={t('composer')}
     >
       <div className="flex items-end gap-1.5 p-2">
-        {onAttach && (
-          <Button
-            look="quiet"
-            square
-            className="relative size-9 rounded-xl"
-            aria-label={files ? t('files_attached', { count: files }) : t('attach_files')}
-            aria-haspopup="dialog"
-            onClick={onAttach}
-          >
-            <Paperclip className="size-4.5" aria-hidden />
-            {files > 0 && (
-              <span
-                className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-accent px-1 text-center text-[0.625rem] leading-4 font-semibold text-accent-ink tabular-nums"
-                aria-hidden
-              >
-                {files}
-              </span>
-            )}
-          </Button>
-        )}
+        <Button
+          look="quiet"
+          square
+          className="relative size-9 rounded-xl"
+          aria-label={files ? t('files_attached', { count: files }) : t('attach_files')}
+          aria-haspopup="dialog"
+          onClick={() => onAttach([])}
+        >
+          <Paperclip className="size-4.5" aria-hidden />
+          {files > 0 && (
+            <span
+              className="absolute -top-0.5 -right-0.5 min-w-4 rounded-full bg-accent px-1 text-center text-[0.625rem] leading-4 font-semibold text-accent-ink tabular-nums"
+              aria-hidden
+            >
+              {files}
+            </span>
+          )}
+        </Button>
         <textarea
           ref={field}
           rows={1}

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 
-/** Seconds since a moment, counted up; no guess about how many are left. */
+/** Seconds since a moment, counted up; no guess about how many are left. Nobody is read a new number each second. */
 export function Elapsed({ since }: { since: number }) {
   const { t, number } = useWords();
   const [now, setNow] = useState(() => Date.now());
@@ -11,5 +11,5 @@ export function Elapsed({ since }: { since: number }) {
     const timer = setInterval(() => setNow(Date.now()), 1000);
     return () => clearInterval(timer);
   }, []);
-  return <span className="tabular-nums">{t('seconds', { seconds: number(Math.max(0, Math.floor((now - since) / 1000))) })}</span>;
+  return <span className="tabular-nums" aria-hidden>{t('seconds', { seconds: number(Math.max(0, Math.floor((now - since) / 1000))) })}</span>;
 }

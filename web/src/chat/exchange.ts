@@ -2,9 +2,11 @@
 
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { ApiError } from '@/api/client';
+import { randomKey } from '@/api/random-key';
 import { interrupt } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
+import { giveBack } from '@/state/drafts';
 import { type History, lastSeq } from '@/state/history';
 import type { Handlers, Reply } from './parts';
 import { ask, askAgain, follow } from './wire';
@@ -18,8 +20,6 @@ export interface Exchange {
   /** What the history had when the turn began: replies after it are still shown as `reply`. */
   base: number;
   error: unknown;
-  /** What was asked and refused: nothing of it was stored. */
-  unsent: string | null;
   stopping: boolean;
   send: (text: string) => void;
   stop: () => void;
@@ -37,17 +37,23 @@ interface Running {
 type Start = (handlers: Handlers, signal: AbortSignal, show: (change: Partial<Running>) => void) => Promise<Reply | null>;
 
 const NOTHING_YET = Number.MAX_SAFE_INTEGER;
+const SOON = 300;
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+const isUnreachable = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
 
 /** The running turn, whoever began it. Once it is over it is in the history, and forgotten here. */
 export function useExchange(history: History): Exchange {
-  const { id, setGauge, onEvent } = useConversation();
+  const { id, live, setGauge, onEvent } = useConversation();
   const [running, setRunning] = useState<Running | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
-  const [unsent, setUnsent] = useState<string | null>(null);
   /** The one that runs: asked for a turn that may run elsewhere, or in a turn. */
   const current = useRef<{ control: AbortController; isTurn: boolean } | null>(null);
   const read = useRef(history);
+  /** What nobody knows of whether it arrived: sent again as the same message, it is stored once. */
+  const unsure = useRef<{ text: string; key: string } | null>(null);
   read.current = history;
 
   const run = useCallback(
@@ -60,35 +66,39 @@ export function useExchange(history: History): Exchange {
       let shown = begun;
       const show = (change: Partial<Running>) => {
         if (signal.aborted) return;
+        if (!mine.isTurn) setError(null);
         mine.isTurn = true;
         setRunning((shown = { ...shown, ...change }));
       };
       if (mine.isTurn) {
         setError(null);
-        setUnsent(null);
         setStopping(false);
         show({});
       }
       let reply: Reply | null = null;
+      let failure: unknown = null;
       try {
         reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal, show);
-      } catch (failure) {
-        if (!signal.aborted && mine.isTurn) {
-          setError(failure);
-          if (failure instanceof ApiError && failure.status < 500) setUnsent(begun.question);
-        }
+      } catch (error) {
+        // After a 401 the login stands in the place of all this: what was said must not go with it.
+        if (!signal.aborted || error instanceof ApiError) failure = error;
+        if (!signal.aborted && mine.isTurn) setError(error);
       }
-      if (signal.aborted) return;
       if (mine.isTurn || reply) {
-        await read.current.newer();
+        const base = shown.base ?? NOTHING_YET;
+        const messages = signal.aborted ? [] : await read.current.newer();
+        const isStored = messages.some((message) => message.seq > base && message.role === 'user');
+        if (failure && begun.question && !isStored) giveBack(id, begun.question);
+        if (isStored || !isUnreachable(failure)) unsure.current = null;
+        if (signal.aborted) return;
         await read.current.again();
         if (signal.aborted) return;
         setRunning(null);
         setStopping(false);
       }
-      current.current = null;
+      if (current.current === mine) current.current = null;
     },
-    [setGauge],
+    [id, setGauge],
   );
 
   const takeUp = useCallback(() => {
@@ -96,14 +106,18 @@ export function useExchange(history: History): Exchange {
     void run({ question: null, reply: null, base: null }, start);
   }, [id, run]);
 
-  // A turn may run already, begun before a reload or by another tab; another may begin one later.
+  // A turn may run already, begun before a reload, by another tab, or before the connection was lost.
   useEffect(() => {
+    setError((before: unknown) => (isUnreachable(before) ? null : before));
     takeUp();
-    return () => {
+  }, [takeUp, live]);
+  useEffect(
+    () => () => {
       current.current?.control.abort();
       current.current = null;
-    };
-  }, [takeUp]);
+    },
+    [takeUp],
+  );
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const leave = onEvent((event) => {
@@ -124,7 +138,8 @@ export function useExchange(history: History): Exchange {
       void run({ question: text, reply: null, base }, async (handlers, signal, show) => {
         // Whoever reads further up is shown the end: there stands what they say.
         if (!atEnd) show({ base: await latest() });
-        return ask(id, text, handlers, signal);
+        if (unsure.current?.text !== text) unsure.current = { text, key: randomKey() };
+        return ask(id, unsure.current.key, text, handlers, signal);
       });
     },
     [id, run],
@@ -136,9 +151,15 @@ export function useExchange(history: History): Exchange {
     },
     [id, run],
   );
-  const stop = useCallback(() => {
+  const stop = useCallback(async () => {
+    const mine = current.current;
     setStopping(true);
-    interrupt(id).catch(() => setStopping(false));
+    try {
+      // What was just sent may not have begun.
+      while (current.current === mine && !(await interrupt(id)).interrupted) await pause(SOON);
+    } catch {
+      setStopping(false);
+    }
   }, [id]);
 
   const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
@@ -150,10 +171,9 @@ export function useExchange(history: History): Exchange {
     reply: running?.reply ?? null,
     base,
     error,
-    unsent,
     stopping: stopping && running !== null,
     send,
-    stop,
+    stop: () => void stop(),
     regenerate,
   };
 }

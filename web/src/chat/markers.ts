@@ -32,5 +32,11 @@ export function linked(markdown: string): string {
 }
 
 export function segmentOf(href: string | undefined): string | null {
-  return href?.startsWith(LINK) ? decodeURIComponent(href.slice(LINK.length)) : null;
+  if (!href?.startsWith(LINK)) return null;
+  try {
+    return decodeURIComponent(href.slice(LINK.length));
+  } catch {
+    // Written so by somebody else.
+    return null;
+  }
 }

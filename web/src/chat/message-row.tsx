@@ -6,6 +6,7 @@ import type { Anchor, Message } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Button } from '@/ui/button';
 import { Chip } from '@/ui/chip';
+import { copy } from '@/ui/copying';
 import { classes } from '@/ui/classes';
 import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
@@ -102,7 +103,7 @@ function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'c
       >
         <MenuItem
           icon={<Copy className="size-4" aria-hidden />}
-          onSelect={() => void navigator.clipboard?.writeText(message.content)}
+          onSelect={() => void copy(message.content)}
         >
           {t('copy')}
         </MenuItem>

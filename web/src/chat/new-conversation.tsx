@@ -5,6 +5,7 @@ import { createConversation, listPresets } from '@/api/resources';
 import type { Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Mark } from '@/shell/mark';
+import { giveBack } from '@/state/drafts';
 import { classes } from '@/ui/classes';
 import { Failure, useLoaded } from '@/ui/loaded';
 import { Field } from '@/ui/field';
@@ -13,19 +14,17 @@ import { Composer } from './composer';
 import { titleOf } from './title';
 
 /** Before the first message: how the conversation is to be kept. Without words it begins with its files. */
-export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null) => void }) {
+export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null, files: File[]) => void }) {
   const { t, language } = useWords();
   const presets = useLoaded((signal) => listPresets(signal), []);
   const [preset, setPreset] = useState('semantic');
   const [window_, setWindow] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const [unsent, setUnsent] = useState<string | null>(null);
 
-  const begin = async (words: string | null) => {
+  const begin = async (words: string | null, files: File[] = []) => {
     setBusy(true);
     setError(null);
-    setUnsent(null);
     try {
       const size = Number.parseInt(window_, 10);
       const made = await createConversation({
@@ -34,10 +33,10 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
         preset,
         policy: size ? { context_window: size } : {},
       });
-      onBegin(made.id, words);
+      onBegin(made.id, words, files);
     } catch (failure) {
       setError(failure);
-      setUnsent(words);
+      if (words !== null) giveBack(null, words);
       setBusy(false);
     }
   };
@@ -79,11 +78,11 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
       <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3">
         {Boolean(error) && <Failure error={error} />}
         <Composer
-          unsent={unsent}
+          conversation={null}
           running={busy}
           stopping={busy}
           compacting={false}
-          onAttach={() => void begin(null)}
+          onAttach={(files) => void (busy || begin(null, files))}
           onSend={(words) => void begin(words)}
           onStop={() => undefined}
         />

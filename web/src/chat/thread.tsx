@@ -38,7 +38,7 @@ export function Thread({ history, exchange, actions }: Props) {
   const last = messages.at(-1);
   const compactions = useCompactions(id, first?.created_at ?? null, revisions.compactions);
   const anchors = useAnchors(id, first?.seq ?? null, last?.seq ?? null, revisions.states + revisions.changed);
-  const besides = useBesides(id, messages);
+  const besides = useBesides(id, messages, revisions.changed);
   const isBusy = exchange.active;
   const shown = useMemo(
     () => (isBusy ? messages.filter((one) => one.seq <= exchange.base || one.role === 'user') : messages),
@@ -82,9 +82,9 @@ export function Thread({ history, exchange, actions }: Props) {
   return (
     <div className="relative min-h-0 flex-1">
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
-      <div ref={frame} tabIndex={0} role="log" aria-label={t('history')} aria-live="off" className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2" data-testid="thread">
+      <div ref={frame} tabIndex={0} role="log" aria-label={t('history')} aria-live="off" className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2 print:h-auto print:overflow-visible" data-testid="thread">
         <div ref={inner} className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6">
-          {Boolean(history.error) && <Failure error={history.error} onRetry={() => void history.latest()} />}
+          {Boolean(history.error) && <Failure error={history.error} onRetry={() => void (messages.length ? history.again() : history.latest())} />}
           {!atStart && messages.length > 0 && (
             <p className="flex h-10 items-center justify-center gap-2 text-xs text-soft">
               {loading === 'older' && <Spinner className="size-3.5" />}
@@ -138,7 +138,7 @@ export function Thread({ history, exchange, actions }: Props) {
       {!isAtBottom && (
         <Button
           onClick={goToLatest}
-          className="appears absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-md"
+          className="appears absolute bottom-3 left-1/2 -translate-x-1/2 rounded-full shadow-md print:hidden"
         >
           <ArrowDown className="size-4" aria-hidden />
           {t('latest')}

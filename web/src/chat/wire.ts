@@ -4,7 +4,6 @@
  */
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiError, send } from '@/api/client';
-import { randomKey } from '@/api/random-key';
 import type { Gauge } from '@/api/types';
 import { type Chunk, EMPTY, grown, type Handlers, type Reply } from './parts';
 
@@ -12,11 +11,17 @@ const END = '[DONE]';
 const FIRST_PAUSE = 500;
 const LAST_PAUSE = 4_000;
 
-/** Ask, and read the reply as it comes. Over a broken connection too: the message's id makes that one turn. */
-export async function ask(conversation: string, text: string, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
-  const message = { id: randomKey(), role: 'user', parts: [{ type: 'text', text }] };
+/** Ask, and read the reply as it comes. Over a broken connection too: the message's id, its key, makes that one turn. */
+export async function ask(
+  conversation: string,
+  key: string,
+  text: string,
+  handlers: Handlers,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const message = { id: key, role: 'user', parts: [{ type: 'text', text }] };
   const body = { id: conversation, trigger: 'submit-message', message };
-  const headers = { 'Idempotency-Key': message.id };
+  const headers = { 'Idempotency-Key': key };
   for (let pause = FIRST_PAUSE; ; pause *= 2) {
     try {
       return await read(await send('POST', `/conversations/${conversation}/ui`, { body, headers, signal }), handlers, signal);

@@ -2,6 +2,7 @@
 
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
 import { speak } from '@/api/client';
+import { keep, kept } from '@/state/kept';
 import { type Language, LANGUAGES, type Texts, type Translator, translator } from './translator';
 
 interface Spoken extends Translator {
@@ -18,8 +19,7 @@ async function load(language: Language): Promise<[Texts, Texts]> {
 }
 
 function wished(): Language {
-  const stored = localStorage.getItem(STORED);
-  const spoken = [stored, ...navigator.languages].map((tag) => tag?.slice(0, 2).toLowerCase());
+  const spoken = [kept(STORED), ...navigator.languages].map((tag) => tag?.slice(0, 2).toLowerCase());
   return LANGUAGES.find((one) => one === spoken.find((tag) => LANGUAGES.some((known) => known === tag))) ?? 'en';
 }
 
@@ -43,7 +43,7 @@ export function LanguageProvider({ children, waiting }: { children: ReactNode; w
       words && {
         ...words,
         setLanguage: (language) => {
-          localStorage.setItem(STORED, language);
+          keep(STORED, language);
           void show(language);
         },
       },

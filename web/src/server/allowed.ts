@@ -12,7 +12,6 @@ export type Rule =
 const ID = '([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})';
 const OWN_PATHS: [methods: string, rest: RegExp][] = [
   ['GET PATCH DELETE', /^$/],
-  ['GET', /^\/usage$/],
   ['GET', /^\/messages$/],
   ['DELETE', new RegExp(`^/messages/${ID}$`)],
   ['PUT DELETE', new RegExp(`^/messages/${ID}/pin$`)],

@@ -9,7 +9,7 @@ import { Preferences } from './preferences';
 export function Bar({ title, onOpenList, children }: { title: string; onOpenList: () => void; children?: ReactNode }) {
   const { t } = useWords();
   return (
-    <header className="flex h-13 shrink-0 items-center gap-1.5 border-b border-line px-2 sm:px-3">
+    <header className="flex h-13 shrink-0 items-center gap-1.5 border-b border-line px-2 sm:px-3 print:[&_button]:hidden">
       <Button look="quiet" square className="md:hidden" aria-label={t('conversations')} onClick={onOpenList}>
         <MenuIcon className="size-4.5" aria-hidden />
       </Button>

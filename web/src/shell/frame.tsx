@@ -3,6 +3,7 @@
 import { useCallback, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 import { ConversationProvider } from '@/state/conversation';
+import { moveDraft } from '@/state/drafts';
 import { useNavigation } from '@/state/navigation';
 import { Dialog } from '@/ui/dialog';
 import { NewConversation } from '@/chat/new-conversation';
@@ -16,7 +17,7 @@ export function Frame() {
   const { conversation, open } = useNavigation();
   const [isListOpen, setIsListOpen] = useState(false);
   const [firstWords, setFirstWords] = useState<string | null>(null);
-  const [attaching, setAttaching] = useState<string | null>(null);
+  const [attaching, setAttaching] = useState<{ id: string; files: File[] } | null>(null);
   const [listed, setListed] = useState(0);
   const closeList = useCallback(() => setIsListOpen(false), []);
   const forgetFirstWords = useCallback(() => setFirstWords(null), []);
@@ -24,9 +25,10 @@ export function Frame() {
   const listAgain = useCallback(() => setListed((before) => before + 1), []);
 
   const begin = useCallback(
-    (id: string, words: string | null) => {
+    (id: string, words: string | null, files: File[]) => {
+      moveDraft(id);
       setFirstWords(words);
-      setAttaching(words === null ? id : null);
+      setAttaching(words === null ? { id, files } : null);
       listAgain();
       open({ conversation: id, view: 'chat' });
     },
@@ -34,14 +36,14 @@ export function Frame() {
   );
 
   return (
-    <div className="flex h-dvh">
+    <div className="flex h-dvh print:h-auto">
       <a
         href="#content"
         className="sr-only z-50 rounded-lg bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
       >
         {t('skip')}
       </a>
-      <aside className="hidden w-72 shrink-0 border-r border-line bg-raised/50 md:block" aria-label={t('conversations')}>
+      <aside className="hidden w-72 shrink-0 border-r border-line bg-raised/50 md:block print:hidden" aria-label={t('conversations')}>
         <ConversationList revision={listed} />
       </aside>
       <Dialog open={isListOpen} onOpenChange={setIsListOpen} title={t('conversations')} side="left">
@@ -55,7 +57,7 @@ export function Frame() {
               onListChanged={listAgain}
               firstWords={firstWords}
               onFirstWordsSent={forgetFirstWords}
-              attaching={attaching === conversation}
+              attaching={attaching?.id === conversation ? attaching.files : null}
               onAttaching={forgetAttaching}
             />
           </ConversationProvider>

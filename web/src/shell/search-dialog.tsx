@@ -17,7 +17,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
   const found = useLoaded(
-    (signal) => (wanted ? searchMessages(id, wanted, signal) : Promise.resolve({ data: [] })),
+    async (signal) => ({ wanted, data: wanted ? (await searchMessages(id, wanted, signal)).data : [] }),
     [id, wanted],
   );
   return (
@@ -25,8 +25,8 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
       <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} />
       <div className="mt-3 min-h-24">
         <Shown of={found}>
-          {({ data }) =>
-            wanted && data.length === 0 ? (
+          {({ wanted: sought, data }) =>
+            sought && data.length === 0 ? (
               <p className="text-sm text-soft">{t('nothing_found')}</p>
             ) : (
               <ul className="space-y-1">

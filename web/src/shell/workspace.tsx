@@ -10,6 +10,7 @@ import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
 import { useNavigation, VIEWS } from '@/state/navigation';
 import { OpenerProvider } from '@/state/opener';
+import { Boundary } from '@/ui/boundary';
 import { Button } from '@/ui/button';
 import { classes } from '@/ui/classes';
 import { Confirm } from '@/ui/confirm';
@@ -37,7 +38,7 @@ interface Props {
   onListChanged: () => void;
   firstWords: string | null;
   onFirstWordsSent: () => void;
-  attaching: boolean;
+  attaching: File[] | null;
   onAttaching: () => void;
 }
 
@@ -72,6 +73,7 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
   const title = conversation ? conversation.title || t('untitled') : '';
   useEffect(() => {
     document.title = title ? `${title} · Throughline` : 'Throughline';
+    return () => void (document.title = 'Throughline');
   }, [title]);
 
   const openTab = useRef<HTMLLIElement>(null);
@@ -115,7 +117,7 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
           </MenuItem>
         </Menu>
       </Bar>
-      <nav className="shrink-0 overflow-x-auto border-b border-line [scrollbar-width:none]" aria-label={t('views')}>
+      <nav className="shrink-0 overflow-x-auto border-b border-line [scrollbar-width:none] print:hidden" aria-label={t('views')}>
         <ul className="flex px-2 sm:px-3">
           {VIEWS.map((one) => (
             <li key={one} ref={one === view ? openTab : undefined}>
@@ -135,23 +137,25 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
         </ul>
       </nav>
       <main id="content" className="flex min-h-0 flex-1 flex-col">
-        {Other ? (
-          // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
-          <div className="min-h-0 flex-1 overflow-y-auto" tabIndex={0} role="region" aria-label={t(`view_${view}`)}>
-            <div className="mx-auto w-full max-w-4xl p-4 pb-10">
-              <Other />
+        <Boundary key={view}>
+          {Other ? (
+            // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
+            <div className="min-h-0 flex-1 overflow-y-auto print:overflow-visible" tabIndex={0} role="region" aria-label={t(`view_${view}`)}>
+              <div className="mx-auto w-full max-w-4xl p-4 pb-10">
+                <Other />
+              </div>
             </div>
-          </div>
-        ) : (
-          <ChatView
-            firstWords={firstWords}
-            onFirstWordsSent={onFirstWordsSent}
-            attaching={attaching}
-            onAttaching={onAttaching}
-          />
-        )}
+          ) : (
+            <ChatView
+              firstWords={firstWords}
+              onFirstWordsSent={onFirstWordsSent}
+              attaching={attaching}
+              onAttaching={onAttaching}
+            />
+          )}
+          {segment && <SegmentDialog segment={segment} onClose={() => setSegment(null)} />}
+        </Boundary>
       </main>
-      {segment && <SegmentDialog segment={segment} onClose={() => setSegment(null)} />}
       {isSearching && <SearchDialog onClose={() => setIsSearching(false)} />}
       <Confirm
         open={isDeleting}

@@ -4,13 +4,15 @@ import { Minus, PencilLine, Plus } from 'lucide-react';
 import { compareStates } from '@/api/resources';
 import type { Provenance } from '@/api/types';
 import { useWords } from '@/i18n/provider';
+import { useConversation } from '@/state/conversation';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { Originals } from './originals';
 
 /** What differs between two versions of the state. */
-export function Difference({ id, a, b }: { id: string; a: number; b: number }) {
+export function Difference({ a, b }: { a: number; b: number }) {
   const { t, word } = useWords();
-  const found = useLoaded((signal) => compareStates(id, a, b, signal), [id, a, b]);
+  const { id, revisions } = useConversation();
+  const found = useLoaded((signal) => compareStates(id, a, b, signal), [id, a, b, revisions.states]);
   return (
     <Shown of={found}>
       {({ added, removed, changed }) =>

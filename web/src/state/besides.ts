@@ -6,20 +6,26 @@ import type { Message } from '@/api/types';
 import { type Besides, besidesOf } from '@/chat/besides';
 import { type Chunk, EMPTY, grown } from '@/chat/parts';
 
-/** What stands beside the stored replies of a stretch, by their ids; read once for each. */
-export function useBesides(id: string, messages: Message[]): ReadonlyMap<string, Besides> {
+/** What stands beside the stored replies of a stretch, by their ids; read once for each, and again when `revision` moves. */
+export function useBesides(id: string, messages: Message[], revision: number): ReadonlyMap<string, Besides> {
   const [found, setFound] = useState<ReadonlyMap<string, Besides>>(new Map());
-  const known = useRef(new Set<string>());
+  const known = useRef({ ids: new Set<string>(), revision });
   useEffect(() => {
-    const unknown = messages.filter((one) => one.role === 'assistant' && !known.current.has(one.id));
+    if (known.current.revision !== revision) known.current = { ids: new Set(), revision };
+    const { ids } = known.current;
+    const unknown = messages.filter((one) => one.role === 'assistant' && !ids.has(one.id));
     const [first, last] = [unknown[0], unknown.at(-1)];
     if (!first || !last) return;
-    for (const one of unknown) known.current.add(one.id);
+    for (const one of unknown) ids.add(one.id);
+    const forget = () => unknown.forEach((one) => ids.delete(one.id));
+    let isRead = false;
     const control = new AbortController();
     listUiMessages(id, first.seq, last.seq, control.signal).then(
-      (entries) =>
+      (entries) => {
+        isRead = true;
         setFound((before) => {
           const next = new Map(before);
+          for (const one of unknown) next.delete(one.id);
           for (const entry of entries) {
             const { parts } = entry.parts.reduce((reply, part) => grown(reply, part as Chunk), EMPTY);
             const besides = besidesOf(parts);
@@ -27,12 +33,14 @@ export function useBesides(id: string, messages: Message[]): ReadonlyMap<string,
             if (says && entry.metadata?.message_id) next.set(entry.metadata.message_id, besides);
           }
           return next;
-        }),
-      () => {
-        for (const one of unknown) known.current.delete(one.id);
+        });
       },
+      () => control.signal.aborted || forget(),
     );
-    return () => control.abort();
-  }, [id, messages]);
+    return () => {
+      control.abort();
+      if (!isRead) forget();
+    };
+  }, [id, messages, revision]);
   return found;
 }

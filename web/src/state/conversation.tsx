@@ -40,7 +40,7 @@ type Action =
   | { type: 'error'; error: unknown }
   | { type: 'live'; live: boolean }
   | { type: 'event'; event: Event }
-  | { type: 'noted' }
+  | { type: 'gone'; error: unknown }
   | { type: 'all' };
 
 interface Live extends Held {
@@ -49,11 +49,11 @@ interface Live extends Held {
   setConversation: (conversation: Conversation) => void;
   /** Read everything again, and say so to everybody who shows it. */
   refresh: () => void;
-  forgetNotification: () => void;
   onEvent: (listener: (event: Event) => void) => () => void;
 }
 
 const NONE: Revisions = { messages: 0, changed: 0, compactions: 0, states: 0 };
+const EVERYTHING = Object.keys(NONE) as (keyof Revisions)[];
 const Context = createContext<Live | null>(null);
 
 function moved(held: Held, names: (keyof Revisions)[]): Revisions {
@@ -95,10 +95,10 @@ function reduce(held: Held, action: Action): Held {
       return { ...held, live: action.live };
     case 'event':
       return afterEvent(held, action.event);
-    case 'noted':
-      return { ...held, notification: null };
+    case 'gone':
+      return { ...held, conversation: undefined, error: action.error };
     case 'all':
-      return { ...held, revisions: moved(held, ['messages', 'changed', 'compactions', 'states']) };
+      return { ...held, revisions: moved(held, EVERYTHING) };
   }
 }
 
@@ -140,10 +140,16 @@ export function ConversationProvider({ id, children }: { id: string; children: R
     let wasLive = false;
     const onLive = (live: boolean) => {
       dispatch({ type: 'live', live });
-      if (live && wasLive) readSoon();
-      wasLive = live;
+      if (!live) return;
+      // What happened in between may be known from no event.
+      if (wasLive) {
+        dispatch({ type: 'all' });
+        readSoon();
+      }
+      wasLive = true;
     };
-    void followEvents(id, { newest: 0, onEvent, onLive }, control.signal);
+    const onGone = (error: unknown) => dispatch({ type: 'gone', error });
+    void followEvents(id, { newest: 0, onEvent, onLive, onGone }, control.signal);
     return () => {
       control.abort();
       if (wanted.current) clearTimeout(wanted.current);
@@ -161,7 +167,6 @@ export function ConversationProvider({ id, children }: { id: string; children: R
         dispatch({ type: 'all' });
         void read();
       },
-      forgetNotification: () => dispatch({ type: 'noted' }),
       onEvent: (listener: (event: Event) => void) => {
         listeners.current.add(listener);
         return () => void listeners.current.delete(listener);

@@ -14,7 +14,8 @@ export interface History extends Stretch {
   loading: 'first' | 'older' | 'newer' | null;
   error: unknown;
   older: () => Promise<void>;
-  newer: () => Promise<void>;
+  /** Further messages, and all that are shown then. */
+  newer: () => Promise<Message[]>;
   /** The end of the history, and the `seq` of its last message. */
   latest: () => Promise<number>;
   /** The messages around one. */
@@ -83,15 +84,14 @@ export function useHistory(id: string): History {
     [id, run],
   );
 
-  const newer = useCallback(
-    () =>
-      run('newer', async (signal) => {
-        const last = held.current.messages.at(-1);
-        const page = await listMessages(id, 'asc', last?.seq ?? 0, LONGEST_PAGE, signal);
-        return adjoin(held.current, page.data, { side: 'newer', more: Boolean(page.has_more), most: MOST });
-      }),
-    [id, run],
-  );
+  const newer = useCallback(async () => {
+    await run('newer', async (signal) => {
+      const last = held.current.messages.at(-1);
+      const page = await listMessages(id, 'asc', last?.seq ?? 0, LONGEST_PAGE, signal);
+      return adjoin(held.current, page.data, { side: 'newer', more: Boolean(page.has_more), most: MOST });
+    });
+    return held.current.messages;
+  }, [id, run]);
 
   const around = useCallback(
     (seq: number) =>

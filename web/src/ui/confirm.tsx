@@ -12,20 +12,25 @@ interface Props {
   title: string;
   what: string;
   action: string;
+  look?: 'danger' | 'primary';
   onConfirm: () => Promise<void>;
 }
 
-/** Asks before something that cannot be undone. */
-export function Confirm({ open, onOpenChange, title, what, action, onConfirm }: Props) {
+/** Asks before something that reaches far. */
+export function Confirm({ open, onOpenChange, title, what, action, look = 'danger', onConfirm }: Props) {
   const { t } = useWords();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const change = (next: boolean) => {
+    setError(null);
+    onOpenChange(next);
+  };
   const confirm = async () => {
     setBusy(true);
     setError(null);
     try {
       await onConfirm();
-      onOpenChange(false);
+      change(false);
     } catch (failure) {
       setError(failure);
     } finally {
@@ -33,11 +38,11 @@ export function Confirm({ open, onOpenChange, title, what, action, onConfirm }: 
     }
   };
   return (
-    <Dialog open={open} onOpenChange={onOpenChange} title={title} description={what}>
+    <Dialog open={open} onOpenChange={change} title={title} description={what}>
       {Boolean(error) && <Failure error={error} />}
       <div className="mt-2 flex justify-end gap-2">
-        <Button onClick={() => onOpenChange(false)}>{t('cancel')}</Button>
-        <Button look="danger" disabled={busy} onClick={confirm}>
+        <Button onClick={() => change(false)}>{t('cancel')}</Button>
+        <Button look={look} disabled={busy} onClick={confirm}>
           {action}
         </Button>
       </div>

@@ -32,11 +32,19 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends:
   return { value: state.value, error: state.error, loading: state.loading, reload };
 }
 
-/** The value, or that it comes, or why it does not. */
+/** The value, or that it comes; and why it does not. */
 export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ReactNode }) {
   const { t } = useWords();
-  if (of.value !== undefined) return children(of.value);
-  if (of.error) return <Failure error={of.error} onRetry={of.reload} />;
+  const failure = Boolean(of.error) && <Failure error={of.error} onRetry={of.reload} />;
+  if (of.value !== undefined) {
+    return (
+      <>
+        {failure}
+        {children(of.value)}
+      </>
+    );
+  }
+  if (failure) return failure;
   return (
     <div className="flex justify-center p-10 text-soft" role="status">
       <Spinner className="size-5" />

@@ -27,15 +27,14 @@ interface ItemProps {
   icon?: ReactNode;
   onSelect?: () => void;
   danger?: boolean;
-  disabled?: boolean;
   /** A link that is downloaded. */
   href?: string;
 }
 
-export function MenuItem({ children, icon, onSelect, danger = false, disabled = false, href }: ItemProps) {
+export function MenuItem({ children, icon, onSelect, danger = false, href }: ItemProps) {
   const look = classes(
     'flex cursor-pointer items-center gap-2 rounded-lg px-2.5 py-1.5 text-sm outline-none select-none',
-    'data-[highlighted]:bg-raised data-[disabled]:cursor-not-allowed data-[disabled]:opacity-45',
+    'data-[highlighted]:bg-raised',
     danger && 'text-bad',
   );
   if (href) {
@@ -49,7 +48,7 @@ export function MenuItem({ children, icon, onSelect, danger = false, disabled = 
     );
   }
   return (
-    <Primitive.Item className={look} disabled={disabled} onSelect={onSelect}>
+    <Primitive.Item className={look} onSelect={onSelect}>
       {icon}
       {children}
     </Primitive.Item>

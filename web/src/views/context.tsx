@@ -12,6 +12,7 @@ import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
+import { copy } from '@/ui/copying';
 import { Choice, Field } from '@/ui/field';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
@@ -173,14 +174,14 @@ function Raw({ context }: { context: AssembledContext }) {
   const [copied, setCopied] = useState(false);
   const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
   const text = JSON.stringify(sent, shortened, 2);
-  const copy = async () => {
-    await navigator.clipboard.writeText(JSON.stringify(sent, null, 2));
+  const take = async () => {
+    await copy(JSON.stringify(sent, null, 2));
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
   return (
     <div className="relative">
-      <Button className="absolute top-2 right-2" onClick={() => void copy()}>
+      <Button className="absolute top-2 right-2" onClick={() => void take()}>
         {copied ? <Check className="size-4" aria-hidden /> : <Copy className="size-4" aria-hidden />}
         {copied ? t('copied') : t('copy')}
       </Button>

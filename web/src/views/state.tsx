@@ -34,7 +34,6 @@ export default function StateView() {
 
 function Versions({ versions }: { versions: StateVersion[] }) {
   const { t, date, time } = useWords();
-  const { id } = useConversation();
   const newest = versions.reduce((best, one) => (one.version > best.version ? one : best));
   const [chosen, setChosen] = useState(newest.version);
   const [other, setOther] = useState<number | null>(null);
@@ -75,7 +74,7 @@ function Versions({ versions }: { versions: StateVersion[] }) {
       </div>
       {other !== null && other !== version.version && (
         <Section title={t('difference_title', { a: Math.min(other, version.version), b: Math.max(other, version.version) })}>
-          <Difference id={id} a={Math.min(other, version.version)} b={Math.max(other, version.version)} />
+          <Difference a={Math.min(other, version.version)} b={Math.max(other, version.version)} />
         </Section>
       )}
       <Section title={t('state_version', { version: version.version })}>
@@ -84,7 +83,7 @@ function Versions({ versions }: { versions: StateVersion[] }) {
       <Repairs repairs={version.repairs} />
       <Doubts version={version} />
       <Section title={t('segments')} what={t('segments_what')}>
-        <Segments id={id} />
+        <Segments />
       </Section>
     </div>
   );
@@ -110,9 +109,9 @@ function Doubts({ version }: { version: StateVersion }) {
   );
 }
 
-function Segments({ id }: { id: string }) {
+function Segments() {
   const { t, word } = useWords();
-  const { revisions } = useConversation();
+  const { id, revisions } = useConversation();
   const opener = useOpener();
   const [found, setFound] = useState<Segment[]>([]);
   const [next, setNext] = useState<string | null>(null);

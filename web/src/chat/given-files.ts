@@ -1,0 +1,27 @@
+'use client';
+
+import { useEffect, useRef } from 'react';
+
+/** Files that are pasted, or dropped anywhere: a browser would open a dropped one in the place of the page. */
+export function useGivenFiles(onFiles: (files: File[]) => void): void {
+  const taker = useRef(onFiles);
+  taker.current = onFiles;
+  useEffect(() => {
+    const over = (event: DragEvent) => event.dataTransfer?.types.includes('Files') && event.preventDefault();
+    const take = (event: DragEvent | ClipboardEvent) => {
+      const given = 'dataTransfer' in event ? event.dataTransfer : event.clipboardData;
+      // What is copied from a table is a picture of it too: its words are meant.
+      if (event.defaultPrevented || !given?.files.length || given.types.includes('text/plain')) return;
+      event.preventDefault();
+      taker.current([...given.files]);
+    };
+    window.addEventListener('dragover', over);
+    window.addEventListener('drop', take);
+    window.addEventListener('paste', take);
+    return () => {
+      window.removeEventListener('dragover', over);
+      window.removeEventListener('drop', take);
+      window.removeEventListener('paste', take);
+    };
+  }, []);
+}

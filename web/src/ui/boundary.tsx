@@ -1,0 +1,33 @@
+'use client';
+
+import { Component, type ReactNode } from 'react';
+import { useWords } from '@/i18n/provider';
+import { Button } from './button';
+import { Notice } from './notice';
+
+/** Where a part of the page fails (a file of an older build is gone, say), the others stay. */
+export class Boundary extends Component<{ children: ReactNode }, { failed: boolean }> {
+  override state = { failed: false };
+
+  static getDerivedStateFromError() {
+    return { failed: true };
+  }
+
+  override render() {
+    return this.state.failed ? <Failed /> : this.props.children;
+  }
+}
+
+function Failed() {
+  const { t } = useWords();
+  return (
+    <div className="p-4">
+      <Notice tone="bad">
+        {t('part_failed')}{' '}
+        <Button className="text-ink" onClick={() => window.location.reload()}>
+          {t('reload')}
+        </Button>
+      </Notice>
+    </div>
+  );
+}
