@@ -121,7 +121,8 @@ export function useExchange(history: History): Exchange {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const leave = onEvent((event) => {
-      if (event.type !== 'message.created' || event.data.role !== 'user') return;
+      const begins = event.type === 'message.superseded' || (event.type === 'message.created' && event.data.role === 'user');
+      if (!begins) return;
       clearTimeout(timer);
       timer = setTimeout(takeUp, 150);
     });

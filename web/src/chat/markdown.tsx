@@ -14,7 +14,6 @@ export const Markdown = memo(function Markdown({ text, running = false }: { text
       parseIncompleteMarkdown={running}
       controls={false}
       components={COMPONENTS}
-      skipHtml
     >
       {linked(text)}
     </Streamdown>
@@ -40,10 +39,12 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
 
 const COMPONENTS = {
   a: Link,
+  // Of a list of tasks: a box that nobody can tick is a sign.
+  input: ({ checked }: { checked?: boolean }) => (checked ? '☑ ' : '☐ '),
   img: ({ alt }: { alt?: string }) => <span className="text-soft">[{alt || '…'}]</span>,
   pre: ({ children }: { children?: ReactNode }) => (
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
-    <pre tabIndex={0} className="overflow-x-auto rounded-xl border border-line bg-raised p-3 font-mono text-[0.8125rem]">
+    <pre tabIndex={0} className="overflow-x-auto rounded-xl border border-line bg-raised p-3 font-mono text-[0.8125rem] [&>code]:p-0 [&>code]:text-[length:inherit]">
       {children}
     </pre>
   ),

@@ -22,6 +22,8 @@ export function Menu({ trigger, children }: { trigger: ReactNode; children: Reac
   );
 }
 
+const CLOSED = 30;
+
 interface ItemProps {
   children: ReactNode;
   icon?: ReactNode;
@@ -48,7 +50,8 @@ export function MenuItem({ children, icon, onSelect, danger = false, href }: Ite
     );
   }
   return (
-    <Primitive.Item className={look} onSelect={onSelect}>
+    // The menu gives the focus back first: a dialog that opens then knows where it was.
+    <Primitive.Item className={look} onSelect={() => onSelect && setTimeout(onSelect, CLOSED)}>
       {icon}
       {children}
     </Primitive.Item>
