@@ -58,7 +58,7 @@ def _browser() -> None:
         pytest.skip("needs a package index: `make test-page` installs what drives the browser")
 
 
-@pytest.mark.parametrize("name", ["talk", "views", "history", "files", "settings"])
+@pytest.mark.parametrize("name", ["talk", "views", "history", "files", "settings", "losses"])
 def test_in_chromium(service: Service, name: str) -> None:
     drive(name, service)
 

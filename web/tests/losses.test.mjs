@@ -1,0 +1,199 @@
+/** What goes wrong around the page: no word that somebody wrote is lost by it, and the page goes on. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { api, open, send, withPage } from './browser.mjs';
+
+const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
+const tab = (page, name) => page.getByRole('button', { name, exact: true }).click();
+const begun = async (...contents) => {
+  const { id } = await api('POST', '/conversations', {});
+  const messages = contents.map((content, place) => ({ role: place % 2 ? 'assistant' : 'user', content }));
+  if (messages.length) await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  return id;
+};
+const refuses = (page, status, problem = {}) =>
+  page.route('**/ui', (route) => (route.request().method() === 'POST' ? route.fulfill({ status, json: problem }) : route.continue()));
+
+test('what was written stays: over another view, its files, a refusal, a failure, a login', async () => {
+  const id = await begun();
+  await withPage({ allows: ['401', '429', '503'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await field(page).fill('Half a thought');
+    await tab(page, 'State');
+    await page.getByText(/There is no state yet/).waitFor();
+    await tab(page, 'Chat');
+    assert.equal(await field(page).inputValue(), 'Half a thought');
+
+    await refuses(page, 429, { code: 'rate_limited', reset_seconds: 40 });
+    await send(page, 'First');
+    await field(page).fill('Second');
+    await page.getByText(/A limit is reached/).waitFor();
+    await page.waitForFunction(() => document.querySelector('textarea').value === 'First\n\nSecond');
+
+    await page.unroute('**/ui');
+    await refuses(page, 503, { detail: 'The database is away.' });
+    await send(page, 'Third');
+    await page.getByText('The database is away.').waitFor();
+    await page.waitForFunction(() => document.querySelector('textarea').value === 'Third');
+
+    // The session ends while somebody writes.
+    await page.unroute('**/ui');
+    await refuses(page, 401);
+    await page.route('**/ui/session', (route) => route.fulfill({ status: 204 }));
+    await send(page, 'Fourth');
+    await page.getByLabel('API key').fill('tl_x');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await field(page).waitFor();
+    assert.equal(await field(page).inputValue(), 'Fourth');
+
+    await open(page);
+    await field(page).fill('Read this, please.');
+    await page.getByRole('button', { name: 'Attach files' }).click();
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    assert.equal(await field(page).inputValue(), 'Read this, please.');
+  });
+});
+
+test('a message whose arrival nobody knows of is sent again as the same one', async () => {
+  const id = await begun();
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    // It arrives, and neither its answer nor what it changed comes back.
+    await page.route(/\/ui$/, async (route) => {
+      if (route.request().method() === 'POST') await route.fetch();
+      await route.abort();
+    });
+    await page.route(/\/(messages|events)\?/, (route) => route.abort());
+    await send(page, 'Only once');
+    await page.getByTestId('thread').getByText(/does not answer/).first().waitFor();
+    await page.waitForFunction(() => document.querySelector('textarea').value === 'Only once');
+    await page.unrouteAll();
+    await field(page).press('Enter');
+    await page.locator('[data-seq="2"]').waitFor();
+    const { data } = await api('GET', `/conversations/${id}/messages`);
+    assert.deepEqual(data.map((one) => one.role), ['user', 'assistant']);
+  });
+});
+
+/** As a browser tells the page that another tab is in front. */
+const hide = (page, hidden) =>
+  page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', { value, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+
+test('a tab that nobody sees holds no connection, and has everything when it is looked at again', async () => {
+  const id = await begun('One.', 'Two.');
+  await withPage({}, async (page) => {
+    const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/events?'));
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForTimeout(500);
+    await hide(page, true);
+    await ended;
+    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'Three.' }] });
+    await page.waitForTimeout(1500);
+    assert.equal(await page.locator('[data-seq="3"]').count(), 0, 'control: nothing came meanwhile');
+    await hide(page, false);
+    await page.locator('[data-seq="3"]').waitFor();
+  });
+});
+
+test('a conversation that is deleted elsewhere is shown no longer', async () => {
+  const id = await begun('A secret.');
+  await withPage({ allows: ['404'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="1"]').waitFor();
+    await page.waitForTimeout(500);
+    await api('DELETE', `/conversations/${id}`);
+    await page.getByText('No such conversation.').waitFor();
+    assert.equal(await page.getByText('A secret.').count(), 0);
+  });
+});
+
+test('no reply breaks the page, and what it says in angle brackets is read', async () => {
+  const id = await begun('Hi.', 'See [this](#segment-%E0%A4%A), List<String> and <img src=x onerror=alert(1)>.\n\n- [x] a<br>b');
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    const told = await page.locator('[data-seq="2"]').innerText();
+    assert.match(told, /^See this, List<String> and <img src=x onerror=alert\(1\)>\.\s+☑ a\nb/);
+    assert.equal(await page.locator('[data-seq="2"] img').count(), 0);
+  });
+});
+
+test('a part that cannot be loaded fails alone, and so does a search', async () => {
+  const id = await begun('The harbour.');
+  await withPage({ allows: ['404', 'ERR_FAILED', 'ChunkLoadError'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.getByRole('button', { name: 'Search in this conversation' }).click();
+    await page.route('**/search?*', (route) => route.abort());
+    await page.getByRole('dialog').getByRole('searchbox').fill('harbour');
+    await page.getByRole('dialog').getByText(/does not answer/).waitFor();
+    assert.equal(await page.getByText('Nothing found.').count(), 0);
+    await page.keyboard.press('Escape');
+
+    await page.route('**/_next/static/chunks/**', (route) => route.fulfill({ status: 404 }));
+    await tab(page, 'Stats');
+    await page.getByText(/a reload helps/).waitFor();
+    await tab(page, 'Chat');
+    await page.locator('[data-seq="1"]').waitFor();
+  });
+});
+
+test('a browser that keeps nothing shows the page', async () => {
+  await withPage({}, async (page) => {
+    await page.addInitScript(() =>
+      Object.defineProperty(window, 'localStorage', {
+        get() {
+          throw new DOMException('forbidden', 'SecurityError');
+        },
+      }),
+    );
+    await open(page);
+    await field(page).waitFor();
+  });
+});
+
+test('a picture is pasted, and the Enter that ends a composed word sends nothing', async () => {
+  const id = await begun();
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    await field(page).fill('日本');
+    await field(page).evaluate((area) =>
+      area.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true })),
+    );
+    assert.equal(await field(page).inputValue(), '日本');
+    const paste = (...texts) =>
+      field(page).evaluate((area, given) => {
+        const clipboardData = new DataTransfer();
+        clipboardData.items.add(new File(['berth,length'], 'berths.csv', { type: 'text/csv' }));
+        for (const text of given) clipboardData.setData('text/plain', text);
+        area.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+      }, texts);
+    await paste('berth length');
+    await page.waitForTimeout(300);
+    assert.equal(await page.getByRole('dialog').count(), 0, 'control: of cells of a table the words are meant');
+    await paste();
+    await page.getByRole('dialog').getByRole('link', { name: 'berths.csv' }).waitFor();
+  });
+});
+
+test('all of what is shown is printed, dark on white', async () => {
+  const id = await begun(...Array.from({ length: 40 }, (_, number) => `Message ${number}. ${'More of it. '.repeat(30)}`));
+  await withPage({ dark: true }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="40"]').waitFor();
+    const ink = () => page.evaluate(() => Number.parseFloat(getComputedStyle(document.body).color.replace(/^\D+/, '')));
+    const light = await ink();
+    await page.emulateMedia({ media: 'print' });
+    const [shown, whole] = await page
+      .getByTestId('thread')
+      .evaluate((box) => [document.documentElement.scrollHeight, box.scrollHeight]);
+    assert.ok(shown >= whole && whole > 2000, `${shown} of ${whole} pixels`);
+    assert.ok((await ink()) < light / 2, 'dark letters');
+    assert.equal(await field(page).isVisible(), false);
+  });
+});
