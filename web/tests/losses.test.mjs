@@ -1,7 +1,7 @@
 /** What goes wrong around the page: no word that somebody wrote is lost by it, and the page goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, open, send, withPage } from './browser.mjs';
+import { api, facts, open, send, withPage } from './browser.mjs';
 
 const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
 const tab = (page, name) => page.getByRole('button', { name, exact: true }).click();
@@ -195,5 +195,36 @@ test('all of what is shown is printed, dark on white', async () => {
     assert.ok(shown >= whole && whole > 2000, `${shown} of ${whole} pixels`);
     assert.ok((await ink()) < light / 2, 'dark letters');
     assert.equal(await field(page).isVisible(), false);
+  });
+});
+
+test('what is erased in another tab goes from below the replies and from an opened compaction too', async () => {
+  const { id } = await api('POST', '/conversations', { policy: { context_window: 4000 } });
+  const messages = Array.from({ length: 8 }, (_, place) => ({ role: place % 2 ? 'assistant' : 'user', content: facts(8, place * 8) }));
+  messages[2].content = 'We decided to keep SECRET as the password of the quay.';
+  await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  await withPage({}, async (page) => {
+    // As if that message had been recalled for the replies, until it is erased.
+    let isErased = false;
+    await page.route('**/messages?format=ui*', async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      const recalled = { type: 'data-recalled', id: 'recalled', data: [{ segment_id: null, level: 'full', seqs: [3] }] };
+      const source = { type: 'source-document', sourceId: 'seq:3', title: 'We decided to keep SECRET' };
+      const replies = isErased ? [] : json.data.filter((entry) => entry.role === 'assistant');
+      for (const reply of replies) reply.parts.push(recalled, source);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await route.fulfill({ json }).catch(() => undefined);
+    });
+    await api('POST', `/conversations/${id}/compact`);
+    await open(page, `?c=${id}`);
+    await page.getByTestId('sources').first().getByText('SECRET').waitFor();
+    await page.getByTestId('compaction').getByRole('button').first().click();
+    await page.getByTestId('compaction-state').getByText('SECRET').first().waitFor();
+    await page.waitForTimeout(500);
+    const { data } = await api('GET', `/conversations/${id}/messages`);
+    isErased = true;
+    await api('DELETE', `/conversations/${id}/messages/${data.find((one) => one.content.includes('SECRET')).id}`);
+    await page.waitForFunction(() => !document.querySelector('main').innerText.includes('SECRET'));
   });
 });
