@@ -209,7 +209,7 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     word, following = c.word(place), c.word(place + 1)
     if word in HALF_HOURS:
         return HALF_HOURS[word], -30, place
-    if not c.near(place + 1) or c.gap(place + 1) == "-":  # "half-elf"
+    if not c.near(place + 1):
         return 0, 0, place
     if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
         return c.small(place + 1), -30 if word == "halb" else -15, place + 1

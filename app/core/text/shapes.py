@@ -41,8 +41,6 @@ _LONG_BEHIND: Final = compiled(r"\d{1,3}-\d{3,12}(?!000$)\d{3}|\d{1,5}-0\d{3,12}
 """No range: too much longer than what stands before it."""
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
 _SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2}(?:\.\d{1,6})?)s")
-_COUNTED_CODE: Final = compiled(r"(?P<count>\d{1,2})(?P<code>[a-z][a-z\d]{0,20}\d[a-z\d]{0,20})")
-"""In a formula: "6H2O"."""
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
 _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
@@ -225,7 +223,7 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
     if text in SCANNED:
         yield _token("w", text, start)
         return
-    if not _POWERS.isdisjoint(text) or text[1:2] == "_":  # a part of a formula: "x²", "v_0"
+    if not _POWERS.isdisjoint(text):  # a part of a formula
         return
     pieces = [text] if text.isalpha() else text.replace("'", "-").split("-")
     if not any(letter.isdigit() for letter in text):
@@ -335,8 +333,6 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
     if len(numbers) == 1:  # a small number stands in most texts: one beside the same names counts
         beside = names if len(numbers[0]) < _LONG else []
         single = {"&".join([*beside, f"n:{int(numbers[0][:20])}"])}
-    elif (match := _COUNTED_CODE.fullmatch(squashed(text))) is not None:
-        single = {f"n:{match['count']}&s:{match['code']}"}
     elif len(codes) == 1 and len(pieces) > 1 and len(codes[0]) > 1:  # "N3-Packung"
         single = {f"s:{codes[0]}"}
     return _token("identifier", text, start, {f"s:{text}", f"i:{squashed(text)}", *single})

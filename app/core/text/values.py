@@ -43,8 +43,6 @@ _MOST_ALIKE: Final = 1_000
 _CLOCK: Final = "clock"
 _DAY: Final = 86_400
 _TOLD_APART: Final = frozenset({"%", "s", "mo"})
-_SUBSCRIPTS: Final = frozenset("₀₁₂₃₄₅₆₇₈₉")
-"""Behind one letter they are a variable's: "v₀"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +106,7 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
     last = 0
     for one in read(plain_text, pieces, day, all_readings=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
-        is_variable = end > start + 1 and _SUBSCRIPTS.issuperset(text[start + 1 : end])
-        if not one.is_stated or start < last or end <= start or is_variable:
+        if not one.is_stated or start < last or end <= start:
             continue
         last = end
         amount = one.readings[0] * one.scale if one.readings else None
@@ -139,14 +136,6 @@ def _forms_to_look_up(value: Value) -> Iterator[str]:
 
 def _is_number(form: str) -> bool:
     return form[:2] == "n:" and "&" not in form
-
-
-def _is_part_of_whole(value: Value, form: str) -> bool:
-    # "28/34" may be told of "28 HP" and "34 HP", "155/95" is one measurement, "28/05" a day.
-    part, _, whole = form.removeprefix("n:").partition("&n:")
-    if "/" not in value.text or any(one.startswith("d:") for one in value.forms):
-        return False
-    return part.isdecimal() and whole.isdecimal() and int(part) <= int(whole)
 
 
 @memoized()
@@ -231,9 +220,11 @@ class Given:
     def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
         for form in _forms_to_look_up(value):
-            parts = [self._sources_of(part) for part in form.split("&")]
-            is_apart = all(parts) and _is_part_of_whole(value, form)
-            found |= frozenset().union(*parts) if is_apart else frozenset.intersection(*parts)
+            found |= (
+                frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
+                if "&" in form
+                else self._sources_of(form)
+            )
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
     def holds(self, value: Value) -> bool:
