@@ -994,7 +994,10 @@ def test_control_with_answers_that_do_not_hold_a_narrative_would_suffer(monkeypa
 # --- reading the second answer
 
 
-def second(said: Any, doubts: int = 3) -> tuple[Mapping[int, str], list[tuple[str, str, tuple[int, ...]]]]:
+Read = tuple[Mapping[int, str], list[tuple[str, str, tuple[int, ...]]]]
+
+
+def second(said: Any, doubts: int = 3) -> Read:
     failures = examined(*[item(WRONG, 1)] * doubts).failures
     asked = request(TRIP, doubts=doubts_of(failures))
     read = second_answer(said if isinstance(said, str) else json.dumps(said), SESSION, asked)
@@ -1002,7 +1005,7 @@ def second(said: Any, doubts: int = 3) -> tuple[Mapping[int, str], list[tuple[st
 
 
 def test_a_second_answer_is_read_also_in_a_fence_and_with_words_around_it() -> None:
-    read = ({1: "It has 3 rooms.", 2: "It has 4 rooms."}, [])
+    read: Read = ({1: "It has 3 rooms.", 2: "It has 4 rooms."}, [])
     said = json.dumps(statements(*read[0].values()))
     assert second(f"Here it is:\n```json\n{said}\n```\nDone.") == read
     for tag in ("think", "thinking", "reasoning"):
@@ -1012,7 +1015,7 @@ def test_a_second_answer_is_read_also_in_a_fence_and_with_words_around_it() -> N
 
 
 def test_a_second_answer_is_read_as_tolerantly_as_the_first() -> None:
-    wanted = ({1: "It has 3 rooms."}, [])
+    wanted: Read = ({1: "It has 3 rooms."}, [])
     for number in (1, "1", 1.0, "#1"):
         assert second({"statements": [{"n": number, "text": "It has 3 rooms."}]}) == wanted
     for text in ("- It has\n  3 rooms.", "It \0has 3\x07 rooms."):
