@@ -1,5 +1,6 @@
 'use client';
 
+import dynamic from 'next/dynamic';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { eraseMessage, patchConversation, pinMessage } from '@/api/resources';
 import type { Message } from '@/api/types';
@@ -11,13 +12,14 @@ import { useNavigation } from '@/state/navigation';
 import { useErrorWords } from '@/ui/error-words';
 import { Failure } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
-import { CompactDialog } from './compact-dialog';
 import { Composer } from './composer';
 import { Confirm } from '@/ui/confirm';
 import { useExchange } from './exchange';
-import { FilesDialog } from './files-dialog';
 import { Thread } from './thread';
 import { titleOf } from './title';
+
+const CompactDialog = dynamic(() => import('./compact-dialog').then((dialogs) => dialogs.CompactDialog));
+const FilesDialog = dynamic(() => import('./files-dialog').then((dialogs) => dialogs.FilesDialog));
 
 interface Props {
   /** What the reader wrote before there was a conversation: sent as soon as there is one. */

@@ -15,13 +15,11 @@ export function useGivenFiles(onFiles: (files: File[]) => void): void {
       event.preventDefault();
       taker.current([...given.files]);
     };
-    window.addEventListener('dragover', over);
-    window.addEventListener('drop', take);
-    window.addEventListener('paste', take);
-    return () => {
-      window.removeEventListener('dragover', over);
-      window.removeEventListener('drop', take);
-      window.removeEventListener('paste', take);
-    };
+    const ending = new AbortController();
+    const { signal } = ending;
+    window.addEventListener('dragover', over, { signal });
+    window.addEventListener('drop', take, { signal });
+    window.addEventListener('paste', take, { signal });
+    return () => ending.abort();
   }, []);
 }

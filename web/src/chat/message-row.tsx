@@ -6,7 +6,6 @@ import type { Anchor, Message } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Button } from '@/ui/button';
 import { Chip } from '@/ui/chip';
-import { copy } from '@/ui/copying';
 import { classes } from '@/ui/classes';
 import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
@@ -103,7 +102,7 @@ function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'c
       >
         <MenuItem
           icon={<Copy className="size-4" aria-hidden />}
-          onSelect={() => void copy(message.content)}
+          onSelect={() => void navigator.clipboard?.writeText(message.content)}
         >
           {t('copy')}
         </MenuItem>

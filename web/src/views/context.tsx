@@ -12,7 +12,6 @@ import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
-import { copy } from '@/ui/copying';
 import { Choice, Field } from '@/ui/field';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
@@ -175,7 +174,7 @@ function Raw({ context }: { context: AssembledContext }) {
   const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
   const text = JSON.stringify(sent, shortened, 2);
   const take = async () => {
-    await copy(JSON.stringify(sent, null, 2));
+    await navigator.clipboard?.writeText(JSON.stringify(sent, null, 2));
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
