@@ -18,8 +18,8 @@ import { useExchange } from './exchange';
 import { Thread } from './thread';
 import { titleOf } from './title';
 
-const CompactDialog = dynamic(() => import('./compact-dialog').then((dialogs) => dialogs.CompactDialog));
-const FilesDialog = dynamic(() => import('./files-dialog').then((dialogs) => dialogs.FilesDialog));
+const CompactDialog = dynamic(() => import('./compact-dialog').then((dialogs) => dialogs.CompactDialog), { ssr: false });
+const FilesDialog = dynamic(() => import('./files-dialog').then((dialogs) => dialogs.FilesDialog), { ssr: false });
 
 interface Props {
   /** What the reader wrote before there was a conversation: sent as soon as there is one. */
