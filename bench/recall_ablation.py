@@ -7,8 +7,8 @@ where the interval of the difference would no longer exclude a loss of one point
 other languages than English a point.
 
 LoCoMo's talks are measured by weights of the other four, in each of their four kinds; a question counts their mean.
-The made-up talks and the open half of ``bench/trust`` are measured by weights of all five. The even-numbered questions
-of the made-up talks choose nothing.
+The made-up talks and the open half of ``bench/trust`` are measured by weights of all five. The odd-numbered questions
+of the made-up talks are fitted on; the even-numbered ones are not, and choose nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,20 @@ from typing import Final
 
 import numpy as np
 
-from app.core.retrieval.weights import CHOSEN
 from app.core.text.language import detect
 from bench.fidelity_made import FOLDER as MADE
-from bench.recall_fit import KINDS, NEAREST, SHARES, Array, Rows, fitted, learned_from, recalls, rows_of
+from bench.recall_fit import (
+    KINDS,
+    NEAREST,
+    SHARES,
+    Array,
+    Rows,
+    fitted,
+    learned_from,
+    learned_from_made_talks,
+    recalls,
+    rows_of,
+)
 from bench.recall_talks import Talk, talks
 
 TRUST: Final = Path(__file__).resolve().parent / "trust"
@@ -117,6 +127,7 @@ class Ablation:
         self.names = found[0][0]
         given = [rows for _, rows in found]
         self._learned = [learned_from(rows, self.names.index(NEAREST)) for rows in given]
+        self._made_learned = learned_from_made_talks(self.names)
         self._kinds = [
             given if change is None else [rows_of(change(talk))[1] for talk in locomo] for change in KINDS.values()
         ]
@@ -128,7 +139,7 @@ class Ablation:
         learned, found = self._learned, Weighted(columns=list(columns), weights=[])
         sets = [[*learned[:index], *learned[index + 1 :]] for index in range(len(learned))]
         for index, each in enumerate([*sets, learned]):
-            one = fitted(each, np.array(found.columns), start[index] if start else None)
+            one = fitted([*each, *self._made_learned], np.array(found.columns), start[index] if start else None)
             found.weights.append(one.weights)
             found.curvatures.append(one.curvature)
         return found
@@ -151,9 +162,6 @@ class Ablation:
     def _whole(self, columns: Sequence[int], weights: Array) -> Array:
         whole = np.zeros(len(self.names))
         whole[columns] = weights
-        for name, weight in CHOSEN.items():
-            column = self.names.index(name)
-            whole[column] = weight if column in columns else 0.0
         return whole
 
     def line(self, name: str, left: int, start: Measured, now: Measured) -> str:

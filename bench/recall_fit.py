@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +13,9 @@ from app.core.retrieval.choose import PRICE
 from app.core.retrieval.corpus import LINE, Corpus
 from app.core.retrieval.features import features
 from app.core.retrieval.naming import asked_of
-from app.core.retrieval.weights import CHOSEN
 from app.core.text.token_counts import MESSAGE_OVERHEAD
-from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, with_long_answers
+from bench.fidelity_made import FOLDER as MADE
+from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, talks, with_long_answers
 from bench.recall_texting import texted
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
@@ -118,6 +118,14 @@ def learned_from(rows: Rows, nearest: int) -> Learned:
     )
 
 
+def learned_from_made_talks(names: Sequence[str]) -> list[Learned]:
+    """What the odd-numbered questions of the made-up talks teach; each stands for the one after it, too."""
+    given = (talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path))
+    made = (replace(talk, questions=talk.questions[0::2]) for talk in given)
+    found = (learned_from(rows_of(talk)[1], names.index(NEAREST)) for talk in made)
+    return [replace(one, shares=2 * one.shares) for one in found]
+
+
 def fitted(given: Sequence[Learned], columns: Array, start: Array | None = None) -> Fit:
     """Weights of these columns of the raw features by Newton's method: there is one best set of them.
 
@@ -178,28 +186,29 @@ def recalls(rows: Rows, weights: Array, shares: Sequence[float] = SHARES) -> Ite
         yield row.asked, tuple(_packed(costs, order, room, wanted) for room in rooms)
 
 
-def report(talks: Sequence[Talk]) -> str:
+def report(locomo: Sequence[Talk]) -> str:
     """Leave-one-out results, and the weights of all talks together as they stand in ``weights.py``.
 
     The same weights are tried on the left-out talk as it is, as two people text, and with long answers.
     """
-    found = [rows_of(talk) for talk in talks]
+    found = [rows_of(talk) for talk in locomo]
     names, given = found[0][0], [rows for _, rows in found]
+    made = learned_from_made_talks(names)
     learned = [learned_from(rows, names.index(NEAREST)) for rows in given]
     columns = np.arange(len(names))
-    whole = fitted(learned, columns).weights
-    others = ([*learned[:index], *learned[index + 1 :]] for index in range(len(given)))
+    whole = fitted([*learned, *made], columns).weights
+    others = ([*learned[:index], *learned[index + 1 :], *made] for index in range(len(given)))
     left_out = [fitted(each, columns, whole).weights for each in others]
     lines = [f"| leave one talk out | {' | '.join(f'{share:.0%}' for share in SHARES)} |"]
     for kind, change in KINDS.items():
-        changed = given if change is None else [rows_of(change(talk))[1] for talk in talks]
+        changed = given if change is None else [rows_of(change(talk))[1] for talk in locomo]
         pairs = zip(changed, left_out, strict=True)
         served = [one for rows, weights in pairs for one in recalls(rows, weights)]
         lines.append(_line(kind, [shares for _, shares in served]))
         hops = [shares for asked, shares in served if asked.category == CATEGORIES[1]]
         lines.append(_line(f"{kind}, {CATEGORIES[1]}", hops))
     weights = dict(zip(names, whole, strict=True))
-    shown = (f'    "{name}": {float(value):.2f},' for name, value in weights.items() if name not in CHOSEN)
+    shown = (f'    "{name}": {float(value):.2f},' for name, value in weights.items())
     return "\n".join([*lines, "", *shown])
 
 

@@ -48,6 +48,8 @@ _COMMON: Final = 0.7
 """What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
 _MARKS: Final = "€£–—…“”„«»•"
 """Marks that part words as any other does: without them much of what is written in English is ASCII."""
+_TELLS: Final = 30
+"""The rarities of a piece's words, added up, from which on more of them say nothing: "ok, thanks" answers little."""
 _SINGLY: Final = 64
 """Stems that are looked for one by one; for more it is faster to look once for all of them."""
 _A_MESSAGE: Final = 1_200
@@ -420,7 +422,7 @@ class Corpus:
         return {
             "asks": [item.asks for item in words],
             "has_question": [float(item.has_question) for item in words],
-            "information": [value / 30 for value in carried],
+            "information": [min(value / _TELLS, 1.0) for value in carried],
             "mean_information": [
                 value / max(len(item.counts), 1) / 6 for value, item in zip(carried, words, strict=True)
             ],

@@ -26,6 +26,7 @@ _FAR: Final = range(4, 9)
 _HOP_FROM: Final = 8  # messages that the second hop starts from
 _HOP_WORDS: Final = 12
 _HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
+_HOP_ENOUGH: Final = 0.2  # of the best: so much of a common topic leads as well as more
 
 
 def features(corpus: Corpus, question: Question) -> dict[str, Sequence[float]]:
@@ -226,7 +227,8 @@ class _Features:
         top = chosen[0][1] if chosen else 0.0
         if top <= 0:
             return self._none
-        return _scaled(self._match_scores({stem: weight / top for stem, weight in chosen}))
+        found = _scaled(self._match_scores({stem: weight / top for stem, weight in chosen}))
+        return [min(value, _HOP_ENOUGH) for value in found]
 
     def _far_scores(self) -> Values:
         far = [0.0] * self._count

@@ -112,7 +112,7 @@ def rank(
     found = features(corpus, question_of(query.text, corpus.speakers, language=corpus.language))
     own, covered = found["own"], found["covered"]
     found = {  # whoever said the words: they are what is looked for
-        name: values for name, values in found.items() if name in FITTED and any(values)
+        name: values for name, values in found.items() if name != "user_says" and any(values)
     }
     thought = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
     least, most = min(thought.values()), max(thought.values())
