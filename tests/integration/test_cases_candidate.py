@@ -610,7 +610,7 @@ async def test_control_without_cleaning_the_database_refuses_it(
 async def test_control_a_reader_without_bounds_has_a_defect(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.summarizer.candidate._json_in_answer", lambda told, _: json.loads(told, strict=False))
+    monkeypatch.setattr("app.core.summarizer.candidate._json_of_record", lambda told, _: json.loads(told, strict=False))
     with pytest.raises(AssertionError, match="failed"):
         await survives(begin, tenant, odd("nested"))
 

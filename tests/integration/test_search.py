@@ -108,13 +108,13 @@ async def test_pages_hold_still_while_messages_come(service: Service) -> None:
 async def test_control_a_place_that_forgets_its_end_would_move(service: Service) -> None:
     conversation_id = await said(service, *(f"The kettle number {number}." for number in range(1, 26)), "Rain.")
     await service.container.messages.append(
-        service.tenant, conversation_id, [MessageDraft(role="user", content="kettle kettle kettle")] * 3
+        service.tenant, conversation_id, [MessageDraft(role="user", content="kettle kettle kettle")] * 6
     )
     pages = [
         await service.container.search.find(
             service.tenant, conversation_id, "kettle", limit=10, place=PageStart(through_seq, 10)
         )
-        for through_seq in (26, 29)
+        for through_seq in (26, 32)
     ]
     assert [hit.seq for hit in pages[0].hits] != [hit.seq for hit in pages[1].hits]
 

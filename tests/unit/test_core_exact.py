@@ -997,8 +997,8 @@ def test_control_with_answers_that_do_not_hold_a_narrative_would_suffer(monkeypa
 Read = tuple[Mapping[int, str], list[tuple[str, str, tuple[int, ...]]]]
 
 
-def second(said: Any, doubts: int = 3) -> Read:
-    failures = examined(*[item(WRONG, 1)] * doubts).failures
+def second(said: Any, doubts: int = 3, *, doubted: str = WRONG) -> Read:
+    failures = examined(*[item(doubted, 1)] * doubts).failures
     asked = request(TRIP, doubts=doubts_of(failures))
     read = second_answer(said if isinstance(said, str) else json.dumps(said), SESSION, asked)
     return read.statements, [(one.field, one.text, one.from_seqs) for one in read.added]
@@ -1040,6 +1040,12 @@ def test_what_says_nothing_takes_no_statement_s_place(text: str) -> None:
 )
 def test_who_refuses_to_look_again_changes_nothing(text: str) -> None:
     assert second({**statements(text), "added": [{"field": "logos", "text": text, "from": [1]}]}) == ({}, [])
+
+
+def test_what_the_user_cannot_do_is_told_again_as_it_was() -> None:
+    right, wrong = (f"I can't provide the documents before {day} May 2031" for day in (12, 13))
+    assert second(statements(right), doubted=wrong) == ({1: right}, [])
+    assert second(statements(right)) == ({}, []), "control: in the place of another statement it is a refusal"
 
 
 @pytest.mark.parametrize(

@@ -346,12 +346,17 @@ def test_a_record_that_tells_of_such_things_is_a_record(told: str) -> None:
     assert report.candidate.texts() == [told]
 
 
-@pytest.mark.parametrize("beside", [[], ["I'm sorry, but I cannot summarize message 2."]])
-def test_an_excuse_beside_real_items_only_loses_itself(beside: list[str]) -> None:
-    told = answer("I'm sorry, but I can't say more.", ["Clara marries in Porto", *beside])
-    report = judge(proposal(told), request(TRIP))
+def test_an_excuse_beside_real_items_only_loses_itself() -> None:
+    report = judge(proposal(answer("I'm sorry, but I can't say more.", ["Clara marries in Porto"])), request(TRIP))
     assert report.candidate is not None
     assert report.candidate.texts() == ["Clara marries in Porto"]
+
+
+def test_what_a_user_cannot_do_is_no_excuse_of_the_model() -> None:
+    said = ["I can't provide the documents before Friday", "I'm sorry, but I cannot come"]
+    report = judge(proposal(answer("Clara plans.", ["Clara marries in Porto", *said])), request(TRIP))
+    assert report.candidate is not None
+    assert set(said) <= set(report.candidate.texts())
 
 
 @pytest.mark.case("6")

@@ -125,7 +125,7 @@ class Cursor:
         power = 2 if word in SQUARES else 3 if word in CUBES else 1
         base, factor = UNITS.get(self.word(place + 1), ("", 1.0)) if power > 1 else ("", 1.0)
         if base == "m" and self.near(place + 1, LOOSE):
-            return (("m²", factor**2) if power == 2 else ("l", _LITRES * factor**3)), place + 2  # noqa: PLR2004
+            return ((f"{base}²", factor**2) if power == 2 else ("l", _LITRES * factor**3)), place + 2  # noqa: PLR2004
         both = f"{word} {self.word(place + 1)}"
         if both in UNITS and self.gap(place + 1) == " ":
             return UNITS[both], place + 2

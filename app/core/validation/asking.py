@@ -80,7 +80,7 @@ def _text(value: Any, passages: Collection[str]) -> str | None:
 def _is_answer(text: str, doubted: str) -> bool:
     """Whether a text withdraws a statement, or says something in its place: a refusal or "N/A" does not."""
     tells = len(text.split()) > 1 or not set(stems(text)).isdisjoint(stems(doubted))
-    return not text or (tells and not is_excuse(text))
+    return not text or (tells and (is_excuse(doubted) or not is_excuse(text)))
 
 
 def _objects(value: Any, most: int) -> Sequence[Mapping[str, Any]]:

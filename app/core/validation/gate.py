@@ -267,7 +267,7 @@ QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
 
 def _without_excuses(candidate: Candidate) -> Candidate:
     told = {field: text for field, text in candidate.narrative.items() if not is_excuse(text)}
-    return replace(candidate, items=tuple(one for one in candidate.items if not is_excuse(one.text)), narrative=told)
+    return replace(candidate, narrative=told)
 
 
 # --- whether a span holds facts -----------------------------------------------------------------------------------
