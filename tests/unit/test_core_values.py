@@ -410,9 +410,6 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("1,8 м³ в час", "1 800 л в час", "1 600 л в час"),
         ("bake at 195 °C", "bake at 383 °F", "bake at 370 °F"),
         ("bake at 350 °F", "bake at 177 °C", "bake at 187 °C"),
-        ("one trillion marks", "1,000,000,000,000 marks", "1,000,000,000 marks"),
-        ("panic attack, nov 18. 14 people watching", "before 14 people", "before 15 people"),
-        ("on the list since Dec 8 – 16-week wait", "since 8 December", "since 9 December"),
         ("hasta el 28 de mayo", "hasta el 28/05", "hasta el 27/05"),
     ],
 )
@@ -603,7 +600,6 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
         ("le train de l'11 mai", ["11 mai"]),
         ("Am 12. Sept. 2026", ["12. Sept. 2026"]),
         ("order O'Brien-77", ["O'Brien-77"]),
-        ("a 4th-level wizard of the 19th-century", []),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:

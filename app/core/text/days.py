@@ -80,12 +80,7 @@ def date_at(c: Cursor, place: int) -> int:
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
     days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
-    counted = 0
-    while days and _has_unit_behind(c, days[-1][2]):  # "since Dec 8 - 16-week wait"
-        counted, _, _ = days.pop()
-    if days:
-        if counted:  # "it may 2-3 weeks"
-            c.add_possible(days[-1][1], [f"n:{days[-1][0]}"], "number")
+    if days and not _has_unit_behind(c, days[-1][2]):
         return _state_days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
 
@@ -264,7 +259,7 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
         is_last = number == len(days) - 1
         # The stretch of the month goes to the date that stands beside it.
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
-        if len(days) > 1:  # perhaps no day: "Main Street 27, 8–15 August", "Nov 18. 14 people came"
+        if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
 

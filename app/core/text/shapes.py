@@ -262,7 +262,7 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     name, *more = tail.removeprefix("-").split("-")
     if clock and tail in {"z", "utc", "h", "uhr"}:
         yield _token("t", match.group(), start, _clock_parts(clock, "0"))
-    elif digits.isdecimal() and name in ORDINAL_ENDINGS and all(map(str.isalpha, more)):  # "19th-century"
+    elif digits.isdecimal() and not more and name in ORDINAL_ENDINGS:
         yield _token("o", match.group(), start, int(digits[:9]))
     elif digits.isdecimal() and minutes and len(digits) <= 2:  # noqa: PLR2004 - hours
         yield _token("t", match.group(), start, (int(digits), int(minutes[1]), None, "h"))
