@@ -411,6 +411,13 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("bake at 195 °C", "bake at 383 °F", "bake at 370 °F"),
         ("bake at 350 °F", "bake at 177 °C", "bake at 187 °C"),
         ("hasta el 28 de mayo", "hasta el 28/05", "hasta el 27/05"),
+        ("the staging run took 14 min 20 s", "it took 14:20", "it took 14:30"),
+        ("目标2小时20分以内", "目标2:20", "目标2:30"),
+        ("配速6分40", "配速6:40", "配速6:50"),
+        ("web-02 is nearly full", "Web-02's disk is nearly full", "Web-03's disk is nearly full"),
+        ("the voucher is NTV-7QK2-30", "NTV-7QK2-30 was spent", "NTV-7QK5-30 was spent"),
+        ("questions 1-12 of the sheet", "Q1-12 of the sheet", "Q1-13 of the sheet"),
+        ("pressure: 126/81", "126/81 at home", "134/86 at home"),
     ],
 )
 def test_what_is_told_loosely(text: str, told: str, wrong: str) -> None:

@@ -222,7 +222,8 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     if numbers and not c.all_readings and _is_pair_of_numbers(c, parts, last + 1):
         days = [day for day in moments.of_pair(*map(int, parts)) if moments.is_day(day)]
         is_day = bool(days) and any(part[0] == "0" for part in parts)
-        others = () if is_day else (*shares, "&".join(numbers))
+        # What percentage they are when rounded says little: 156 for 126/81 and for 134/86.
+        others = () if is_day else (shares[0], "&".join(numbers))
         c.add("number", place, place + 1, [*others, *chain(*map(moments.claimed, days))])
     return last + 1
 
@@ -513,9 +514,14 @@ def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
     parts = _RESTS.get(previous.unit)
     if parts and rest < parts:
         total = first * factor + rest * factor / parts
-        c.found.append(
-            Found("number", previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), is_stated=False)
-        )
+        forms = frozenset({f"q:{plain(total)}|{base}", *_as_clock(previous, rest)})
+        c.found.append(Found("number", previous.start, found.end, forms, is_stated=False))
+
+
+def _as_clock(larger: Found, rest: float) -> frozenset[str]:
+    """A length as a clock would show it: "6:40" of "6 min 40 s", or of "6 h 40"."""
+    is_timed = larger.unit in {("s", 60.0), ("s", 3_600.0)}
+    return frozenset({f"l:{int(larger.readings[0])}:{int(rest):02}"} if is_timed else ())
 
 
 def _go_together(previous: Found, found: Found) -> bool:
@@ -533,6 +539,7 @@ def _join(c: Cursor, previous: Found, found: Found) -> None:
     joined.amounts = [(total, base)]
     joined.is_approximate = previous.is_approximate or found.is_approximate
     if c.all_readings:
+        joined.forms |= _as_clock(previous, found.readings[0])
         c.found += [joined, found]
         return
     joined.readings, joined.unit = [total], (base, 1.0)

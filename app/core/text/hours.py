@@ -167,6 +167,8 @@ def _written(c: Cursor, place: int) -> int:
     elif unit and unit[0] == "s" and second is None:  # "1:30 h"
         half, after = "h", with_unit
     forms = moments.times(hour, minute, half)
+    if not half and second is None:
+        forms |= {f"l:{hour}:{minute:02}"}
     if second is not None:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
         length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()

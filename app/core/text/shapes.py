@@ -220,6 +220,7 @@ def plain(text: str, start: int, cased: str) -> Iterable[Token]:
 
 def run(text: str, start: int, cased: str) -> Iterator[Token]:
     """Letters, perhaps with digits, hyphens and apostrophes: words, or an identifier."""
+    text = text.removesuffix("'s")
     if text in SCANNED:
         yield _token("w", text, start)
         return
@@ -332,6 +333,7 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
     single = set[str]()
     if len(numbers) == 1:  # a small number stands in most texts: one beside the same names counts
         beside = names if len(numbers[0]) < _LONG else []
+        beside += [f"s:{piece}" for piece in codes if piece not in numbers and len(piece) > _LONG]
         single = {"&".join([*beside, f"n:{int(numbers[0][:20])}"])}
     elif len(codes) == 1 and len(pieces) > 1 and len(codes[0]) > 1:  # "N3-Packung"
         single = {f"s:{codes[0]}"}

@@ -59,9 +59,9 @@ class Value:
 
     ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
     ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
-    address, ``r:7`` the number of a source; days and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was
-    shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean, or
-    that it is elsewhere when a message is written.
+    address, ``r:7`` the number of a source, ``l:6:40`` a length as a clock shows it; days and times (``d:``, ``o:``,
+    ``t:``) are in ``moments.py``. Of what was shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and
+    ``w:`` a day that a weekday may mean, or that it is elsewhere when a message is written.
     """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
