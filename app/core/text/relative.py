@@ -82,6 +82,8 @@ class OtherTime:
 
     language: str
     text: str
+    end: int
+    """Where it ends in its text."""
     needed: Needed
 
 
@@ -89,7 +91,7 @@ def other_times(text: str) -> list[OtherTime]:
     """The other times of a text; first those that need the weekday, then the day, then the month."""
     possible = _bits_of_possible_patterns(text)
     return [
-        OtherTime(language, match[0], needed)
+        OtherTime(language, match[0], match.end(), needed)
         for language, needed, bit, pattern in _OTHER
         if bit & possible
         for match in pattern.finditer(text)
