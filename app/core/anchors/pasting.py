@@ -6,13 +6,13 @@ What stands between quotation marks counts as quoted if it is more than one sent
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from app.core.anchors.recognition import reads_of
 from app.core.anchors.statements import Statement, statements
 from app.core.model.conversation import Message
-from app.core.text.pasted import before_paste, pasted_and_own_text, quotations
+from app.core.text.pasted import before_paste, pasted_spans, quotations
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
@@ -32,15 +32,15 @@ class OwnWords:
         self._content: Final = content
         self._may_show: Final = message.role == "user"
         self._paste: Final = _start_of_paste(content, said) if self._may_show else len(content)
-        self._quoted: Final = list(quoted(content, said)) if self._may_show else []
+        self._shown: Final = _merged([*quoted(content, said), *pasted_spans(content)]) if self._may_show else []
         lead = len(content) - len(content.lstrip())
         blank = _BLANK_LINE.search(content, lead)
         self._paragraph: Final = blank.start() if blank else len(content)
 
     def are_pasted(self, offset: int) -> bool:
         """Whether what stands there belongs to a text that is only shown."""
-        place = bisect_right(self._quoted, (offset, len(self._content)))
-        return offset >= self._paste or (place > 0 and offset < self._quoted[place - 1][1])
+        place = bisect_right(self._shown, (offset, len(self._content)))
+        return offset >= self._paste or (place > 0 and offset < self._shown[place - 1][1])
 
     def include(self, statement: Statement) -> bool:
         """Whether a statement may bind its sender: in the first paragraph, and below it where it is in first person."""
@@ -49,15 +49,22 @@ class OwnWords:
         return any(read.has_whole(read.table.first_person) for read in reads_of(statement))
 
 
-def is_pasted(message: Message, offset: int, text: str) -> bool:
-    """Whether a passage of a message lies in a part that its sender only shows."""
+def is_pasted(message: Message, offset: int) -> bool:
+    """Whether what stands there in a message lies in a part that its sender only shows."""
     if message.role != "user":
         return False
-    if offset >= len(before_paste(message.content)) or OwnWords(message, statements(message)).are_pasted(offset):
-        return True
-    pasted, own = (" ".join(region.split()) for region in pasted_and_own_text(message.content))
-    plain = " ".join(text.split())
-    return plain in pasted and plain not in own
+    return offset >= len(before_paste(message.content)) or OwnWords(message, statements(message)).are_pasted(offset)
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, those that overlap as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _start_of_paste(content: str, said: Sequence[Statement]) -> int:

@@ -124,7 +124,7 @@ def _anchor_at(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundA
     content = quote if text.redacted == text.message.content else redact(quote)
     if content == quote and quote not in text.redacted:
         return None  # part of a secret that only the whole message shows
-    pasted = is_pasted(text.message, start, quote)
+    pasted = is_pasted(text.message, start)
     found = found_anchor(text.message, type_, content, start, find_identifiers(content), pasted=pasted)
     return replace(found, proposed_by="model")
 

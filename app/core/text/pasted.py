@@ -53,21 +53,29 @@ def pasted_and_own_text(content: str) -> tuple[str, str]:
 
 
 def _pasted_and_own_blocks(content: str) -> tuple[str, str]:
-    pasted: list[str] = []
-    own: list[str] = []
+    parts = list(_parts_and_whether_pasted(content))
+    pasted = [content[start:end] for start, end, is_pasted in parts if is_pasted]
+    return "\n".join(pasted), "\n".join(content[start:end] for start, end, is_pasted in parts if not is_pasted)
+
+
+def pasted_spans(content: str) -> list[tuple[int, int]]:
+    """Where what was pasted into a message stands, in order: see ``pasted_and_own_text``."""
+    return [(start, end) for start, end, is_pasted in _parts_and_whether_pasted(content) if is_pasted]
+
+
+def _parts_and_whether_pasted(content: str) -> Iterator[tuple[int, int, bool]]:
+    """Start and end of each block or line, and whether it was pasted."""
     forwarded = False
     blocks = list(_blocks_and_whether_fenced(content))
-    for block, is_fenced in blocks:
+    for start, end, is_fenced in blocks:
+        block = content[start:end]
         forwarded = forwarded or len(_MAIL_HEADER.findall(block)) > 1
         is_long = len(blocks) > 1 and _length_in_letters(block) >= _BLOCK and _QUESTION.search(block) is None
         is_shown = is_long or (len(blocks) > 1 and _is_one_quotation(block))
         if is_fenced or forwarded or is_shown or _ANNOUNCED.match(block):
-            pasted.append(block)
+            yield start, end, True
         else:
-            inside, outside = _pasted_and_own_lines(block)
-            pasted += inside
-            own += outside
-    return "\n".join(pasted), "\n".join(own)
+            yield from _lines_and_whether_pasted(block, start)
 
 
 def before_paste(content: str) -> str:
@@ -82,29 +90,34 @@ def is_of_log_or_letter(line: str) -> bool:
     return _LOG_LINE.match(line) is not None or _MAIL_HEADER.match(line) is not None
 
 
-def _blocks_and_whether_fenced(content: str) -> Iterator[tuple[str, bool]]:
-    pieces = _FENCE.split(content)
-    for number, piece in enumerate(pieces):
+def _blocks_and_whether_fenced(content: str) -> Iterator[tuple[int, int, bool]]:
+    for number, (start, end) in enumerate(_between(_FENCE, content, 0, len(content))):
         is_fenced = number % 2 == 1
-        for block in [piece] if is_fenced else _BLANK.split(piece):
-            if block.strip():
-                yield block, is_fenced
+        for first, last in [(start, end)] if is_fenced else _between(_BLANK, content, start, end):
+            if not content[first:last].isspace() and first < last:
+                yield first, last, is_fenced
+
+
+def _between(pattern: re.Pattern[str], content: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for found in pattern.finditer(content, start, end):
+        yield start, found.start()
+        start = found.end()
+    yield start, end
 
 
 def _length_in_letters(block: str) -> int:
     return len(block) + (_LETTERS_PER_SIGN - 1) * sum(map(len, _SIGNS.findall(block)))
 
 
-def _pasted_and_own_lines(block: str) -> tuple[list[str], list[str]]:
-    lines = block.splitlines()
+def _lines_and_whether_pasted(block: str, place: int) -> Iterator[tuple[int, int, bool]]:
+    lines = block.splitlines(keepends=True)
     logged = [index for index, line in enumerate(lines) if _LOG_LINE.match(line)]
     enough = len(logged) >= _LOG_LINES or (len(logged) > 1 and len(logged) * 2 >= len(lines))
     log = range(logged[0], _end_of_log(lines, logged[-1])) if enough else range(0)
-    inside = [index in log or _QUOTED.match(line) is not None for index, line in enumerate(lines)]
-    return (
-        [line for line, is_pasted in zip(lines, inside, strict=True) if is_pasted],
-        [line for line, is_pasted in zip(lines, inside, strict=True) if not is_pasted],
-    )
+    for index, line in enumerate(lines):
+        told = line.splitlines()[0]
+        yield place, place + len(told), index in log or _QUOTED.match(line) is not None
+        place += len(line)
 
 
 def _end_of_log(lines: Sequence[str], last: int) -> int:
