@@ -114,7 +114,10 @@ def examine(client: Throughline, id_: str) -> Sick | None:
     said = cache(lambda: list(_spoken_contents(client, id_, version.boundary_seq)))
     before = _different_state_before(client, id_, version)
     given_up = {one["field"] for one in version.provenance if one["pruned"]}
-    found = findings(schema, version.state, covered_messages=version.boundary_seq, before=before, given_up=given_up)
+    told = {one["text"] for one in version.provenance if one["from_seqs"]}
+    found = findings(
+        schema, version.state, covered_messages=version.boundary_seq, before=before, given_up=given_up, told=told
+    )
     if any(one.sickness == "empty" for one in found):
         found = findings(schema, version.state, covered_messages=len(said()))
     return Sick(id_, _title(client, id_), version, tuple(found)) if found else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from app.core.model.schemas import SESSION
 from app.core.validation.health import findings
 from tests.corpus import assert_values, corpus
@@ -27,3 +29,18 @@ def test_a_summary_that_went_for_want_of_room_is_not_missing() -> None:
     (missing,) = findings(SESSION, now, covered_messages=20, before=before)
     assert (missing.sickness, missing.field) == ("missing", "conversation_summary")
     assert findings(SESSION, now, covered_messages=20, before=before, given_up={"conversation_summary"}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sickness"),
+    [
+        ("I can't provide the documents before Friday", "no_summary"),
+        ("ValueError: bad token in auth.py is the cause.", "error_text"),
+        ("502 Bad Gateway is what the shop answers (in doubt)", "error_text"),
+    ],
+)
+def test_an_item_that_rests_on_messages_may_tell_of_an_error(text: str, sickness: str) -> None:
+    state = {"logos": ["Anna leads the project.", text]}
+    told = {text.removesuffix(" (in doubt)")}
+    assert findings(SESSION, state, covered_messages=20, told=told) == []
+    assert sick(**state) == [(sickness, "logos")], "control: nothing says that it rests on any"

@@ -1,6 +1,6 @@
 """Whether a stored state is what it should be: no error text, no excuse, nothing empty, nothing cut off.
 
-The gate lets none of these in. A state that was imported, or written by an earlier version, never passed it.
+The gate lets none of these in, but for an item that tells of an error, or of what somebody cannot do. A state that was imported, or written by an earlier version, never passed it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from app.core.model.in_doubt import unmarked
 from app.core.model.state import StateSchema
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
@@ -55,6 +56,7 @@ def findings(
     covered_messages: int,
     before: Mapping[str, Any] | None = None,
     given_up: Collection[str] = (),
+    told: Collection[str] = (),
 ) -> list[Finding]:
     """What is wrong with a state; nothing, as a rule.
 
@@ -65,6 +67,8 @@ def findings(
         before: An earlier state under the same schema that stood for some of them.
         given_up: Fields of which the version says that something went, for want of room as a rule: nothing is
             missing there.
+        told: Texts of items that name the messages on which they rest: such an item tells of an error, or of what
+            somebody cannot do.
     """
     texts = list(_texts(schema, state))
     if not texts:
@@ -72,7 +76,7 @@ def findings(
     found = [
         Finding(sickness=sickness, field=field, text=text)
         for field, text in texts
-        if (sickness := _sickness(text)) is not None
+        if (sickness := _sickness(text, is_told=unmarked(text)[0] in told)) is not None
     ]
     missing = _missing_fields(schema, state, before or {})
     return [*found, *(one for one in missing if one.field not in given_up)]
@@ -95,9 +99,9 @@ def _missing_fields(schema: StateSchema, state: Mapping[str, Any], before: Mappi
             yield Finding(sickness="missing", field=field.name)
 
 
-def _sickness(text: str) -> Sickness | None:
-    if _ERRORS.match(text):
+def _sickness(text: str, *, is_told: bool) -> Sickness | None:
+    if not is_told and _ERRORS.match(text):
         return "error_text"
-    if is_excuse(text):
+    if not is_told and is_excuse(text):
         return "no_summary"
     return "cut_off" if is_cut_off(text) else None
