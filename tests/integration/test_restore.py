@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
+from app.storage.repositories.sizes import cut_to_fit
+from app.storage.repositories.states import StateRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from tests.integration.services import Service
+from tests.servers import execute_sql
 
 
 @pytest.fixture
@@ -102,3 +108,29 @@ async def test_without_a_state_there_is_nothing_to_go_back_from(service: Service
     conversation_id = await service.conversation()
     with pytest.raises(NotFoundError, match="no state yet"):
         await service.container.states.restore(service.tenant, conversation_id, 0)
+
+
+@pytest.mark.parametrize("is_of_one_moment", [True, False], ids=["as it is", "control: each statement by itself"])
+async def test_versions_are_shown_as_they_were_at_one_moment(
+    service: Service,
+    engine: AsyncEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_of_one_moment: bool,
+) -> None:
+    """A verification that ends in between shows neither its verdict nor its version, instead of only one of them."""
+    conversation_id = await folded(service, times=1)
+    url = engine.url.render_as_string(hide_password=False)
+    judged = f"UPDATE state_versions SET verified = 'model' WHERE conversation_id = '{conversation_id}'"  # noqa: S608
+
+    def cut(rows: Any, *others: Any) -> Any:
+        execute_sql(url, judged)
+        return cut_to_fit(rows, *others)
+
+    monkeypatch.setattr("app.storage.repositories.states.cut_to_fit", cut)
+    if not is_of_one_moment:
+        monkeypatch.setattr(StateRepository, "use_snapshot", AsyncMock())
+    (shown,), _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=1))
+    assert (shown.verified == "model") is not is_of_one_moment
+    (shown,), _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=1))
+    assert shown.verified == "model"

@@ -125,10 +125,6 @@ _FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 class StatisticsRepository(Repository):
     """Sums over rows, made by the database: exact by construction, whoever writes meanwhile."""
 
-    async def use_snapshot(self) -> None:
-        """Let every statement of this transaction see the same moment; before any other statement of it."""
-        await self._session.use_snapshot()
-
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
         """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
         of = partial(_scope, conversation_id=conversation_id, since=since)
