@@ -101,7 +101,9 @@ def test_an_assistants_quotation_is_no_paste() -> None:
     assert not any(one.pasted for one in detect(message(2, f'"{OFFER}"', "assistant")))
 
 
-MAIL = "I got this mail, what do you think?\n\n{headers}Dear Ms Oliveira,\n\nWe decided to deliver on 21 September 2026.\n"
+MAIL = (
+    "I got this mail, what do you think?\n\n{headers}Dear Ms Oliveira,\n\nWe decided to deliver on 21 September 2026.\n"
+)
 
 
 @pytest.mark.parametrize("headers", ["From: sales@padarix.example\nTo: Marta\nSubject: Offer 20731\n\n", ""])

@@ -1,6 +1,7 @@
 """Whether a stored state is what it should be: no error text, no excuse, nothing empty, nothing cut off.
 
-The gate lets none of these in, but for an item that tells of an error, or of what somebody cannot do. A state that was imported, or written by an earlier version, never passed it.
+The gate lets none of these in; only an item may tell of an error, or of what somebody cannot do. A state that was
+imported, or written by an earlier version, never passed it.
 """
 
 from __future__ import annotations
