@@ -116,6 +116,9 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]]) -> None:
     screen.line((say.text("cli.state.repairs"), HEAD))
     for one in repairs:
         screen.line((f"{field_words(one['field'], say)} · {say.word('repair', one['reason'])}", "magenta"))
+        if not (one["before"] or one["after"]):  # it may tell of a message that was erased
+            screen.line("  ", (f"({say.text('export.erased')})", DIM))
+            continue
         screen.line("  - ", one["before"] or (say.text("cli.state.added"), DIM))
         if one["after"] != one["before"]:
             screen.line("  + ", one["after"] or (say.text("cli.state.gone"), DIM))

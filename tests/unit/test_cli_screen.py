@@ -20,7 +20,7 @@ from app.cli.complaints import ComplaintError, one_clear_line, words_of
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import Screen, one_line, safe
-from app.cli.showing import runs_of, show_context, show_segment, show_stats
+from app.cli.showing import runs_of, show_context, show_repairs, show_segment, show_stats
 from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
 from app.client.errors import error_of
 from app.client.resources import Stats
@@ -235,6 +235,23 @@ def test_runs() -> None:
     assert runs_of([]) == ""
     assert runs_of([4]) == "4"
     assert runs_of([9, 1, 2, 3, 9, 7]) == "1–3, 7, 9"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("Rui is 51.", None, ["- Rui is 51.", "+ (left out)"]),
+        ("", "Ana said: 7,150 euros.", ["- (added)", "+ Ana said: 7,150 euros."]),
+        ("", None, ["(erased)"]),
+        ("", "", ["(erased)"]),
+    ],
+)
+def test_of_a_repair_without_texts_it_is_said_that_they_were_erased(
+    before: str, after: str | None, shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_repairs(Screen(), [{"field": "logos", "reason": "novel_value", "before": before, "after": after}])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in lines[2:]] == shown
 
 
 def test_a_context_and_a_segment_show_what_belongs_to_them(capsys: pytest.CaptureFixture[str]) -> None:
