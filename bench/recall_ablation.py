@@ -41,10 +41,9 @@ TRUST: Final = Path(__file__).resolve().parent / "trust"
 LOSS: Final = -1.0
 """Points of evidence recall that the lower bound of the difference must not reach."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "messages two places away": ("two_before", "two_after"),
-    "sittings": ("sitting", "sitting_covered"),
+    "messages two places away": ("two_before",),
+    "sittings": ("sitting",),
     "second hop": ("second_hop",),
-    "matches far away": ("far",),
     "questions": ("asks", "asks_own"),
     "answers to questions": ("follows_match",),
     "information": ("information", "mean_information", "named_information"),
@@ -55,10 +54,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "times": ("says_when", "when_near"),
     "dates": ("date",),
     "numbers": ("number",),
-    "names": ("names",),
-    "table of kinds": ("kind", "kind_near", "named_kind"),
-    "table of forms": ("form", "form_near", "named_form"),
-    "families": ("family", "family_near"),
+    "table of kinds": ("kind", "kind_near"),
+    "table of forms": ("form", "form_near"),
+    "families": ("family_near",),
     "beside long answers": ("user_says",),
 }
 """By its features, what one piece of code or one table makes: without them it can be deleted."""

@@ -32,7 +32,7 @@ On LoCoMo all evidence of 94 % of the questions is within it, and four fifths of
 """
 _TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
 _SHOWN_REASONS: Final = 3
-_LEADING: Final = ("near", "date", "kind", "form", "family")
+_LEADING: Final = ("near", "date", "kind", "form", "family_near")
 """Features that lead to a message. Without any of them nothing is recalled for a question."""
 _STANDS_OUT: Final = 0.75
 """From this value on likeness leads to a message, too, even without a common word: it is three standard deviations

@@ -35,8 +35,6 @@ NAMING: Final = 2
 """Tokens around the name of who says it."""
 
 _SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
-_CAPITALISED: Final = compiled(r"(?<=\s)[A-ZА-ЯЁ][a-zа-яё]{2,}")
-_ASCII_CAPITALISED: Final = compiled(r"\s([A-Z][a-z]{2,})", re.ASCII)
 _YEAR: Final = compiled(r"\b\d{4}\b", re.ASCII)
 _PERSONS: Final = (plain_words("first_person"), plain_words("second_person"))
 _ANY_PERSON: Final = _PERSONS[0] | _PERSONS[1]
@@ -89,7 +87,6 @@ class Words(NamedTuple):
     """For a piece that ends with a question, the share of its sentences that are questions."""
     has_question: bool
     says_when: bool
-    names: int
     first_person: float
     second_person: float
 
@@ -106,13 +103,11 @@ def words_of(text: str) -> Words:
         says_when = not _TIMES.isdisjoint(tokens) or _YEAR.search(text) is not None
         persons = _ANY_PERSON.intersection(tokens)  # few, if any
         first, second = (sum(map(tokens.count, persons & words)) for words in _PERSONS)
-        names = _ASCII_CAPITALISED.findall(text)
     else:
         counts = Counter(terms(text))
         blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two characters, and no space
         says_when = _TIME.search(text) is not None
         first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
-        names = _CAPITALISED.findall(text)
     has_question = "?" in text or "？" in text
     is_question = has_question and asks(text)
     return Words(
@@ -122,7 +117,6 @@ def words_of(text: str) -> Words:
         asks=_share_of_questions(text) if is_question else 0.0,
         has_question=has_question,
         says_when=says_when,
-        names=len(set(names)),
         first_person=first / blanks,
         second_person=second / blanks,
     )
@@ -429,7 +423,6 @@ class Corpus:
             "second_person": [item.second_person for item in words],
             "first_person": [item.first_person for item in words],
             "says_when": [float(item.says_when) for item in words],
-            "names": [min(item.names / 3, 1.0) for item in words],
         }
 
     def _sitting_and_run_numbers(self) -> tuple[list[int], list[int]]:

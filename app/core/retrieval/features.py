@@ -22,7 +22,6 @@ _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """An answer often shares no word with its question: scores spread to messages nearby."""
 _HOLDS_NEAR: Final = ((0, 1.0), (1, 0.7), (2, 0.45), (3, 0.25))
 _MOST_LENGTH: Final = 2.0  # logarithm; an answer seven times as long as its question says as much as a longer one
-_FAR: Final = range(4, 9)
 _HOP_FROM: Final = 8  # messages that the second hop starts from
 _HOP_WORDS: Final = 12
 _HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
@@ -54,7 +53,7 @@ class _Features:
             **self._surrounding_features(near),
             **self._speaker_features(near),
             **self._kind_features(near),
-            **relations(self._corpus, self._question.stems, self._named),
+            **relations(self._corpus, self._question.stems),
         }
 
     def _match_features(self) -> dict[str, Values]:
@@ -63,21 +62,17 @@ class _Features:
         return {
             "own": own,
             "two_before": self._values_at(-2, own),
-            "two_after": self._values_at(2, own),
             "covered": covered,
             "hits": hits,
         }
 
     def _surrounding_features(self, near: Values) -> dict[str, Values]:
         asks, has_question = self._fixed["asks"], self._fixed["has_question"]
-        match, covered = self._sitting_scores()
         return {
             "near": near,
             "spread": _scaled(self._first),
-            "sitting": match,
-            "sitting_covered": covered,
+            "sitting": self._sitting_scores(),
             "second_hop": self._second_hop(),
-            "far": self._far_scores(),
             "asks": asks,
             "asks_own": _products(asks, self._own),
             "follows_match": self._values_at(-1, _products(has_question, self._own)),
@@ -119,7 +114,6 @@ class _Features:
             "when_near": _products(self._fixed["says_when"], near) if question.asks_when else self._none,
             "date": self._date_nearness() if question.months or question.years else self._none,
             "number": [float(has_number(text)) for text in corpus.texts] if question.asks_number else self._none,
-            "names": self._fixed["names"],
         }
 
     def _date_nearness(self) -> Values:
@@ -197,22 +191,19 @@ class _Features:
             near = list(map(add, near, best)) if holding else near
         return near
 
-    def _sitting_scores(self) -> tuple[Values, Values]:
-        """BM25 over whole sittings, and how much of the question each holds."""
+    def _sitting_scores(self) -> Values:
+        """BM25 over whole sittings."""
         corpus = self._corpus
         sittings, words, lengths = corpus.sittings, corpus.words, corpus.sitting_lengths
-        covered = [0.0] * len(lengths)
         asked: list[tuple[float, Iterable[tuple[int, int]]]] = []
-        for stem, weight in self._stem_shares.items():
+        for stem in self._question.stems:
             holding: dict[int, int] = {}
             for index in corpus.postings.get(stem, ()):
                 sitting = sittings[index]
                 holding[sitting] = holding.get(sitting, 0) + words[index].counts[stem]
-            for sitting in holding:
-                covered[sitting] += weight
             asked.append((bm25.rarity(len(lengths), len(holding)), holding.items()))
         scaled = _scaled(bm25.scores(asked, lengths, by_length=0.5))
-        return list(map(scaled.__getitem__, sittings)), list(map(covered.__getitem__, sittings))
+        return list(map(scaled.__getitem__, sittings))
 
     def _second_hop(self) -> Values:
         """What the best messages talk of beside the question leads to others (pseudo relevance feedback)."""
@@ -229,15 +220,6 @@ class _Features:
             return self._none
         found = _scaled(self._match_scores({stem: weight / top for stem, weight in chosen}))
         return [min(value, _HOP_ENOUGH) for value in found]
-
-    def _far_scores(self) -> Values:
-        far = [0.0] * self._count
-        for distance in _FAR:
-            shared = _scaled_by(1 - distance / 10, self._first)
-            sides = zip(far, *self._values_at_each(shared, -distance, distance), strict=True)
-            # three times as fast as max()
-            far = [most if most >= one and most >= other else max(one, other) for most, one, other in sides]
-        return far
 
 
 def _scaled(values: Sequence[float]) -> Values:

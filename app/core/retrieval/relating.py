@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -26,26 +26,24 @@ _ENDING_VOWELS: Final = "".join(one.terms.ending_vowels for one in languages())
 _MOST: Final = 48  # stems of a question; what has more is a text
 
 
-def relations(corpus: Corpus, asked: Mapping[str, float], named: Sequence[float]) -> dict[str, Values]:
+def relations(corpus: Corpus, asked: Mapping[str, float]) -> dict[str, Values]:
     """Features by name.
 
     Args:
         corpus: The pieces.
         asked: The question's stems with their weights.
-        named: For each piece, whether the question names who speaks.
     """
     weights = _stem_shares(corpus, islice(asked.items(), _MOST))
-    held = {
-        "kind": _related_scores(corpus, weights, of_kind),
-        "form": _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem))),
-        "family": _related_scores(corpus, weights, lambda stem: _stems_of_same_beginning(corpus, stem)),
+    kind = _related_scores(corpus, weights, of_kind)
+    form = _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem)))
+    family = _related_scores(corpus, weights, lambda stem: _stems_of_same_beginning(corpus, stem))
+    return {
+        "kind": kind,
+        "form": form,
+        "kind_near": _spread_to_neighbours(corpus, kind),
+        "form_near": _spread_to_neighbours(corpus, form),
+        "family_near": _spread_to_neighbours(corpus, family),
     }
-    around = {f"{name}_near": _spread_to_neighbours(corpus, values) for name, values in held.items()}
-    by_named = {
-        f"named_{name}": [value * is_named for value, is_named in zip(held[name], named, strict=True)]
-        for name in ("kind", "form")
-    }
-    return {**held, **around, **by_named}
 
 
 def _stem_shares(corpus: Corpus, asked: Iterable[tuple[str, float]]) -> dict[str, float]:
