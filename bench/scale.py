@@ -34,6 +34,7 @@ from app.client import AsyncThroughline
 from app.client import endpoints as api
 from app.core.model.policies.policy import budgets_of
 from app.devserver import EmbeddedServers, Endpoints
+from app.infrastructure.garbage import settle_garbage_collector
 from app.main import create_app
 from app.settings import Settings
 from app.storage.database import make_engine
@@ -294,6 +295,7 @@ async def run(servers: Endpoints, folder: Path, messages: int, repeats: int) -> 
         built = [await bench.build(SMALL), large]  # the short one is new each time: what is appended would show in it
         await analyzed(servers)
         blocks = [await bench.block(each) for each in built]
+        settle_garbage_collector()  # as a process that serves does when it is ready
         return await bench.measure(built[0], built[1], repeats), blocks
 
 
