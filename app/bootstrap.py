@@ -29,7 +29,7 @@ from app.providers.callables import load_tools
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
-from app.storage.database import TENANT_CONNECTIONS, make_engine, ping, row_security
+from app.storage.database import TENANT_CONNECTIONS, DatabaseState, make_engine, ping, row_security
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.audit import AuditService
@@ -103,7 +103,7 @@ class Parts:
     streams: TurnStreams
     counters: Counters = field(default_factory=LocalCounters)
     processes: Processes = field(default_factory=InThreads)
-    database_ok: Callable[[], Awaitable[bool]]
+    database_state: Callable[[], Awaitable[DatabaseState]]
     row_security: Callable[[], Awaitable[bool]]
     """Whether the database itself keeps tenants apart."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
@@ -311,7 +311,7 @@ def _parts(settings: Settings) -> Parts:
         clock=SystemClock(),
         streams=streams,
         counters=counters,
-        database_ok=partial(ping, engine),
+        database_state=partial(ping, engine),
         row_security=partial(row_security, engine),
         closing=(queue.close, bus.close, streams.close, counters.close, models.close, engine.dispose),
     )

@@ -40,13 +40,15 @@ async def metrics(services: Services) -> PlainTextResponse:
 
 @router.get("/readyz")
 async def readyz(services: Services) -> schemas.Readiness:
-    """Postgres is needed; without Redis, or a sweeper, everything works, only later."""
-    if not await services.parts.database_ok():
+    """Postgres is needed (without writes, reads go on); without Redis, or a sweeper, everything works, only later."""
+    database = await services.parts.database_state()
+    if database == "away":
         raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
     redis_ok, protected = await services.parts.bus.ping(), await services.parts.row_security()
+    is_well = database == "ok" and redis_ok and services.background.is_well
     return schemas.Readiness(
-        status="ok" if redis_ok and services.background.is_well else "degraded",
-        postgres="ok",
+        status="ok" if is_well else "degraded",
+        postgres=database,
         redis="ok" if redis_ok else "away",
         row_security="on" if protected else "off",
         background="ok" if services.background.is_well else "restarting",

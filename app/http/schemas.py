@@ -637,7 +637,7 @@ class Readiness(Output):
     """What the service stands on; without Redis it is slower to notice, and does the same."""
 
     status: Literal["ok", "degraded"]
-    postgres: Literal["ok"]
+    postgres: Literal["ok", "read_only"]
     redis: Literal["ok", "away"]
     row_security: Literal["on", "off"]
     """Whether Postgres itself keeps tenants apart, behind the service."""

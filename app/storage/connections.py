@@ -12,7 +12,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.storage import row_security
-from app.storage.database_errors import has_lost_protocol
+from app.storage.database_errors import is_of_no_use
 
 NOBODY: Final = ""
 """For whom a transaction acts that no session has begun: it sees no row."""
@@ -77,7 +77,7 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
 def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
     """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody.
 
-    One that the driver can no longer follow is thrown away.
+    One that is of no use any more is thrown away.
     """
     warned = False
 
@@ -94,7 +94,7 @@ def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
         connection.driver_connection.act_for(NOBODY)
 
     def drop(context: ExceptionContext) -> None:
-        if has_lost_protocol(context.original_exception):
+        if is_of_no_use(context.original_exception):
             context.is_disconnect = True
             context.invalidate_pool_on_disconnect = False  # the others are well
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from asyncpg import connect
@@ -41,7 +41,9 @@ SCHEMES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 OWN_PARAMETERS = frozenset({"pgbouncer", "role"})
 PARAMETERS = frozenset({"host", "port"}) | OWN_PARAMETERS | TLS_PARAMETERS
 NO_ROLE = "none"
+DatabaseState = Literal["ok", "read_only", "away"]
 _IS_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
+_IS_READ_ONLY = text("SELECT current_setting('transaction_read_only')::boolean")
 _ROLE_NAME = compiled(r"[a-z_][a-z0-9_]{0,62}")
 # Letters as they are: a json column keeps what it is given, and an escaped Cyrillic letter is three times as long.
 _AS_WRITTEN = json.JSONEncoder(ensure_ascii=False).encode
@@ -158,16 +160,16 @@ def _refuse_closed(connection: Any, record: Any, proxy: Any) -> None:  # noqa: A
         raise DisconnectionError
 
 
-async def ping(engine: AsyncEngine) -> bool:
-    """Whether Postgres answers, within two seconds."""
+async def ping(engine: AsyncEngine) -> DatabaseState:
+    """Whether Postgres answers, within two seconds, and takes writes."""
     try:
         async with asyncio.timeout(PING_SECONDS):
             with translated():
                 async with engine.connect() as connection:
-                    await connection.execute(text("SELECT 1"))
+                    is_read_only: bool = (await connection.execute(_IS_READ_ONLY)).scalar_one()
     except (DependencyUnavailableError, TimeoutError):
-        return False
-    return True
+        return "away"
+    return "read_only" if is_read_only else "ok"
 
 
 async def row_security(engine: AsyncEngine) -> bool:

@@ -14,8 +14,10 @@ from app.core.model.errors import ConflictError, DependencyUnavailableError, Dom
 
 FOREIGN_KEY_VIOLATION = "23503"
 UNIQUE_VIOLATION = "23505"
+# It takes no writes: it has become the replica of another, or its operator has closed it, as for want of disk.
+READ_ONLY = "25006"
 # What Postgres lacks, or what went wrong within it: a disk that is full or fails, a file as large as the system allows.
-ILL_CLASSES = ("53", "58", "XX")
+ILL_CLASSES = ("53", "58", "XX", READ_ONLY)
 # Classes of SQLSTATE that say "not now": connection, authorisation and catalogue (at connect), operator (shutdown,
 # start, statement timeout), and an ill server.
 UNAVAILABLE_CLASSES = ("08", "28", "3D", "57", *ILL_CLASSES)
@@ -59,7 +61,7 @@ def _as_domain_error(error: Exception) -> DomainError | None:
     return None
 
 
-def _sqlstate(error: Exception) -> str | None:
+def _sqlstate(error: BaseException) -> str | None:
     origin = error.orig if isinstance(error, DBAPIError) else error
     state: str | None = getattr(origin, "sqlstate", None)
     return state
@@ -68,7 +70,7 @@ def _sqlstate(error: Exception) -> str | None:
 def _is_unavailable(error: Exception, state: str | None) -> bool:
     if state is not None:
         return state.startswith(UNAVAILABLE_CLASSES) or state in UNAVAILABLE_STATES
-    if has_lost_protocol(error):
+    if _has_lost_protocol(error):
         return True
     # asyncpg counts a value that does not fit its column among the interface errors: that is our defect.
     if isinstance(error, DBAPIError):
@@ -80,8 +82,13 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
     return isinstance(error, PoolTimeoutError | OSError)
 
 
-def has_lost_protocol(error: BaseException | None) -> bool:
-    """Whether the driver can no longer follow what the server says: the connection broke at an odd moment."""
+def is_of_no_use(error: BaseException) -> bool:
+    """Whether the connection is to be made anew: it can no longer be followed, or leads to a server without writes."""
+    return _has_lost_protocol(error) or _sqlstate(error) == READ_ONLY
+
+
+def _has_lost_protocol(error: BaseException) -> bool:
+    # It broke at an odd moment, and the driver can no longer follow what the server says.
     origin = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(origin, asyncpg.InternalClientError) or (
         origin is not None and isinstance(origin.__cause__, asyncpg.InternalClientError)

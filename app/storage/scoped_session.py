@@ -20,7 +20,7 @@ from sqlalchemy.util import greenlet_spawn
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
-from app.storage.database_errors import DATABASE_ERRORS, has_lost_protocol, translated
+from app.storage.database_errors import DATABASE_ERRORS, is_of_no_use, translated
 from app.storage.pending_writes import JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
@@ -327,7 +327,7 @@ class TenantSession:
         try:
             return await answer
         except DATABASE_ERRORS as error:
-            is_gone = self._pooled.driver_connection.is_closed() or has_lost_protocol(error)
+            is_gone = self._pooled.driver_connection.is_closed() or is_of_no_use(error)
             if is_gone:
                 self._discard_connection(error)
             raise

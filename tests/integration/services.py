@@ -17,6 +17,7 @@ from app.core.model.records import Compaction, Event, Page
 from app.core.model.state import StateVersion
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
+from app.storage.database import DatabaseState
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
@@ -116,7 +117,7 @@ class Service:
             queue=self.queue,
             models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks, embedder=embedder),
             clock=SystemClock(),
-            database_ok=_yes,
+            database_state=_well,
             row_security=_yes,
             streams=streams or LocalTurnStreams(),
         )
@@ -162,6 +163,10 @@ class Service:
 
 async def _yes() -> bool:
     return True
+
+
+async def _well() -> DatabaseState:
+    return "ok"
 
 
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:

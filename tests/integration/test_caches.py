@@ -19,6 +19,7 @@ from app.core.model.caches import ProviderCache
 from app.core.model.records import ProviderCopy
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
+from app.storage.database import DatabaseState
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
@@ -44,6 +45,9 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
     async def yes() -> bool:
         return True
 
+    async def well() -> DatabaseState:
+        return "ok"
+
     def one(**given: Any) -> Container:
         settings = Settings(
             chat_model=MODEL,
@@ -59,7 +63,7 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
             streams=LocalTurnStreams(),
             models=make_models(settings),
             clock=SystemClock(),
-            database_ok=yes,
+            database_state=well,
             row_security=yes,
         )
         built.append(Container(settings, parts, f"process:{len(built)}"))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from unittest import mock
 from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from sqlalchemy import Enum, TextClause, bindparam, event, func, select, text, type_coerce
+from sqlalchemy import Enum, TextClause, bindparam, delete, event, func, select, text, type_coerce
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlmodel import col
 from structlog.testing import capture_logs
 
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
+from app.core.model.records import Work
 from app.storage import connections, database, tenancy
 from app.storage.connections import TenantConnection
 from app.storage.database import make_engine, ping
@@ -132,9 +133,9 @@ async def test_a_server_that_is_away(tenant: UUID) -> None:
             await unit.conversations.get(uuid4())
     assert "nobody" not in error.value.detail
     assert error.value.retryable
-    assert await ping(away) is False
+    assert await ping(away) == "away"
     missing = make_engine("postgresql://nobody@/none?host=/nowhere/at/all")
-    assert await ping(missing) is False
+    assert await ping(missing) == "away"
     await away.dispose()
     await missing.dispose()
 
@@ -147,7 +148,7 @@ async def test_a_server_that_accepts_and_never_answers(tenant: UUID, monkeypatch
     port = server.sockets[0].getsockname()[1]
     silent = make_engine(f"postgresql://nobody@127.0.0.1:{port}/none?ssl=disable")
     async with asyncio.timeout(30):  # it never answers
-        assert await ping(silent) is False
+        assert await ping(silent) == "away"
         with pytest.raises(DependencyUnavailableError):
             async with unit_of_work_factory(silent)(tenant) as unit:
                 await unit.conversations.get(uuid4())
@@ -205,6 +206,39 @@ async def test_a_connection_whose_driver_lost_the_thread_is_thrown_away(tenant: 
     assert len(made) == 1
 
 
+async def _lock(unit: UnitOfWork, made: UUID) -> None:
+    await unit.conversations.lock(made)
+
+
+async def _write_alone(unit: UnitOfWork, made: UUID) -> None:
+    work = Work(id=made, tenant_id=unit.session.tenant_id or made, conversation_id=made, process=made, kind="append")
+    await unit.works.begin(work, seconds=9)
+
+
+async def _write_by_the_orm(unit: UnitOfWork, made: UUID) -> None:
+    await unit.session.execute(delete(ConversationRow).where(col(ConversationRow.id) == made))
+
+
+@pytest.mark.parametrize("write", [_lock, _write_alone, _write_by_the_orm])
+async def test_a_connection_that_takes_no_writes_is_unavailable_and_made_anew(
+    write: Callable[[UnitOfWork, UUID], Awaitable[None]], begin: UnitOfWorkFactory, tenant: UUID, narrow: AsyncEngine
+) -> None:
+    """As after a failover: the server at the other end of an open connection has become a replica."""
+    made = await stored(begin, tenant)
+    async with narrow.connect() as connection:
+        await connection.execute(text("SET default_transaction_read_only = on"))
+        await connection.commit()
+    assert await ping(narrow) == "read_only"
+    async with unit_of_work_factory(narrow)(tenant) as unit:
+        assert await unit.conversations.get(made.id) == made, "reads go on"
+    with capture_logs() as logs, pytest.raises(DependencyUnavailableError) as error:
+        async with unit_of_work_factory(narrow)(tenant) as unit:
+            await write(unit, made.id)
+    assert error.value.retryable
+    assert {"event": "database.ill", "log_level": "error", "sqlstate": "25006"} in logs
+    assert await ping(narrow) == "ok", "by another connection"
+
+
 async def test_control_a_statement_that_is_wrong_is_a_defect_of_ours(narrow: AsyncEngine) -> None:
     with pytest.raises(DBAPIError), translated():
         async with narrow.connect() as connection:
@@ -236,7 +270,7 @@ async def test_idle_connections_that_the_server_cut_are_never_noticed(
 ) -> None:
     """A restart of Postgres between two requests: the next request just works."""
     made = await stored(begin, tenant)
-    assert await ping(narrow)
+    assert await ping(narrow) == "ok"
     for _ in range(3):
         await kill_others(engine)
         await asyncio.sleep(0.1)

@@ -63,7 +63,7 @@ async def valkey(redis_url: str, ours: Certificate) -> AsyncIterator[str]:
 async def answers(url: str) -> bool:
     engine = make_engine(url, pool_size=1)
     try:
-        return await ping(engine)
+        return await ping(engine) == "ok"
     finally:
         await engine.dispose()
 

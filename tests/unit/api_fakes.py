@@ -292,7 +292,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         background=Background(SystemClock(), ProcessMeter()),
         parts=SimpleNamespace(
             bus=SimpleNamespace(ping=calls._method("redis_ok", default=True)),
-            database_ok=calls._method("database_ok", default=True),
+            database_state=calls._method("database_state", default="ok"),
             row_security=calls._method("row_security", default=True),
             models=SimpleNamespace(prepare=_nothing),
         ),

@@ -1062,10 +1062,13 @@ async def test_health(api: World) -> None:
         assert (await client.get("/readyz")).json() == ready
         api.calls.answers |= {"redis_ok": False, "row_security": False}
         degraded = await client.get("/readyz")
-        api.calls.answers["database_ok"] = False
+        api.calls.answers |= {"redis_ok": True, "row_security": True, "database_state": "read_only"}
+        read_only = await client.get("/readyz")
+        api.calls.answers["database_state"] = "away"
         away = await client.get("/readyz")
     assert degraded.status_code == 200
     assert degraded.json() == ready | {"status": "degraded", "redis": "away", "row_security": "off"}
+    assert (read_only.status_code, read_only.json()) == (200, ready | {"status": "degraded", "postgres": "read_only"})
     assert problem(away) == (503, "dependency_unavailable")
     assert away.headers["retry-after"] == "2"
 

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e3e4881aeb409311770f74f314a50ee5096e6d904c0407c1786fef1c83e755e8
+// sha256 of openapi.json: d433fcb2985c8486e59de9c3fff044e298697eb934146adaf6ad287c56ef929e
 
 export interface paths {
     "/conversations": {
@@ -919,7 +919,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Postgres is needed; without Redis, or a sweeper, everything works, only later.
+         * @description Postgres is needed (without writes, reads go on); without Redis, or a sweeper, everything works, only later.
          */
         get: operations["readyz"];
         put?: never;
@@ -4325,9 +4325,9 @@ export interface components {
             status: "ok" | "degraded";
             /**
              * Postgres
-             * @constant
+             * @enum {string}
              */
-            postgres: "ok";
+            postgres: "ok" | "read_only";
             /**
              * Redis
              * @enum {string}
