@@ -44,6 +44,8 @@ def build_app(settings: Settings) -> Celery:
         task_time_limit=hard_limit,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        # A broker that refuses to write, as a replica or one without room, is taken for one that is away.
+        broker_channel_error_retry=True,
         broker_transport_options={
             # What is unacknowledged for so long is delivered again: only after the hard limit has ended its job.
             "visibility_timeout": 2 * hard_limit,

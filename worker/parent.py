@@ -36,8 +36,8 @@ class ParentLoop:
         self._thread = threading.Thread(target=self._main, name="sweeper", daemon=True)
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
-        self._leaving: asyncio.Event
-        self._stopping: asyncio.Event
+        self._leaving = asyncio.Event()
+        self._stopping = asyncio.Event()
 
     def start(self) -> None:
         """Start the thread."""
@@ -65,7 +65,7 @@ class ParentLoop:
             runner.run(self._run_until_stopped())
 
     async def _run_until_stopped(self) -> None:
-        self._loop, self._leaving, self._stopping = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._ready.set()
         container = await self._built_container()
         if container is None:

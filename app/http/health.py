@@ -40,7 +40,7 @@ async def metrics(services: Services) -> PlainTextResponse:
 
 @router.get("/readyz")
 async def readyz(services: Services) -> schemas.Readiness:
-    """Postgres is needed (without writes, reads go on); without Redis, or a sweeper, everything works, only later."""
+    """Postgres is needed, read-only to show messages; without Redis, or a sweeper, everything works, only later."""
     database = await services.parts.database_state()
     if database == "away":
         raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})

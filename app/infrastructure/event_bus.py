@@ -75,10 +75,10 @@ class RedisEventBus:
         return self._hub.subscribe(conversation_id)
 
     async def ping(self) -> bool:
-        """Whether Redis answers, within a second, whatever happened before."""
+        """Whether Redis takes a write within a second, whatever happened before: a full one, or a replica, does not."""
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                await self._redis.ping()
+                await self._redis.set("throughline:written", 1, ex=1)
         except Exception:  # noqa: BLE001 - any failure is the answer "no"
             return False
         self._circuit.succeeded()

@@ -8,14 +8,17 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
+import redis
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 
 from app.core.model.records import Event
+from app.devserver import EmbeddedServers
 from app.infrastructure.event_bus import RedisEventBus
 from app.usecases.ports import WakeUp
 from tests.proxy import redis_proxy
@@ -252,6 +255,19 @@ async def test_publishing_goes_on_once_redis_answers_a_ping_again(other: RedisEv
             await quiet(other, wake_up)
             await bus.publish([an_event(conversation_id)])
             assert await wake_up.wait(PATIENCE)
+
+
+async def test_a_server_that_takes_no_writes_is_away_however_it_answers(tmp_path: Path) -> None:
+    with EmbeddedServers(tmp_path, postgres=False) as endpoints, redis.from_url(endpoints.redis_url) as server:
+        async with a_bus(endpoints.redis_url) as bus:
+            assert await bus.ping()
+            server.replicaof("127.0.0.1", "1")  # as after a failover
+            assert not await bus.ping()
+            server.replicaof("no", "one")
+            assert await bus.ping()
+            server.config_set("maxmemory", 1)
+            assert server.ping(), "control: it answers"
+            assert not await bus.ping()
 
 
 async def test_a_connection_that_went_stale_costs_no_message(other: RedisEventBus, redis_url: str) -> None:

@@ -13,12 +13,14 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
+import redis
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.bootstrap import Container
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
+from app.devserver import EmbeddedServers
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.shared.work_records import REMOVAL_SECONDS
@@ -31,9 +33,15 @@ from worker.runtime import Runtime
 class Worker:
     """One worker process with one child at a time."""
 
-    def __init__(self, process: subprocess.Popen[bytes], jobs: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         self.process = process
-        self._jobs = jobs
+        self._jobs = folder / "jobs"
+        self._log = folder / "worker.log"
+
+    @property
+    def log(self) -> str:
+        """What it has said."""
+        return self._log.read_text()
 
     def notes(self, word: str) -> list[list[str]]:
         """What jobs wrote under that word: id, process, request."""
@@ -58,7 +66,7 @@ def a_worker(
             stderr=subprocess.STDOUT,
         )
         try:
-            yield Worker(process, folder / "jobs")
+            yield Worker(process, folder)
         finally:
             process.terminate()
             try:
@@ -220,6 +228,25 @@ async def test_a_compaction_is_followed_by_its_verification_and_hints_ask_for_mo
         await until(lambda: worker.notes("verification"), 40)
         assert [id_ for id_, *_ in worker.notes("verified")] == [str(compaction_id)]
         assert [id_ for id_, *_ in worker.notes("verification")] == [str(wanted)]
+
+
+async def test_a_broker_that_takes_no_writes_for_a_while_ends_no_worker(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, tmp_path: Path, database_url: str
+) -> None:
+    with EmbeddedServers(tmp_path / "data", postgres=False) as endpoints:
+        queue = CeleryJobQueue(endpoints.redis_url)
+        desk = Desk(begin, engine, tenant, queue)
+        with (
+            redis.from_url(endpoints.redis_url) as server,
+            a_worker(tmp_path, database_url, endpoints.redis_url, job_seconds=0.1) as worker,
+        ):
+            await desk.reaches(await desk.send(), "applied", 40)
+            server.replicaof("127.0.0.1", "1")  # as after a failover
+            await until(lambda: "read only replica" in worker.log, 40)
+            server.replicaof("no", "one")
+            await desk.reaches(await desk.send(), "applied", 40)
+            assert worker.process.poll() is None
+        await queue.close()
 
 
 @pytest.mark.long

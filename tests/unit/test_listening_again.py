@@ -67,3 +67,9 @@ def test_the_sweeper_of_a_worker_is_begun_again() -> None:
     assert swept.acquire(timeout=30)
     assert swept.acquire(timeout=30)
     parent.stop()
+
+
+def test_a_worker_that_ends_before_it_was_ready_has_no_sweeper_to_stop() -> None:
+    parent = ParentLoop()
+    parent.leave()
+    parent.stop()

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: d433fcb2985c8486e59de9c3fff044e298697eb934146adaf6ad287c56ef929e
+// sha256 of openapi.json: d078c2311a996ad8cdd59b2ee293796a0836dbb300094cd619ad95bca02a49d1
 
 export interface paths {
     "/conversations": {
@@ -919,7 +919,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Postgres is needed (without writes, reads go on); without Redis, or a sweeper, everything works, only later.
+         * @description Postgres is needed, read-only to show messages; without Redis, or a sweeper, everything works, only later.
          */
         get: operations["readyz"];
         put?: never;
