@@ -21,6 +21,8 @@ class Note:
     """The folder of the sockets."""
     address: str | None = None
     """Where the owner serves HTTP, if it does."""
+    lock: int | None = None
+    """The number of its lock's file (inode), which no copy of the data folder has."""
 
 
 class DataDirLock:
@@ -49,16 +51,17 @@ class DataDirLock:
             self._descriptor = None
 
     def read(self) -> Note | None:
-        """Return the owner's note, if it is there and whole."""
+        """Return the owner's note, if it is there and whole, and did not come along with a copy of the folder."""
         try:
-            return Note(**json.loads(self._note_path.read_text()))
+            note = Note(**json.loads(self._note_path.read_text()))
+            return note if note.lock in {None, self._path.stat().st_ino} else None
         except (OSError, ValueError, TypeError):
             return None
 
     def write(self, note: Note) -> None:
         """Replace the note in one step, so that no reader sees half of it."""
         draft = self._note_path.with_suffix(".tmp")
-        draft.write_text(json.dumps(dataclasses.asdict(note)))
+        draft.write_text(json.dumps(dataclasses.asdict(note) | {"lock": self._path.stat().st_ino}))
         draft.replace(self._note_path)
 
     def clear(self) -> None:

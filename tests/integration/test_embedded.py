@@ -30,6 +30,7 @@ from app.devserver import (
     running_at,
 )
 from app.devserver.binaries import postgres_programs, valkey_program
+from app.devserver.lock import DataDirLock
 from app.devserver.privileges import identities
 from app.devserver.processes import wait_until
 from app.storage.migrations import run_migrations
@@ -232,6 +233,20 @@ def test_two_data_folders_do_not_disturb_each_other(tmp_path: Path) -> None:
         write(second)
         assert read(first)
         assert read(second)
+
+
+def test_a_copy_of_a_folder_in_use_leaves_the_first_alone(tmp_path: Path) -> None:
+    """As when somebody copies the whole data folder while the service runs, and starts the copy elsewhere."""
+    with EmbeddedServers(tmp_path / "a", postgres=False) as first:
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+        assert DataDirLock(tmp_path / "a").read() is not None, "control: the first is found by its note"
+        assert DataDirLock(tmp_path / "b").read() is None
+        with EmbeddedServers(tmp_path / "b", postgres=False) as second:
+            assert first != second
+            with redis.from_url(second.redis_url) as one:
+                assert one.ping()
+        with redis.from_url(first.redis_url) as one:
+            assert one.ping()
 
 
 def test_a_deep_temporary_folder_does_not_lengthen_the_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
