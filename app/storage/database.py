@@ -32,8 +32,14 @@ TENANT_CONNECTIONS = 10  # of the fifteen of a pool: what one tenant may hold at
 # Under the idle limits of common proxies and firewalls.
 RECYCLE_SECONDS = 1_500
 PING_SECONDS = 2.0
-# Short statements only: compiling them (jit) would cost more than it saves.
-SESSION_SETTINGS = {"application_name": "throughline", "timezone": "UTC", "jit": "off"}
+# Short statements only: compiling them (jit) would cost more than it saves. Whoever waited for a lock has to see what
+# was committed meanwhile, whatever the server's own isolation is; and a migration would wait for its own snapshot.
+SESSION_SETTINGS = {
+    "application_name": "throughline",
+    "timezone": "UTC",
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+}
 # The only ones of them that a pooler in transaction mode carries to whatever server it takes.
 CARRIED = frozenset({"application_name", "timezone"})
 TIMEOUTS = {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "lock_timeout": "10s"}

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 from sqlalchemy import Enum, TextClause, bindparam, delete, event, func, select, text, type_coerce
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel import col
 from structlog.testing import capture_logs
 
@@ -21,14 +21,14 @@ from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.records import Work
 from app.storage import connections, database, tenancy
 from app.storage.connections import TenantConnection
-from app.storage.database import make_engine, ping
+from app.storage.database import database_address, make_engine, make_patient_engine, ping
 from app.storage.database_errors import translated
 from app.storage.repositories import narrowing
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from tests.integration.rows import START, conversation, stored
-from tests.servers import unused_port
+from tests.servers import execute_sql, unused_port
 
 pytestmark = pytest.mark.own_database  # connections are cut and kept busy on purpose
 
@@ -138,6 +138,22 @@ async def test_a_server_that_is_away(tenant: UUID) -> None:
     assert await ping(missing) == "away"
     await away.dispose()
     await missing.dispose()
+
+
+async def test_the_isolation_of_the_server_is_not_ours(database_url: str) -> None:
+    """Under a stricter one a migration would wait for its own snapshot, without an end."""
+    shown = text("SELECT current_setting('transaction_isolation')")
+    name = database_address(database_url).database
+    execute_sql(database_url, f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+    plain = create_async_engine(database_address(database_url))
+    for engine, isolation in (
+        (plain, "serializable"),  # the control
+        (make_engine(database_url), "read committed"),
+        (make_patient_engine(database_url), "read committed"),
+    ):
+        async with engine.connect() as connection:
+            assert (await connection.execute(shown)).scalar_one() == isolation
+        await engine.dispose()
 
 
 async def test_a_server_that_accepts_and_never_answers(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
