@@ -23,6 +23,7 @@ from app.settings import Settings
 from app.storage.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.storage.migrations import run_migrations
 
+_ENCODING = "UTF8"
 _REDIS_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 
 
@@ -51,7 +52,7 @@ def check_database(url: str) -> None:
     """Ask the database of ``DATABASE_URL`` a question."""
     try:
         masked = database_address(url).render_as_string(hide_password=True)
-        asyncio.run(_ask_database(url))
+        asyncio.run(_answer_of_database(url, "SELECT 1"))
     except ValueError as error:
         raise CannotStartError(f"{first_line(error)}.") from error
     except Exception as error:
@@ -61,11 +62,11 @@ def check_database(url: str) -> None:
         ) from error
 
 
-async def _ask_database(url: str) -> None:
+async def _answer_of_database(url: str, question: str) -> object:
     engine = make_patient_engine(url)
     try:
         async with engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
+            return (await connection.execute(text(question))).scalar_one()
     finally:
         await engine.dispose()
 
@@ -128,11 +129,18 @@ def _check_model(variable: str, name: str, build: Callable[[], object]) -> None:
 
 
 def migrate(database_url: str, revision: str = "head") -> None:
-    """Bring the database to a revision of the schema."""
+    """Bring the database to a revision of the schema; one that cannot keep every text is refused."""
     try:
-        run_migrations(database_url, revision)
+        encoding = asyncio.run(_answer_of_database(database_url, "SHOW server_encoding"))
+        if encoding == _ENCODING:
+            run_migrations(database_url, revision)
     except Exception as error:
         raise CannotStartError(f"The migrations failed: {first_line(error)}") from error
+    if encoding != _ENCODING:
+        raise CannotStartError(
+            f"The database of DATABASE_URL has the encoding {encoding}, which cannot keep every text: "
+            "make one by CREATE DATABASE throughline TEMPLATE template0 ENCODING 'UTF8'."
+        )
 
 
 def _reason_in_words(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from app.devserver import EmbeddedServers, Endpoints
 from app.devserver.run import child_environment
 from app.settings import Settings
 from tests.acceptance.service import until
-from tests.servers import ROOT, unused_port
+from tests.servers import ROOT, execute_sql, unused_port, with_database
 
 STAND_IN = [sys.executable, "-m", "tests.acceptance.stand_in", "run"]
 REAL = [sys.executable, "-m", "app.cli", "run"]
@@ -380,6 +380,18 @@ def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tm
     with EmbeddedServers(tmp_path / "data", valkey=False) as endpoints:
         again = migrate(tmp_path, DATABASE_URL=endpoints.database_url)
     assert again.stdout.strip() == "The database is up to date."
+
+
+def test_a_database_of_another_encoding_is_one_clear_line(servers: Endpoints, tmp_path: Path) -> None:
+    """As Debian makes them where the machine has no locale: there a search failed, and others stored no Cyrillic."""
+    said = {"SQL_ASCII": "has the encoding SQL_ASCII", "UTF8": ""}  # the second is the control
+    for encoding, words in said.items():
+        name = f"of_{encoding.lower()}"
+        execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
+        done = migrate(tmp_path, DATABASE_URL=with_database(servers.database_url, name))
+        assert (done.exit_code, len(done.stderr.splitlines())) == ((2, 1) if words else (0, 0))
+        assert words in done.stderr
+        execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.mark.daily(1)
