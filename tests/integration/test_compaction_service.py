@@ -23,6 +23,7 @@ from app.core.model.errors import (
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
 from app.settings import Settings
+from app.storage.repositories.compactions import CompactionRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from tests.fakes import FAKE_PROFILE
@@ -385,6 +386,28 @@ async def test_of_a_conversation_that_is_deleted_meanwhile_there_is_nothing(
     gate.go_on.set()
     with pytest.raises(NotFoundError):
         await asyncio.wait_for(compacting, PATIENCE)
+
+
+async def test_a_job_whose_conversation_is_deleted_as_it_is_taken_is_no_failure(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(begin, tenant)
+    ids = [await service.conversation(), await service.conversation()]
+    for conversation_id in ids:
+        await service.say(conversation_id, 60)
+    waited_for, queued = service.queue.ids
+    takeable = CompactionRepository.takeable
+
+    async def takeable_and_then_deleted(compactions: CompactionRepository, compaction_id: UUID) -> bool:
+        found = await takeable(compactions, compaction_id)
+        await service.container.conversations.delete(tenant, ids.pop(0))
+        return found
+
+    monkeypatch.setattr(CompactionRepository, "takeable", takeable_and_then_deleted)
+    with pytest.raises(NotFoundError):  # the control: whoever waits for it is told
+        await service.container.compaction.take(waited_for, "worker")
+    assert await service.container.compaction.execute(queued) is None
+    assert ids == []
 
 
 async def test_the_sweeper_claims_what_an_append_could_not(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -50,6 +50,8 @@ class CompactionService:
         try:
             row = await self.take(compaction_id, ran_in)
             return await self._run_in_time(row) if row is not None else None
+        except NotFoundError:  # its conversation was deleted meanwhile
+            return None
         except DependencyUnavailableError as error:
             log.warning("compaction.left_to_its_lease", compaction_id=str(compaction_id), reason=error.stable_code)
             return None
