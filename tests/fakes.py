@@ -37,6 +37,7 @@ from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
 from app.infrastructure.turn_streams import ENDED_SECONDS, Follower
+from app.storage.database import DatabaseState
 from app.usecases.ports import ChatModel, Embedder, Later, ProviderStore, Summarizer, SummarizerRequest
 
 Model = TypeVar("Model")
@@ -443,3 +444,8 @@ class LocalTurnStreams:
         self._entries.pop(turn_id, None)
         if not self._followers[turn_id]:
             del self._followers[turn_id]
+
+
+async def well() -> DatabaseState:
+    """What a database says of itself that answers and takes writes."""
+    return "ok"

@@ -20,7 +20,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.admin.keys import ALL_SCOPES
 from app.usecases.ports import Clock, Counters
-from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, ScriptedSummarizer
+from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, ScriptedSummarizer, well
 from tests.integration.services import PollingBus, honest
 
 
@@ -120,7 +120,7 @@ async def keyed(
         models=FakeModels(chat or ScriptedChatModel(), ScriptedSummarizer(honest)),
         clock=clock or SystemClock(),
         counters=counters or LocalCounters(lambda: 1_000_000.0),
-        database_ok=yes,
+        database_state=well,
         row_security=yes,
     )
     container = Container(Settings(_env_file=None, embedded=True, **settings), parts, "process:one")

@@ -17,12 +17,11 @@ from app.core.model.records import Compaction, Event, Page
 from app.core.model.state import StateVersion
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
-from app.storage.database import DatabaseState
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Embedder, TurnStreams
-from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, SummaryEntry
+from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, SummaryEntry, well
 from tests.fakes import ScriptedSummarizer as Summarizer
 
 WORDS = "the shipment of {seq} crates reaches harbour number {seq} in the grey morning some wind from the west! "
@@ -117,7 +116,7 @@ class Service:
             queue=self.queue,
             models=FakeModels(self.chat_model, self.summarizer, summarizers=fallbacks, embedder=embedder),
             clock=SystemClock(),
-            database_state=_well,
+            database_state=well,
             row_security=_yes,
             streams=streams or LocalTurnStreams(),
         )
@@ -163,10 +162,6 @@ class Service:
 
 async def _yes() -> bool:
     return True
-
-
-async def _well() -> DatabaseState:
-    return "ok"
 
 
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:

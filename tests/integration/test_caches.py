@@ -19,12 +19,11 @@ from app.core.model.caches import ProviderCache
 from app.core.model.records import ProviderCopy
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
-from app.storage.database import DatabaseState
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
 from app.usecases.history.conversations import NewConversation
-from tests.fakes import FakeJobQueue, LocalTurnStreams
+from tests.fakes import FakeJobQueue, LocalTurnStreams, well
 from tests.gemini_server import Gemini
 from tests.integration.services import PollingBus
 
@@ -44,9 +43,6 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
 
     async def yes() -> bool:
         return True
-
-    async def well() -> DatabaseState:
-        return "ok"
 
     def one(**given: Any) -> Container:
         settings = Settings(

@@ -30,7 +30,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion
 from app.usecases.shared.idempotency import Idem
-from tests.fakes import FakeJobQueue, LocalTurnStreams, ScriptedChatModel
+from tests.fakes import FakeJobQueue, LocalTurnStreams, ScriptedChatModel, well
 from tests.gemini_files import spelled
 from tests.gemini_server import Gemini
 from tests.integration.keyed import Keyed, keyed
@@ -289,7 +289,7 @@ async def with_gemini(begin: UnitOfWorkFactory, gemini: Gemini, key: str = "one"
         streams=LocalTurnStreams(),
         models=models,
         clock=SystemClock(),
-        database_ok=yes,
+        database_state=well,
         row_security=yes,
     )
     container = Container(Settings(), parts, "process:one")

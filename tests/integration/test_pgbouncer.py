@@ -82,7 +82,7 @@ logfile = {short_folder}/pgbouncer.log
 async def answers(url: str) -> bool:
     engine = make_engine(url, pool_size=1)
     try:
-        return await database.ping(engine)
+        return await database.ping(engine) == "ok"
     finally:
         await engine.dispose()
 

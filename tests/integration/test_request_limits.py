@@ -16,11 +16,10 @@ from app.bootstrap import Container, Parts, make_models
 from app.infrastructure.clock import SystemClock
 from app.main import create_app
 from app.settings import Settings
-from app.storage.database import DatabaseState
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.chunk import fallback_of
 from app.usecases.shared.shell import Shell
-from tests.fakes import FakeJobQueue, LocalTurnStreams
+from tests.fakes import FakeJobQueue, LocalTurnStreams, well
 from tests.integration.services import PollingBus
 
 NOT_ALLOWED = "openai:dearest"
@@ -34,10 +33,6 @@ async def _yes() -> bool:
     return True
 
 
-async def _well() -> DatabaseState:
-    return "ok"
-
-
 def composed(begin: UnitOfWorkFactory, **settings: Any) -> Container:
     """The services with the models of these settings."""
     chosen = Settings(_env_file=None, embedded=True, **settings)
@@ -48,7 +43,7 @@ def composed(begin: UnitOfWorkFactory, **settings: Any) -> Container:
         streams=LocalTurnStreams(),
         models=make_models(chosen),
         clock=SystemClock(),
-        database_state=_well,
+        database_state=well,
         row_security=_yes,
     )
     return Container(chosen, parts, "process:one")

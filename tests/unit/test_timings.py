@@ -22,6 +22,7 @@ from tests.fakes import (
     LocalTurnStreams,
     ScriptedChatModel,
     ScriptedSummarizer,
+    well,
 )
 from worker.celery_app import build_app
 
@@ -111,7 +112,7 @@ async def test_every_service_gets_those_of_the_settings() -> None:
         streams=LocalTurnStreams(),
         models=FakeModels(ScriptedChatModel(), ScriptedSummarizer()),
         clock=SystemClock(),
-        database_ok=yes,
+        database_state=well,
         row_security=yes,
     )
     settings = Settings(lease_seconds=1.5, heartbeat_seconds=0.4, turn_heartbeat_seconds=0.2, sweep_seconds=0.3)
