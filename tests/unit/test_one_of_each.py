@@ -114,7 +114,6 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
         tells_names,
         "app.core.text.identifiers",
         {
-            "app.core.retrieval.corpus": "how many capitals a message has, whatever they stand for",
             "app.core.retrieval.naming": "who is called by name, which the answers tell: capitals alone would not do",
         },
     ),

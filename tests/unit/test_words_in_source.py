@@ -85,7 +85,6 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
         220,
         "what secrets are called: one pattern in which the words of all languages depend on each other",
     ),
-    "retrieval/corpus.py": (2, "an alphabet"),
     "retrieval/naming.py": (3, "an alphabet, and where Chinese begins"),
     "segments/naming.py": (3, "an apostrophe, letters that show nothing"),
     "segments/topics.py": (3, "marks within words of Japanese and Chinese; a name of a section"),

@@ -158,8 +158,6 @@ def give_beside_dates(c: Cursor) -> None:
         for day in sorted(days):
             after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
             c.add_possible(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
-        numbers = {int(form[2:]) for one in told for form in one.forms if form.startswith("o:")}
-        c.add_possible(place, moments.of_dates(moments.such_days(c.at, numbers, weekday) if c.at else []), WEEKDAY)
 
 
 def is_dated(c: Cursor, place: int) -> bool:

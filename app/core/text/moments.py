@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from typing import Final
 
@@ -175,13 +175,6 @@ def days_of_month(at: date, number: int) -> list[date]:
     """The last and the next such day, and those of the months around."""
     firsts = [month_after(at.replace(day=1), step) for step in (-1, 0, 1)]
     return [day for first in firsts if (day := date_or_none(first.year, first.month, number))]
-
-
-def such_days(at: date, numbers: Collection[int], weekday: int) -> list[date]:
-    """The days of the next twelve months with one of these numbers and this weekday: "the 26th, a Friday"."""
-    firsts = [month_after(at.replace(day=1), step) for step in range(12)]
-    days = (date_or_none(first.year, first.month, number) for first in firsts for number in sorted(numbers))
-    return [day for day in days if day is not None and day.weekday() == weekday]
 
 
 def times(hour: int, minute: int, half: str) -> frozenset[str]:

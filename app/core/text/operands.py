@@ -50,8 +50,6 @@ class Operands:
     relative: tuple[date, ...] = ()
     """What "tomorrow", "on Friday", "the 3rd" may mean."""
     weekdays: tuple[int, ...] = ()
-    numbers: tuple[int, ...] = ()
-    """Days of a month that is not named."""
     times: tuple[int, ...] = ()
     """Minutes after midnight; a time without its half of the day is there twice."""
 
@@ -90,7 +88,6 @@ class _Read:
         self._days: dict[date, None] = {}
         self._relative: dict[date, None] = {}
         self._weekdays: dict[int, None] = {}
-        self._numbers: dict[int, None] = {}
         self._times: dict[int, None] = {}
 
     def take(self, found: Found, text: str, start: int) -> None:
@@ -104,8 +101,6 @@ class _Read:
                 (self._days if found.is_stated else self._relative)[day] = None
             elif (minutes := moments.minutes_in(form)) is not None:
                 self._times[minutes] = None
-            elif form.startswith("o:"):
-                self._numbers[int(form[2:])] = None
 
     def operands(self, at: datetime | None) -> Operands:
         return Operands(
@@ -114,7 +109,6 @@ class _Read:
             days=tuple(islice(self._days, _MOST_OF_A_SORT)),
             relative=tuple(islice(self._relative, _MOST_OF_A_SORT)),
             weekdays=tuple(self._weekdays),
-            numbers=tuple(islice(self._numbers, _MOST_OF_A_SORT)),
             times=tuple(islice(self._times, _MOST_OF_A_SORT)),
         )
 

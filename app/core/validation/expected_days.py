@@ -8,7 +8,7 @@ from datetime import date
 from itertools import product
 from typing import Final
 
-from app.core.text.moments import LEAP_YEAR, date_or_none, day_in, day_of_year_in, minutes_in, moved
+from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
 from app.core.validation.expected import DAY_SECONDS, YEAR_MONTHS, Basis, Derivation, Expected, Results, together
 
@@ -96,14 +96,10 @@ class _Date(Expected):
         yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
         yield ("date", "relative ± any"), self._moved(own.relative, _lengths(told + own))
         yield ("date", "weekday after own"), self._weekdays_after(told.days + own.days, own.weekdays)
-        yield ("date", "weekday before own"), self._weekdays_before(told.days + own.days, own.weekdays)
         yield ("date", "weekday near relative"), self._weekdays_after(near.relative, own.weekdays)
-        yield ("date", "own month"), self._numbered_days(own.days, own.numbers)
         yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
         yield ("date", "near ± any"), self._moved(near.days, _lengths(told + own))
         yield ("date", "weekday after near"), self._weekdays_after(near.days, own.weekdays)
-        yield ("date", "weekday before near"), self._weekdays_before(near.days, own.weekdays)
-        yield ("date", "near month"), self._numbered_days(near.days, own.numbers)
 
     @staticmethod
     def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
@@ -114,17 +110,6 @@ class _Date(Expected):
     def _weekdays_after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
-
-    @staticmethod
-    def _weekdays_before(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        for day, weekday in product(days, weekdays):
-            yield float(day.toordinal() - (day.weekday() - weekday - 1) % _WEEK - 1)
-
-    @staticmethod
-    def _numbered_days(days: Iterable[date], numbers: Sequence[int]) -> Results:
-        for day, number in product(days, numbers):
-            if other := date_or_none(day.year, day.month, number):
-                yield float(other.toordinal())
 
 
 def _lengths(one: Operands) -> list[Quantity]:
