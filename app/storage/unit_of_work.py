@@ -105,6 +105,10 @@ class UnitOfWork:
         """Events of the last commit, in order."""
         return self._committed
 
+    async def use_snapshot(self) -> None:
+        """Let every statement of this transaction see the same moment; before any other statement of it."""
+        await self.session.use_snapshot()
+
     async def commit(self) -> None:
         """Make it so."""
         await self.session.commit()

@@ -12,8 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.sizes import cut_to_fit
-from app.storage.repositories.states import StateRepository
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from tests.integration.services import Service
 from tests.servers import execute_sql
@@ -129,7 +128,7 @@ async def test_versions_are_shown_as_they_were_at_one_moment(
 
     monkeypatch.setattr("app.storage.repositories.states.cut_to_fit", cut)
     if not is_of_one_moment:
-        monkeypatch.setattr(StateRepository, "use_snapshot", AsyncMock())
+        monkeypatch.setattr(UnitOfWork, "use_snapshot", AsyncMock())
     (shown,), _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=1))
     assert (shown.verified == "model") is not is_of_one_moment
     (shown,), _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=1))

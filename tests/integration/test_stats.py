@@ -26,7 +26,7 @@ from app.infrastructure.ids import new_id
 from app.infrastructure.metrics import ProcessMeter
 from app.storage.database import make_engine
 from app.storage.repositories.statistics import StatisticsRepository
-from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin import measuring
 from app.usecases.admin.measuring import Measuring
 from app.usecases.admin.stats import StatsService
@@ -65,7 +65,7 @@ async def ended(begin: UnitOfWorkFactory, row: Conversation, **fields: Any) -> U
 
 async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measured:
     async with begin(row.tenant_id) as unit:
-        await unit.statistics.use_snapshot()
+        await unit.use_snapshot()
         return await unit.statistics.measured(row.id)
 
 
@@ -96,7 +96,7 @@ async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant:
     async def look() -> None:
         for _ in range(12):
             async with begin(tenant) as unit:
-                await unit.statistics.use_snapshot()
+                await unit.use_snapshot()
                 looks.append(await unit.statistics.measured())
 
     await asyncio.gather(*map(write, rows), look(), look())
@@ -159,10 +159,10 @@ async def test_a_look_is_of_one_moment(begin: UnitOfWorkFactory, tenant: UUID, m
 async def test_control_without_one_moment_figures_disagree(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(self: StatisticsRepository) -> None:
+    async def nothing(self: UnitOfWork) -> None:
         """Every statement sees what is committed by then."""
 
-    monkeypatch.setattr(StatisticsRepository, "use_snapshot", nothing)
+    monkeypatch.setattr(UnitOfWork, "use_snapshot", nothing)
     assert not figures_agree(await slips_in(begin, await stored(begin, tenant), monkeypatch))
 
 

@@ -299,7 +299,6 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
-    "statistics.use_snapshot": (lambda unit: unit.statistics.use_snapshot(), None),
     "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
     "statistics.levels": (lambda unit: unit.statistics.levels([CONVERSATION]), []),
     "statistics.levels_of": (lambda unit: unit.statistics.levels_of(CONVERSATION, COMPACTION), []),

@@ -13,10 +13,6 @@ class Repository:
     def __init__(self, session: TenantSession) -> None:
         self._session = session
 
-    async def use_snapshot(self) -> None:
-        """Let every statement of this transaction see the same moment; before any other statement of it."""
-        await self._session.use_snapshot()
-
     def _check_tenant(self, tenant_id: UUID) -> None:
         if self._session.tenant_id not in {None, tenant_id}:
             raise ValueError("the record is of another tenant than the unit of work")

@@ -97,7 +97,7 @@ class StatsService(Service):
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
         """What is measured of one conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
-            await uow.statistics.use_snapshot()
+            await uow.use_snapshot()
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
             measured = await uow.statistics.measured(conversation_id)
             return ConversationMeasures(
@@ -112,7 +112,7 @@ class StatsService(Service):
     async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:
         """Of all conversations of a tenant; with ``since`` of what ended from then on, and of what is under way."""
         async with self._shell.uow(tenant_id) as uow:
-            await uow.statistics.use_snapshot()
+            await uow.use_snapshot()
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])

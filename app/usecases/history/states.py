@@ -40,7 +40,7 @@ class StateService:
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """The versions, with the provenance of every entry."""
         async with self._shell.uow(tenant_id) as uow:
-            await uow.states.use_snapshot()  # else a version may say that it was judged before what came of it is there
+            await uow.use_snapshot()  # else a version may say that it was judged before what came of it is there
             await uow.conversations.get(conversation_id)
             return await uow.states.page(conversation_id, page)
 
