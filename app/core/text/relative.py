@@ -82,8 +82,6 @@ class OtherTime:
 
     language: str
     text: str
-    end: int
-    """Where it ends in its text."""
     needed: Needed
 
 
@@ -91,7 +89,7 @@ def other_times(text: str) -> list[OtherTime]:
     """The other times of a text; first those that need the weekday, then the day, then the month."""
     possible = _bits_of_possible_patterns(text)
     return [
-        OtherTime(language, match[0], match.end(), needed)
+        OtherTime(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER
         if bit & possible
         for match in pattern.finditer(text)

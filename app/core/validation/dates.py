@@ -18,7 +18,6 @@ from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
 from app.core.text.budget import Budget
 from app.core.text.memo import FIGURE, memoized
-from app.core.text.reader import dates_named
 from app.core.text.relative import NearDay, in_brackets, is_relative, near_days, other_times, said_on
 from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import Value, values
@@ -27,9 +26,6 @@ from app.core.text.words import stems
 _BESIDE: Final = 6
 """Characters between a word and the date that says its day already: "yesterday, 12 May"."""
 _BEFORE_DAY: Final = frozenset("(（,，")
-_CLOSING: Final = {"(": ")", "（": "）"}
-_NOTE: Final = 30
-"""Characters behind a word in which a bracket may say what it means."""
 _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
 _LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
@@ -78,8 +74,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
         sources: The messages that it was made from.
         beside: Whether the day of the message may stand at the end, for times that name no single day.
     """
-    near = near_days(text)
-    others = [one for one in other_times(text) if not _has_date_behind(text, one.end)]
+    near, others = near_days(text), other_times(text)
     if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):
         return text
     days = [(one, _day_meant(one, sources)) for one in near]
@@ -87,7 +82,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     known = [(one, day) for one, day in days if day and not one.is_quoted]
     pieces, end = list[str](), 0
     for one, day in sorted(_without_date_beside(known, absolute), key=lambda told: told[0].end):
-        if text[one.end : one.end + 2].lstrip()[:1] not in _CLOSING:
+        if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
             pieces += [text[end : one.end], in_brackets(day, one.language)]
             end = one.end
     added = "".join([*pieces, text[end:]])
@@ -96,12 +91,6 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
     said = _day_when_said(words, sources)
     return inserted_before_end(added, said_on(said, text)) if said else added
-
-
-def _has_date_behind(text: str, end: int) -> bool:
-    """Whether a bracket says directly when that is: "last year (2025)", "next month (June)"."""
-    bracket = text[end : end + _NOTE].lstrip()
-    return bracket[:1] in _CLOSING and bool(dates_named(bracket[1:].partition(_CLOSING[bracket[0]])[0]))
 
 
 def _is_day(value: Value, text: str) -> bool:
