@@ -69,7 +69,7 @@ async def forget(
 ) -> None:
     """Tell the segments anew that hold the erased message, and those that drew on it.
 
-    Call it in the erasing transaction, before layouts are made. ``work`` has them told.
+    Call it in the erasing transaction, before layouts are made. ``compute`` runs what takes time off the event loop.
     """
     drew = await compute(_drawing_on_erased, found.doubtful, erased, remaining) if found.doubtful else []
     wants_detail, locale = wants_detail_by_model(shell, resolved), resolved.conversation.locale
