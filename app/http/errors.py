@@ -115,6 +115,9 @@ class Problem(BaseModel):
     retryable: bool
     request_id: str
     errors: list[ProblemField] = Field(default_factory=list)
+    retry_after: int | None = Field(
+        default=None, ge=1, description="Seconds, as in `Retry-After`; only where that is told."
+    )
 
 
 def status_of(error: DomainError) -> int:
@@ -130,10 +133,11 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
     """
     say = catalogue_of(wish)
     known = error if isinstance(error, DomainError) else unexpected()
+    status = status_of(known)
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
         "title": _title(known, say),
-        "status": status_of(known),
+        "status": status,
         "detail": redact(known.detail),
         "code": known.stable_code,
         "retryable": known.retryable,
@@ -142,6 +146,9 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
             {"field": redact(item.field), "message": redact(item.message)} for item in known.errors[:MAX_ERRORS]
         ],
     }
+    wait = _seconds_to_wait(known, status)
+    if wait is not None:
+        members["retry_after"] = wait  # a stream has no header left to tell it in
     return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
 
 
@@ -298,8 +305,14 @@ def _retry_refusal(error: Exception) -> dict[str, str]:
 def _headers_of(error: Exception, status: int) -> dict[str, str]:
     if status == HTTPStatus.UNAUTHORIZED:
         return {"WWW-Authenticate": "Bearer"}
-    if not isinstance(error, DomainError) or not (error.retryable or error.retry_after):
+    if not isinstance(error, DomainError) or (wait := _seconds_to_wait(error, status)) is None:
         return {}
+    return {"Retry-After": str(wait), **refused_headers(error)}
+
+
+def _seconds_to_wait(error: DomainError, status: int) -> int | None:
+    if not (error.retryable or error.retry_after):
+        return None
     if error.retry_after is None and status not in WAIT_STATUSES:
-        return {}
-    return {"Retry-After": str(max(1, math.ceil(error.retry_after or 1))), **refused_headers(error)}
+        return None
+    return max(1, math.ceil(error.retry_after or 1))
