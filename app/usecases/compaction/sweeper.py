@@ -283,7 +283,11 @@ class Sweeper:
         async with self._uow(None) as uow:
             works = await uow.works.abandoned(limit=BATCH)
         for work in works:
-            await self._count_crash(work)
+            try:
+                await self._count_crash(work)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
+                told = {"kind": work.kind, "conversation_id": str(work.conversation_id)}
+                _log.warning("sweeper.crash_not_counted", **told, error=type(error).__name__)
 
     async def _count_crash(self, work: Work) -> None:
         async with self._uow(work.tenant_id) as uow:
