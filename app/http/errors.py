@@ -25,7 +25,7 @@ from app.core.model.errors import DomainError, FieldError, NotFoundError
 from app.core.model.json_schemas import names_at
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
-from app.http.openai.errors import is_openai_path, openai_error, openai_status
+from app.http.openai.errors import PREFIX, is_openai_path, openai_error, openai_status
 from app.http.rates import refused_headers
 from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 
@@ -234,7 +234,20 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
         methods = ", ".join(sorted(_methods_at(request, routes)))
         told = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
         return error_response(request, told, {**headers, "Allow": methods})
+    if status == HTTPStatus.NOT_FOUND:
+        return error_response(request, NotFoundError(_nothing_at(request, routes)), headers)
     return error_response(request, _error_for_status(status), headers)
+
+
+def _nothing_at(request: Request, routes: Sequence[BaseRoute]) -> str:
+    path: str = request.scope["path"]
+    meant = {**request.scope, "path": path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
+    if is_openai_path(meant["path"]) and any(route.matches(meant)[0] is not Match.NONE for route in routes):
+        return (
+            f"There is nothing at this path: clients of OpenAI's API take an address that ends with {PREFIX}, once"
+            " (docs/openai.md)."
+        )
+    return "There is nothing at this path. The page is at /ui/; openapi.json and docs/contract.md list every path."
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
@@ -244,15 +257,9 @@ def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
 
 
 def _error_for_status(status: int) -> DomainError:
-    match status:
-        case 404:
-            return NotFoundError(
-                "There is nothing at this path. The page is at /ui/; openapi.json and docs/contract.md list every path."
-            )
-        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            return UnreadableError("The request cannot be read.")
-        case _:
-            return unexpected()
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return UnreadableError("The request cannot be read.")
+    return unexpected()
 
 
 def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
