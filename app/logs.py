@@ -6,6 +6,8 @@ import io
 import json
 import logging
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, TextIO
@@ -62,6 +64,32 @@ class RedactingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, redacted as a whole."""
         return redact(super().format(record))
+
+
+class OnceInAWhile(logging.Filter):
+    """Lets through what a library logs again and again: the first line, then one in ``seconds``, which counts the rest.
+
+    The same are lines of one wording, whatever stands in its gaps; a traceback is shown with the first alone.
+    """
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._shown: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether this line is written."""
+        wording, now = str(record.msg), self._monotonic()
+        shown_at, left_out = self._shown.get(wording, (None, 0))
+        if shown_at is not None and now - shown_at < self._seconds:
+            self._shown[wording] = shown_at, left_out + 1
+            return False
+        self._shown[wording] = now, 0
+        if left_out:
+            record.msg = f"{record.getMessage().rstrip()} (left out since it was last told: {left_out})"
+            record.args, record.exc_info = (), None
+        return True
 
 
 class JsonFormatter(logging.Formatter):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from typing import Any, Final
@@ -10,6 +11,7 @@ from celery import Celery
 from celery.signals import worker_init
 
 from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
+from app.logs import OnceInAWhile
 from app.process_settings import settings_of_process
 from app.settings import Settings
 
@@ -21,6 +23,9 @@ _SOCKET_SECONDS = 5.0
 _SOFT_SHUTDOWN_SECONDS = 5.0
 # A child imports nothing after the fork, but a machine under load may be slow to start it.
 _CHILD_START_SECONDS = 30.0
+# Celery tries a broker that refuses to write again at once, and says so ten times a second.
+_TOLD_AGAIN_SECONDS: Final = 30.0
+logging.getLogger("celery.worker.consumer.consumer").addFilter(OnceInAWhile(_TOLD_AGAIN_SECONDS))
 
 
 def build_app(settings: Settings) -> Celery:

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from app.cli.interrupts import ends_at_once
+from app.cli.standard_streams import open_closed_streams
 from app.version import VERSION
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -84,6 +85,7 @@ class CommandsOnDemand(TyperGroup):
 
     def main(self, *args: Any, **given: Any) -> Any:
         """Run; where a help or a version cannot be written, one line says so, as the commands themselves do."""
+        open_closed_streams()
         try:
             return super().main(*args, **given)
         except OSError as error:

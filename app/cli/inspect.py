@@ -114,7 +114,7 @@ def state(
             raise ComplaintError(text_of("no_state"))
         found = newest if version in {None, newest.version} else _state_version(client, id_, version)
         if repairs:
-            print_found(found.repairs, show_repairs, as_json=as_json)
+            print_found(found.repairs, partial(show_repairs, made_by=found.made_by), as_json=as_json)
         else:
             print_found(found, partial(show_state, newest=newest.version), as_json=as_json)
 

@@ -107,11 +107,12 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
             screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
 
 
-def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]]) -> None:
-    """What was done to the summary that a version was made from, one by one."""
+def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_by: str = "compaction") -> None:
+    """What was done to the summary that a version was made from, one by one; where there is none, what wrote it."""
     say = screen.say
     if not repairs:
-        screen.line(say.text("cli.state.no_repairs"))
+        written = {"erasure": "by_erasure", "restore": "by_restore"}.get(made_by)
+        screen.line(say.text(f"cli.state.{written or 'no_repairs'}"))
         return
     screen.line((say.text("cli.state.repairs"), HEAD))
     for one in repairs:

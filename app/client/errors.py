@@ -29,7 +29,8 @@ class ApiError(ThroughlineError):
         self.request_id = problem.get("request_id")
         self.errors: list[Mapping[str, str]] = list(problem.get("errors") or ())
         """For input: ``field`` and ``message`` of each."""
-        self.retry_after = retry_after
+        told = problem.get("retry_after")
+        self.retry_after = float(told) if retry_after is None and isinstance(told, int | float) else retry_after
         """Seconds after which to try again, if the service said so."""
         untold = (one for one in self.errors if str(one.get("message")) not in self.detail)
         fields = "; ".join(f"{one.get('field')}: {one.get('message')}" for one in untold)

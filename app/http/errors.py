@@ -25,7 +25,7 @@ from app.core.model.errors import DomainError, FieldError, NotFoundError
 from app.core.model.json_schemas import names_at
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
-from app.http.openai.errors import is_openai_path, openai_error, openai_status
+from app.http.openai.errors import PREFIX, is_openai_path, openai_error, openai_status
 from app.http.rates import refused_headers
 from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
 
@@ -115,6 +115,9 @@ class Problem(BaseModel):
     retryable: bool
     request_id: str
     errors: list[ProblemField] = Field(default_factory=list)
+    retry_after: int | None = Field(
+        default=None, ge=1, description="Seconds, as in `Retry-After`; only where that is told."
+    )
 
 
 def status_of(error: DomainError) -> int:
@@ -130,10 +133,11 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
     """
     say = catalogue_of(wish)
     known = error if isinstance(error, DomainError) else unexpected()
+    status = status_of(known)
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
         "title": _title(known, say),
-        "status": status_of(known),
+        "status": status,
         "detail": redact(known.detail),
         "code": known.stable_code,
         "retryable": known.retryable,
@@ -142,6 +146,9 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
             {"field": redact(item.field), "message": redact(item.message)} for item in known.errors[:MAX_ERRORS]
         ],
     }
+    wait = _seconds_to_wait(known, status)
+    if wait is not None:
+        members["retry_after"] = wait  # a stream has no header left to tell it in
     return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
 
 
@@ -227,7 +234,20 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
         methods = ", ".join(sorted(_methods_at(request, routes)))
         told = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
         return error_response(request, told, {**headers, "Allow": methods})
+    if status == HTTPStatus.NOT_FOUND:
+        return error_response(request, NotFoundError(_nothing_at(request, routes)), headers)
     return error_response(request, _error_for_status(status), headers)
+
+
+def _nothing_at(request: Request, routes: Sequence[BaseRoute]) -> str:
+    path: str = request.scope["path"]
+    meant = {**request.scope, "path": path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
+    if is_openai_path(meant["path"]) and any(route.matches(meant)[0] is not Match.NONE for route in routes):
+        return (
+            f"There is nothing at this path: clients of OpenAI's API take an address that ends with {PREFIX}, once"
+            " (docs/openai.md)."
+        )
+    return "There is nothing at this path. The page is at /ui/; openapi.json and docs/contract.md list every path."
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
@@ -237,15 +257,9 @@ def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
 
 
 def _error_for_status(status: int) -> DomainError:
-    match status:
-        case 404:
-            return NotFoundError(
-                "There is nothing at this path. The page is at /ui/; openapi.json and docs/contract.md list every path."
-            )
-        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            return UnreadableError("The request cannot be read.")
-        case _:
-            return unexpected()
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return UnreadableError("The request cannot be read.")
+    return unexpected()
 
 
 def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
@@ -298,8 +312,14 @@ def _retry_refusal(error: Exception) -> dict[str, str]:
 def _headers_of(error: Exception, status: int) -> dict[str, str]:
     if status == HTTPStatus.UNAUTHORIZED:
         return {"WWW-Authenticate": "Bearer"}
-    if not isinstance(error, DomainError) or not (error.retryable or error.retry_after):
+    if not isinstance(error, DomainError) or (wait := _seconds_to_wait(error, status)) is None:
         return {}
+    return {"Retry-After": str(wait), **refused_headers(error)}
+
+
+def _seconds_to_wait(error: DomainError, status: int) -> int | None:
+    if not (error.retryable or error.retry_after):
+        return None
     if error.retry_after is None and status not in WAIT_STATUSES:
-        return {}
-    return {"Retry-After": str(max(1, math.ceil(error.retry_after or 1))), **refused_headers(error)}
+        return None
+    return max(1, math.ceil(error.retry_after or 1))

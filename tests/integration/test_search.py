@@ -61,6 +61,28 @@ async def test_letters_are_found_however_they_are_composed(service: Service) -> 
     assert sorted(await seqs(service, conversation_id, unicodedata.normalize("NFD", "йогурт"))) == [2, 4]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("naive", [1]),
+        ("strasse", [2]),
+        ("cafes", [3, 7]),
+        ("Muller", [4]),
+        ("елка", [5]),
+        ("Lodz", [6]),
+        ("Café", [3, 7]),
+    ],
+)
+async def test_words_are_found_without_the_signs_at_their_letters(
+    service: Service, query: str, expected: list[int]
+) -> None:
+    texts = ("A naïve plan.", "Die Straße ist lang.", "Two cafés.", "Frau Müller", "Ёлка стоит", "Łódź", "The cafe")
+    conversation_id = await said(service, *texts)
+    assert sorted(await seqs(service, conversation_id, query)) == expected
+    hits = await find(service, conversation_id, query)
+    assert all(hit.snippet in texts for hit in hits), "as it stands there"
+
+
 async def test_phrases_are_literal(service: Service) -> None:
     conversation_id = await said(
         service, "the pantry is copper", "copper   PANTRY door", "the copper pantry", "pantry copper", "coppery pantry"

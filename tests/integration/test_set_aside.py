@@ -23,9 +23,11 @@ from app.storage.tables import WorkRow
 from app.storage.tenancy import end_user
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
+from app.usecases.compaction import sweeper as sweeper_module
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.ports import Clock
 from app.usecases.shared import work_records
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, opened_by
@@ -200,6 +202,31 @@ async def test_two_sweepers_count_a_crash_once(begin: UnitOfWorkFactory, tenant:
     counted = await crashes(services[0], conversation_id)
     assert counted is not None
     assert counted.count == 1
+
+
+async def test_a_crash_that_cannot_be_counted_holds_up_no_other(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await two(service)
+    counted = work_records.count_crash
+
+    async def broken(uow: UnitOfWork, work: Work, clock: Clock) -> Crashes | None:
+        if work.conversation_id == first:
+            raise RuntimeError("a row that is broken")
+        return await counted(uow, work, clock)
+
+    monkeypatch.setattr(sweeper_module, "count_crash", broken)
+    for conversation_id in (first, second):
+        work = Work(
+            id=uuid4(), tenant_id=service.tenant, conversation_id=conversation_id, process=uuid4(), kind="context"
+        )
+        async with service.begin(service.tenant) as uow:
+            await uow.works.begin(work, seconds=-1)
+    await service.container.sweeper.sweep()
+    assert await crashes(service, first) is None
+    found = await crashes(service, second)
+    assert found is not None
+    assert found.count == 1
 
 
 async def test_it_is_on_record_before_it_begins_and_off_when_it_ended(

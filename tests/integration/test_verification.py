@@ -909,6 +909,29 @@ class TestTheSpendGuard:
         assert await work(service, conversation_id) == "not_wanted", "it was put off for as long as it takes"
         assert not service.summarizer.verification_requests
 
+    async def test_a_raised_limit_of_the_policy_ends_the_wait(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, verdicts(honest), calls_per_hour=4)
+        assert await work(service, conversation_id) == "not_now"
+        assert await rows(engine, conversation_id) == [("queued", "spend_limit", 0)]
+        await service.container.conversations.patch(tenant, conversation_id, {"policy": {"calls_per_hour": 6}})
+        assert await work(service, conversation_id) == "verified"
+        assert await rows(engine, conversation_id) == [("done", None, 1)]
+
+    async def test_a_process_begins_with_what_earlier_ones_put_off_for_a_limit(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service, conversation_id = await lied(
+            begin, tenant, verdicts(honest), settings=Settings(tenant_calls_per_hour=4)
+        )
+        assert await work(service, conversation_id) == "not_now"
+        restarted = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=6))
+        restarted.container.parts.models._summarizers[None] = service.summarizer  # type: ignore[attr-defined]
+        assert await work(restarted, conversation_id) == "not_wanted"
+        await restarted.container.sweeper.sweep()
+        assert await work(restarted, conversation_id) == "verified"
+
     async def test_its_calls_count(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest), calls_per_hour=6)
         assert await work(service, conversation_id) == "verified"

@@ -223,6 +223,22 @@ async def test_a_path_that_is_nobodys_says_where_they_all_are(api: World) -> Non
     assert "openapi.json" in response.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions", "/responses", "/models"])
+async def test_a_client_of_openais_api_with_a_wrong_address_is_told_which_it_takes(api: World, path: str) -> None:
+    async with api.client() as client:
+        response = await client.post(path, json={})
+    assert response.status_code == 404
+    assert "an address that ends with /v1, once" in response.text
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/v1/nowhere", "/nowhere", "/v1", "/v1/"])
+async def test_control_elsewhere_it_is_told_where_everything_is(api: World, path: str) -> None:
+    async with api.client() as client:
+        response = await client.post(path, json={})
+    assert response.status_code == 404
+    assert "docs/contract.md list every path" in response.text
+
+
 async def test_what_a_context_cannot_be_looked_at_with(api: World) -> None:
     async with api.client() as client:
         assert fields(await client.get(f"{ONE}/context?query=")) == ["query"]

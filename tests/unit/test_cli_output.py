@@ -53,6 +53,22 @@ def test_a_help_that_cannot_be_written_is_one_line(asked: list[str]) -> None:
     assert (done.returncode, done.stderr) == (2, "The output ends here: No space left on device.\n")
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("list --url http://127.0.0.1:1 >&-", 2, "No Throughline answers at http://127.0.0.1:1"),
+        ("--help >&-", 2, "The output ends here: Bad file descriptor."),
+        ("list --url http://127.0.0.1:1 2>&-", 2, ""),
+        ("--version <&- 2>&-", 0, ""),
+    ],
+)
+def test_a_stream_that_the_shell_closed_ends_in_no_traceback(command: str, code: int, said: str) -> None:
+    argv = ["/bin/sh", "-c", f"exec {sys.executable} -m app.cli {command}"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={"LANG": "C.UTF-8"})
+    assert (done.returncode, done.stderr[: len(said)]) == (code, said)
+    assert done.stderr.count("\n") <= 1
+
+
 def test_what_is_no_text_is_one_line() -> None:
     assert ended("sys.argv[0] + '\\udcff'.encode().decode()") == (2, "What was given is no text in UTF-8.\n")
 

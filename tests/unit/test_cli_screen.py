@@ -254,6 +254,22 @@ def test_of_a_repair_without_texts_it_is_said_that_they_were_erased(
     assert [line.strip() for line in lines[2:]] == shown
 
 
+@pytest.mark.parametrize(
+    ("made_by", "shown"),
+    [
+        ("compaction", "nothing was done to the summary"),
+        ("verification", "nothing was done to the summary"),
+        ("erasure", "written by an erasure: what rested on the erased messages is gone"),
+        ("restore", "an earlier version, restored: what was done to its summary stands with that version"),
+    ],
+)
+def test_a_version_without_repairs_says_what_wrote_it(
+    made_by: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_repairs(Screen(), [], made_by=made_by)
+    assert capsys.readouterr().out.strip() == shown
+
+
 def test_a_context_and_a_segment_show_what_belongs_to_them(capsys: pytest.CaptureFixture[str]) -> None:
     marker = {"text": "[tickets →L1:tickets]", "level": "detailed", "segment_id": "tickets"}
     context = Context.model_validate(

@@ -521,6 +521,11 @@ def test_a_turn_that_fails(run: Run) -> None:
     world = World([stream(CREATED, passing), stream(CREATED, delta("ok"), COMPLETED)])
     assert told(run(world, lambda client: client.chat_stream(ID, "hi"))) == ["message.created", "ok", "reply.completed"]
 
+    limited = frame("reply.failed", {"status": 429, "code": "rate_limited", "retryable": True, "retry_after": 900}, 7)
+    with pytest.raises(RateLimitedError) as refused:
+        run(World([stream(CREATED, limited)]), lambda client: client.chat_stream(ID, "hi"))
+    assert refused.value.retry_after == 900, "longer than a client waits by itself"
+
     world = World([stream(CREATED, delta("ok"), passing)])
     with pytest.raises(UnavailableError):
         run(world, lambda client: client.chat_stream(ID, "hi"))

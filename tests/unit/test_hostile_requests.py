@@ -11,12 +11,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.requests import HTTPConnection
 
-from app.core.model.errors import InvalidInputError
+from app.core.model.errors import InvalidInputError, TooLargeError
 from app.http.browser.own_page import COOKIE, session_of
 from app.http.browser.session import Login
 from app.http.errors import validation_refusal
 from app.http.requests import MessageAppend
 from app.http.strict_json import is_json
+from app.usecases.history.drafts import MessageDraft, refuse_long
 from tests.unit.timing import assert_linear, assert_linear_in
 
 HEADER: Final = 60_000
@@ -82,3 +83,20 @@ def test_a_secret_in_what_a_refusal_quotes_is_not_told() -> None:
     assert isinstance(refusal, InvalidInputError)
     assert "ghp" not in refusal.errors[0].field
     assert refusal.errors[0].field.endswith("[REDACTED:github_to")
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "size"),
+    [
+        ("", {"text": "x" * 4_000_000}, 4_000_011),
+        ("x" * 2_000_000, {"text": "ü" * 1_000_000}, 4_000_011),
+        ("", {f"{number:07}": number for number in range(1_000_000, 1_250_000)}, 4_500_001),
+    ],
+)
+def test_the_arguments_of_a_call_count_among_the_bytes_of_a_message(
+    content: str, arguments: dict[str, object], size: int
+) -> None:
+    call = {"type": "tool_call", "id": "a", "name": "write"}
+    with pytest.raises(TooLargeError, match=f"the texts and arguments of the message have {size} bytes"):
+        refuse_long(MessageDraft(role="assistant", content=content, parts=({**call, "arguments": arguments},)))
+    refuse_long(MessageDraft(role="assistant", content=content, parts=({**call, "arguments": {"text": "x"}},)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -22,7 +22,9 @@ from app.core.model.errors import (
     TooLargeError,
     UnauthenticatedError,
 )
+from app.core.model.model_io import FinishReason
 from app.http.openai import ids
+from app.http.openai.answers import Answering, chat_chunks, whole_chat
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
@@ -30,6 +32,7 @@ from app.http.openai.items import InputItem, draft_of, items_of, joined
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.answering import Ended, Happening, Piece
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -420,3 +423,30 @@ def test_the_chunks_of_a_completion(*, with_usage: bool) -> None:
     assert ("usage" in made[0]) is with_usage
     if with_usage:
         assert (made[-1]["choices"], made[-1]["usage"]["total_tokens"]) == ([], 7)
+
+
+@pytest.mark.parametrize(
+    ("finish", "told"),
+    [("stop", "stop"), ("length", "length"), ("tool_call", "tool_calls"), ("other", None)],
+)
+async def test_a_chat_completion_says_why_it_ended_or_nothing_where_nobody_knows(
+    finish: FinishReason, told: str | None
+) -> None:
+    async def source() -> AsyncGenerator[Happening, None]:
+        yield Piece("It is sun")
+        yield Ended(text="It is sun", finish=finish)
+
+    def answering() -> Answering:
+        return Answering(
+            id=UUID(int=1),
+            reply_id=UUID(int=2),
+            created_at=1,
+            model="m",
+            told="",
+            source=source(),
+            now=lambda: datetime.now(UTC),
+        )
+
+    assert (await whole_chat(answering()))["choices"][0]["finish_reason"] == told
+    chunks = [chunk async for chunk in chat_chunks(answering(), with_usage=False)]
+    assert chunks[-1]["choices"][0] == {"index": 0, "delta": {}, "logprobs": None, "finish_reason": told}

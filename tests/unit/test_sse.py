@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from app.core.model.errors import InvalidInputError, ModelFailedError, NotFoundError
+from app.core.model.errors import InvalidInputError, ModelFailedError, NotFoundError, RateLimitedError
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps, frame, retry_preamble
 from app.usecases.chat.turn_handle import ChatEvent
@@ -287,6 +287,18 @@ async def test_a_stream_that_fails_ends_with_a_problem(api: World) -> None:
     assert failed["event"] == "reply.failed"
     assert (body["code"], body["status"], body["message_id"]) == ("model_failed", 502, str(MESSAGE))
     assert body["request_id"] == response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("headers", [STREAM, {}])
+async def test_a_turn_beyond_a_limit_says_when_to_come_back(api: World, headers: dict[str, str]) -> None:
+    turn = Turning()
+    api.calls.answers["chat.start"] = turn
+    turn.tell(ChatEvent(type="reply.failed", error=RateLimitedError("no", retry_after=41.2)))
+    async with api.client() as client:
+        response = await client.post(CHAT, json={"content": "hello"}, headers=headers)
+    body = json.loads(parse_sse(response.text)[0]["data"]) if headers else response.json()
+    assert (body["code"], body["status"], body["retry_after"]) == ("rate_limited", 429, 42)
+    assert response.headers.get("retry-after") == (None if headers else "42")
 
 
 async def test_a_turn_that_breaks_still_has_a_last_word(api: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.retrieval.answers import respond
 from app.core.retrieval.passage_search import notes_of, rank
 from app.core.text import memo
+from app.core.text.plain_letters import in_plain_letters
 from app.core.text.stemming import ALGORITHMS, guess, language_of, stem_in, stems_in
 from app.core.text.words import stem, stems, words
 
@@ -21,7 +22,7 @@ INFLECTED = {
     "cs": ("smlouva", "smlouvy"),
     "de": ("miete", "mieten"),
     "el": ("δρόμος", "δρόμου"),
-    "es": ("reuniones", "reunión"),
+    "es": ("pagando", "pagamos"),
     "fr": ("l'imprimante", "imprimantes"),
     "hy": ("քաղաքներ", "քաղաքների"),
     "id": ("membaca", "dibaca"),
@@ -35,10 +36,30 @@ INFLECTED = {
 STORED = {
     "de": {"mietverträge": "mietvertrag", "häuser": "haus", "bezahlt": "bezahlt", "kündigungen": "kundig"},
     "es": {"reuniones": "reunion", "pagado": "pag", "médicos": "medic", "alquileres": "alquiler"},
-    "fr": {"l'imprimante": "imprim", "réunions": "réunion", "payées": "pai", "médecins": "médecin"},
+    "fr": {"l'imprimante": "imprim", "réunions": "reunion", "payées": "pai", "médecins": "medecin"},
     "pl": {"umowę": "umow", "spotkaniu": "spotkan", "lekarza": "lekarz", "mieszkania": "mieszkan"},
 }
 """Stems that stored keys are made of: others take `throughline index-words`."""
+PLAIN = [
+    (None, "naïve", "naive"),
+    (None, "straße", "strasse"),
+    (None, "cafés", "cafe"),
+    (None, "müller", "muller"),
+    (None, "hôtel", "hotel"),
+    (None, "łódź", "lodz"),
+    (None, "ødegård", "odegard"),
+    (None, "œuvre", "oeuvre"),
+    (None, "ığdır", "igdir"),
+    (None, "καφές", "καφες"),
+    ("cs", "smlouvě", "smlouve"),
+    ("de", "häuser", "hauser"),
+    ("es", "canción", "cancion"),
+    ("fr", "réunions", "reunions"),
+    ("pl", "łódka", "lodka"),
+    ("pt", "reunião", "reuniao"),
+    ("tr", "çalışıyor", "calisiyor"),
+]
+"""Words, and how they are typed where a keyboard or a hurry lacks the signs."""
 UNCHANGED = {
     "running": "run",
     "parties": "parti",
@@ -78,6 +99,16 @@ def test_two_forms_of_a_word_have_one_stem(language: str) -> None:
     one, other = INFLECTED[language]
     assert stem_in(one, language) == stem_in(other, language)
     assert stem(one) != stem(other), "what English makes of it keeps them apart"
+
+
+@pytest.mark.parametrize(("language", "written", "typed"), PLAIN)
+def test_a_word_is_the_same_without_accents_umlauts_and_strokes(language: str | None, written: str, typed: str) -> None:
+    assert stem_in(written, language) == stem_in(typed, language)
+
+
+@pytest.mark.parametrize("word", ["й", "мой", "їжак", "हिन्दी", "가나", "ガス", "مدرسة"])
+def test_a_sign_that_makes_another_letter_stays(word: str) -> None:
+    assert in_plain_letters(word) == word
 
 
 @pytest.mark.parametrize("language", STORED)

@@ -19,6 +19,9 @@ test('a talk goes on through compactions', async () => {
       seq += 2;
     };
     await replied();
+    // Whoever hears the page is told that the reply is there.
+    const ended = page.getByRole('status').getByText('The reply has ended.');
+    await ended.waitFor({ state: 'attached' });
     assert.match(await page.title(), /^Please remember/);
 
     /** Says more and more until something was compacted for that reason. */

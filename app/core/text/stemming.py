@@ -20,6 +20,7 @@ from Stemmer import Stemmer
 from app.core.text.language import detect
 from app.core.text.memo import LONGEST_WORD, memoized, word_memo
 from app.core.text.patterns import compiled
+from app.core.text.plain_letters import in_plain_letters
 from app.core.text.word_lists import STOPWORDS
 from app.core.text.words import is_russian, stem, stems, words
 
@@ -82,7 +83,7 @@ def _stem_in_language(language_and_word: str) -> str:
     if len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
         return stem(word)
     folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
-    return folded or word
+    return in_plain_letters(folded or word)
 
 
 def stems_in(text: str, language: str | None) -> tuple[str, ...]:

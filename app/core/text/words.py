@@ -9,6 +9,7 @@ from typing import Final
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized, word_memo
 from app.core.text.patterns import compiled
+from app.core.text.plain_letters import in_plain_letters
 from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
@@ -76,10 +77,11 @@ _SHORT_STEM: Final = compiled(r"[^aeiouy]+[aeiouy][^aeiouywx]")
 
 @word_memo
 def stem(word: str) -> str:
-    """Fold the commonest endings of a lower-case English or Russian word; other words come back as they are."""
+    """Fold the commonest endings of a lower-case English or Russian word; others come back in plain letters."""
     if is_russian(word):
         return _stem_russian(word)
-    return _stem_english(word) if word.isascii() and len(word) > _MIN_ENGLISH and word.isalpha() else word
+    plain = in_plain_letters(word)
+    return _stem_english(plain) if plain.isascii() and len(plain) > _MIN_ENGLISH and plain.isalpha() else plain
 
 
 def is_russian(word: str) -> bool:

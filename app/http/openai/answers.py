@@ -35,6 +35,8 @@ OWN: Final = "compaction."
 """Events of the service that a client may ask for: how its conversation is compacted."""
 REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
 FINISH: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
+"""Nothing for a reply that was stopped, or whose end the provider does not tell: that API has no word for it, and any
+of its words would say what nobody knows."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,7 +204,7 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
                 made = list(chunks.call(call.id, call.name, as_text(call.arguments)))
             case Ended() as end:
                 rest = "" if has_said else end.text
-                made = [*chunks.text(rest), *chunks.end(FINISH.get(end.finish, "stop"), end.usage)]
+                made = [*chunks.text(rest), *chunks.end(FINISH.get(end.finish), end.usage)]
             case Failed(error=error):
                 made = [{"error": told_error(error)}]
             case Noted():
@@ -235,7 +237,7 @@ async def whole_chat(answering: Answering) -> Json:
         text="".join(pieces),
         reasoning="".join(thoughts),
         calls=calls,
-        finish_reason=FINISH.get(end.finish, "stop") if end else "stop",
+        finish_reason=FINISH.get(end.finish) if end else None,
         usage=end.usage if end else None,
     )
 

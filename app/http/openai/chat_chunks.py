@@ -50,7 +50,7 @@ class ChatChunks:
         number, self._calls = self._calls, self._calls + 1
         yield self._chunk({"tool_calls": [{"index": number, **chat_tool_call(id_, name, arguments)}]})
 
-    def end(self, finish_reason: str, usage: Mapping[str, Any] | None) -> Iterator[Json]:
+    def end(self, finish_reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Json]:
         """Why it ended, then what it used."""
         yield self._chunk({}, finish_reason)
         if self.with_usage:

@@ -159,7 +159,7 @@ def chat_completion(
     model: str,
     text: str,
     calls: Sequence[Json],
-    finish_reason: str,
+    finish_reason: str | None,
     usage: Mapping[str, Any] | None,
     reasoning: str = "",
 ) -> Json:

@@ -42,10 +42,11 @@ class VerificationRepository(Repository):
         row = await self._session.first(select(_row).where(col(_row.conversation_id) == conversation_id, _OPEN))
         return None if row is None else as_verification(row)
 
-    async def hasten(self, conversation_id: UUID, reason: str) -> None:
-        """Let the one that waits for that reason begin at once."""
-        statement = update(_row).where(col(_row.conversation_id) == conversation_id, _OPEN)
-        statement = statement.where(col(_row.status) == "queued", col(_row.reason) == reason)
+    async def hasten(self, conversation_id: UUID | None, reason: str) -> None:
+        """Let what waits for that reason begin at once: that of a conversation, or of any."""
+        statement = update(_row).where(_OPEN, col(_row.status) == "queued", col(_row.reason) == reason)
+        if conversation_id is not None:
+            statement = statement.where(col(_row.conversation_id) == conversation_id)
         await self._session.execute(statement.values(after=None, reason=None))
 
     async def update(self, verification_id: UUID, **changes: Any) -> None:

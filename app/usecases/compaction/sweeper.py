@@ -21,6 +21,7 @@ from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.failed_turns import tell_failed
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
+from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue
 from app.usecases.shared.work_records import count_crash
 
@@ -110,6 +111,7 @@ class Sweeper:
         self._resend_after = timedelta(seconds=timings.resend_seconds)
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
+        self._has_hastened = False
         self._stand_in = LocalCompactionRunner(
             uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner
         )
@@ -229,12 +231,22 @@ class Sweeper:
                 return
 
     async def _send_verifications(self) -> None:
+        await self._hasten_verifications()
         async with self._uow(None) as uow:
             # Only a few: each that is done asks for the next.
             wanting = await uow.verifications.wanting(limit=DETAILS)
         for _, conversation_id in wanting:
             if not self._was_taken(taken=await self._queue.send_later("verification", conversation_id)):
                 return
+
+    async def _hasten_verifications(self) -> None:
+        """Once: what a process before this one put off for a limit; the limits of this one may be others."""
+        if self._has_hastened:
+            return
+        async with self._uow(None) as uow:
+            await uow.verifications.hasten(None, SPEND_LIMIT)
+            await uow.commit()
+        self._has_hastened = True
 
     async def _send_embeddings(self) -> None:
         model = self._embedding_model()
@@ -271,7 +283,11 @@ class Sweeper:
         async with self._uow(None) as uow:
             works = await uow.works.abandoned(limit=BATCH)
         for work in works:
-            await self._count_crash(work)
+            try:
+                await self._count_crash(work)
+            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
+                told = {"kind": work.kind, "conversation_id": str(work.conversation_id)}
+                _log.warning("sweeper.crash_not_counted", **told, error=type(error).__name__)
 
     async def _count_crash(self, work: Work) -> None:
         async with self._uow(work.tenant_id) as uow:

@@ -31,6 +31,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
+from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.history.holding import (
     NO_GOALS,
     Goals,
@@ -207,6 +208,7 @@ class ConversationService(Service):
                 after = await self._with_decisions_renewed(uow, before, after, goals, results)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
+                await uow.verifications.hasten(conversation_id, SPEND_LIMIT)
             if before.prefix != after.prefix or after.policy.cache == "off":
                 await uow.caches.leave(conversation_id)
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())

@@ -16,7 +16,7 @@ from app.core.reading.labels import named_by
 from app.core.text.parts import Part
 from app.core.text.token_counts import Weight, byte_length, weigh
 
-MESSAGE_BYTES: Final = 4_000_000  # of a message's own texts: about a million tokens
+MESSAGE_BYTES: Final = 4_000_000  # of a message's own texts and the arguments of its calls: about a million tokens
 SAID: frozenset[MessageStatus] = frozenset({"complete", "interrupted"})
 """What is counted and read: nothing of a message that was erased or gave way to another reply."""
 
@@ -60,16 +60,22 @@ def named_among(index: int, count: int) -> str:
 
 
 def refuse_long(draft: MessageDraft, name: str = "the message") -> None:
-    """Refuse too much text whatever the window: every look at it takes memory and time. Raises ``TooLargeError``.
+    """Refuse too much text, or too large arguments, whatever the window: every look at them takes memory and time.
 
     One that was weighed need not be read again for that.
+
+    Raises:
+        TooLargeError: It is more than ``MESSAGE_BYTES``.
     """
     if draft.weight is not None and draft.weight.bytes <= MESSAGE_BYTES:
         return
     texts = (part["text"] for part in draft.parts if part.get("type") == "text")
+    arguments = (part["arguments"] for part in draft.parts if part.get("type") == "tool_call" and "arguments" in part)
     size = byte_length(draft.content) + sum(map(byte_length, texts))
-    if size > MESSAGE_BYTES:
+    of_calls = sum(len(to_json(one)) for one in arguments)
+    if size + of_calls > MESSAGE_BYTES:
+        what = "texts and arguments" if of_calls else "texts"
         raise TooLargeError(
-            f"the texts of {name} have {size} bytes, at most {MESSAGE_BYTES} are taken: split it",
-            extra={"limit": MESSAGE_BYTES, "size": size},
+            f"the {what} of {name} have {size + of_calls} bytes, at most {MESSAGE_BYTES} are taken: split it",
+            extra={"limit": MESSAGE_BYTES, "size": size + of_calls},
         )

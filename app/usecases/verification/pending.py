@@ -15,12 +15,15 @@ from app.core.model.records import Verification
 from app.core.model.state import StateVersion, Verified
 from app.storage.repositories.states import FORGOTTEN_AT_ONCE, Waiting
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 PENDING: Final[Verified] = "pending"
 GATHERING: Final = "gathering"
 """The reason on a row whose versions may still become more before they are judged."""
+WAITS_FOR: Final = frozenset({GATHERING, SPEND_LIMIT})
+"""Reasons on a row that nobody has failed at: they go when its verification begins."""
 ENOUGH_TOKENS: Final = 6_000
 """Of folded messages: what their verification costs is in proportion then."""
 MOST_GATHERED: Final = 10

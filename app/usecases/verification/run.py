@@ -40,7 +40,7 @@ from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.segmenting import described, extractive_level
-from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import laid_out_again
 from app.usecases.ports import Summarizer
@@ -60,7 +60,7 @@ from app.usecases.verification.judging import (
     subject_of,
     with_older,
 )
-from app.usecases.verification.pending import GATHERING, PENDING, gathers_until, is_wanted, note_version
+from app.usecases.verification.pending import PENDING, WAITS_FOR, gathers_until, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
 SOUGHT: Final = 200
@@ -241,21 +241,25 @@ class VerificationService:
         if until is not None:
             await uow.verifications.update(row.id, after=until)
             return "not_now"
-        row = replace(row, version=version.version, reason=None if row.reason == GATHERING else row.reason)
+        row = replace(row, version=version.version, reason=None if row.reason in WAITS_FOR else row.reason)
         if row.tries >= MOST_TRIES:
             return await self._end(uow, row, "failed", row.reason or "given_up")
         summarizer = self._verifier(resolved)
         if not is_wanted(self._shell, resolved.policy) or (summarizer and not summarizer.profile.metered):
             return await self._end(uow, row, "skipped", "off")
-        wait = await self._wait_for_others(uow, resolved) if summarizer else BACK_OFF
+        wait, reason = await self._wait_for_others(uow, resolved, row) if summarizer else (BACK_OFF, row.reason)
         if summarizer is None or wait is not None:
-            return await self._put_off(uow, row, wait or BACK_OFF)
+            return await self._put_off(uow, replace(row, reason=reason), wait or BACK_OFF)
         return await self._begin(uow, resolved, row, version, summarizer)
 
-    async def _wait_for_others(self, uow: UnitOfWork, resolved: Resolved) -> timedelta | None:
+    async def _wait_for_others(
+        self, uow: UnitOfWork, resolved: Resolved, row: Verification
+    ) -> tuple[timedelta | None, str | None]:
+        """How long, and the reason that the row then has."""
         if await uow.compactions.in_flight(resolved.conversation.id):
-            return AGAIN
-        return await self._spending.time_to_wait(uow, resolved, metered=True, spares=True, purpose="verification")
+            return AGAIN, row.reason
+        wait = await self._spending.time_to_wait(uow, resolved, metered=True, spares=True, purpose="verification")
+        return wait, SPEND_LIMIT
 
     async def _begin(
         self,

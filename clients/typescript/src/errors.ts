@@ -18,6 +18,7 @@ export interface ProblemMembers {
   detail?: string;
   retryable?: boolean;
   request_id?: string;
+  retry_after?: number;
   errors?: { field: string; message: string }[];
   [member: string]: unknown;
 }
@@ -32,11 +33,13 @@ export class ApiError extends ThroughlineError {
   /** Of input: `field` and `message` of each. */
   readonly errors: { field: string; message: string }[];
 
-  /** `retryAfter`: milliseconds after which to try again, if the service said so. */
+  /** Milliseconds after which to try again, if the service said so. */
+  readonly retryAfter: number | undefined;
+
   constructor(
     readonly status: number,
     readonly problem: ProblemMembers,
-    readonly retryAfter?: number,
+    retryAfter?: number,
   ) {
     const code = problem.code ?? `http_${status}`;
     const detail = problem.detail ?? "";
@@ -48,6 +51,7 @@ export class ApiError extends ThroughlineError {
     this.errors = errors;
     this.retryable = problem.retryable ?? RETRIED.has(status);
     this.requestId = problem.request_id;
+    this.retryAfter = retryAfter ?? (problem.retry_after == null ? undefined : 1000 * problem.retry_after);
   }
 }
 

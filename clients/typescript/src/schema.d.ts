@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: d078c2311a996ad8cdd59b2ee293796a0836dbb300094cd619ad95bca02a49d1
+// sha256 of openapi.json: 7c3b36090552635eab3a05543e34284f1469a0d18d8ea6db726839eaa13c5fe1
 
 export interface paths {
     "/conversations": {
@@ -4218,6 +4218,12 @@ export interface components {
             request_id: string;
             /** Errors */
             errors?: components["schemas"]["ProblemField"][];
+            /**
+             * Retry After
+             * @description Seconds, as in `Retry-After`; only where that is told.
+             * @default null
+             */
+            retry_after?: number | null;
         } & {
             [key: string]: unknown;
         };

@@ -74,6 +74,14 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
     if (revisions.changed) void again();
   }, [revisions.changed, again]);
 
+  /** For those who hear the page: the history itself is not read out while it grows. */
+  const [isOver, setIsOver] = useState(false);
+  const wasActive = useRef(false);
+  useEffect(() => {
+    setIsOver(wasActive.current && !exchange.active && !exchange.error);
+    wasActive.current = exchange.active;
+  }, [exchange.active, exchange.error]);
+
   const { send } = exchange;
   const sent = useRef(false);
   useEffect(() => {
@@ -119,6 +127,9 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   return (
     <>
       <Thread history={history} exchange={exchange} actions={actions} />
+      <p className="sr-only" role="status" data-testid="reply-ended">
+        {isOver && t('reply_ended')}
+      </p>
       <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3 print:hidden">
         {Boolean(failure) && <Notice tone="bad">{words(failure)}</Notice>}
         {live.notification && (

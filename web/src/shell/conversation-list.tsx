@@ -12,6 +12,7 @@ import { Field } from '@/ui/field';
 import { Failure } from '@/ui/loaded';
 import { Spinner } from '@/ui/spinner';
 import { Mark } from './mark';
+import { plain } from './plain';
 
 const SEARCHED_PAGES = 20;
 
@@ -66,8 +67,8 @@ export function ConversationList({ revision, onOpen }: { revision: number; onOpe
   }, [page.next, busy, search, more]);
 
   const shown = useMemo(() => {
-    const words = search.trim().toLowerCase();
-    return words ? page.found.filter((one) => (one.title ?? one.id).toLowerCase().includes(words)) : page.found;
+    const words = plain(search.trim());
+    return words ? page.found.filter((one) => plain(one.title ?? one.id).includes(words)) : page.found;
   }, [page.found, search]);
 
   const go = (id: string | null) => {

@@ -1,0 +1,22 @@
+"""Standard streams that a shell has closed (``>&-``), for which Python has no stream at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+_MODES: Final = {"stdin": os.O_RDONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
+"""Nobody reads what is written to a closed output: each write fails, and the command says so. Without an error output
+there is nowhere to say it."""
+
+
+def open_closed_streams() -> None:
+    """Put a stream where there is none, so that no file opened later takes its place and is written into."""
+    for number, (name, mode) in enumerate(_MODES.items()):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - a number, and for good

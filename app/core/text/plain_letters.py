@@ -1,0 +1,31 @@
+"""Letters without the signs at them: whoever searches types "naive" and "strasse" for what was written with more."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import chain
+from typing import Final
+
+from app.core.text.patterns import compiled
+
+_LATIN: Final = compiled(r"LATIN SMALL (?:LETTER|LIGATURE) (?:DOTLESS )?([A-Z]{1,2})(?: WITH .{1,60})?")
+"""The name of a letter that is another one, or two others, with a sign at it or a stroke through it."""
+_LETTERS: Final = (range(0x00E0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
+"""Latin and Greek. In other scripts a sign makes another letter, or is a vowel."""
+_SIGNS: Final = range(0x0300, 0x0370)
+"""Those that no letter is written together with; they stand behind it."""
+
+
+def _plain_letter(character: str) -> str:
+    found = _LATIN.fullmatch(unicodedata.name(character, ""))
+    return found[1].lower() if found else unicodedata.normalize("NFD", character)[0]
+
+
+_PLAIN: Final = (
+    {code: _plain_letter(chr(code)) for code in chain(*_LETTERS)} | dict.fromkeys(_SIGNS, "") | {0x00DF: "ss"}
+)
+
+
+def in_plain_letters(word: str) -> str:
+    """A lower-case word of Latin or Greek letters without accents, umlauts and strokes; others as they are."""
+    return word if word.isascii() else word.translate(_PLAIN)
