@@ -816,6 +816,12 @@ def test_a_digest_that_holds_stays_and_a_topic_from_nowhere_goes() -> None:
     assert (digest.topic, digest.brief) == ("", "A ticket.")
 
 
+def test_a_sentence_of_a_brief_loses_what_a_sentence_of_a_narrative_does() -> None:
+    found = examine(described(brief="Clara rents the cabin for 900 euros (17 rooms)."), SHOWN)
+    (digest,) = without_failures(found, SESSION).candidate.digests
+    assert digest.brief == "Clara rents the cabin for 900 euros."
+
+
 def test_less_than_half_of_a_brief_is_none_unless_the_model_said_so_itself() -> None:
     brief = "A cabin. It has 17 rooms and 23 beds, and the boat that goes there is 41 metres long."
     found = examine(described(brief=brief), SHOWN)

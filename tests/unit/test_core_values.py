@@ -412,6 +412,8 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("bake at 350 °F", "bake at 177 °C", "bake at 187 °C"),
         ("hasta el 28 de mayo", "hasta el 28/05", "hasta el 27/05"),
         ("the staging run took 14 min 20 s", "it took 14:20", "it took 14:30"),
+        ("10k in 47:12, weeks of 36 and 48 km", "10k in 47:12", "10k in 48:21"),
+        ("d=.5 and p=.041", "d = 0.5, p = 0.041", "d = 0.5, p = 0.014"),
         ("目标2小时20分以内", "目标2:20", "目标2:30"),
         ("配速6分40", "配速6:40", "配速6:50"),
         ("web-02 is nearly full", "Web-02's disk is nearly full", "Web-03's disk is nearly full"),

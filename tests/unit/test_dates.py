@@ -78,6 +78,7 @@ def test_the_day_stands_beside_its_word_or_beside_the_entry(text: str, expected:
         "Sign it by Friday (05/16).",
         "Unterschrift bis Freitag, 16.05., Tisch am Freitag (16.05.)",
         "The budget is 900 euros.",
+        "The last night is at the airport hotel.",
     ],
 )
 def test_nothing_is_added_where_no_day_follows_or_one_is_told(text: str) -> None:

@@ -46,7 +46,7 @@ _OR_SO: Final = alternatives("values", "about_after")
 _ABOUT_AFTER: Final = capped(
     rf"(?:{alternatives('values', 'about_endings')}|(?: ?[^\W\d_]{{1,20}})? ?(?:{_OR_SO}))", 30
 )
-_OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:(?<!\w)\w|\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
+_OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
 _OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
 _KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
 _YEAR_MARKS: Final = words_of("values", "year_marks")
@@ -362,7 +362,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         c.found.append(Found("share", start, c.tokens[place].end, given, is_stated=False, amounts=shares))
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
-        c.add_possible(place, [f"p:.{digits}"], "version")
+        c.add_possible(place, [f"p:.{digits}", f"n:{plain(float(f'.{digits}'))}"], "version")
     if c.gap(place) != "-":
         return
     if c.kind(place - 1) == "version":

@@ -175,7 +175,8 @@ def _written(c: Cursor, place: int) -> int:
         forms = forms | exact | length if c.all_readings else exact
     if half == "h" or hour > _HOURS or minute > _MINUTES or c.all_readings:  # or a length
         lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
-        forms |= {*lengths, f"n:{hour}", f"n:{minute}"}
+        numbers = (f"n:{hour}", f"n:{minute}")
+        forms |= {*lengths, *(numbers if c.all_readings else ("&".join(numbers),))}
     c.add("time", place, after, forms, is_stated=half != "?")
     return after
 

@@ -90,7 +90,8 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     """The exact values that a text claims, in order, none inside another.
 
     No values: names, abbreviations, numbers of one digit or up to ten in words without a unit, ordinals, fractions,
-    parts of a formula, numbers of a list or of a step, numbers of fewer than three digits that name something ("#12").
+    parts of a formula (but what one letter is, "x = 45"), numbers of a list or of a step, numbers of fewer than three
+    digits that name something ("#12").
 
     Args:
         text: Of any length; Markdown, LaTeX and character references are read through.

@@ -424,8 +424,6 @@ def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[d
 
 
 def _rest_of_statement(failure: Failure) -> str:
-    if failure.field == STRETCHES:
-        return ""
     if failure.reason == "order":
         return before_orders(failure.statement, failure.orders)
     return without_values(failure.statement, failure.values)
