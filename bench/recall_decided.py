@@ -36,7 +36,7 @@ def covered(talk: Talk) -> Iterator[bool]:
     entries = entries_of(material)
     for asked in talk.questions:
         question = asked_of(asked.text, corpus)
-        if decide_recall(asked.text, question, corpus, served=entries, seqs=()) == "covered":
+        if decide_recall(asked.text, question, corpus, served=(), seqs=(), entries=entries) == "covered":
             yield not tells(entries, asked, corpus)
 
 

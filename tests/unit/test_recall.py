@@ -310,6 +310,19 @@ def test_what_lacks_a_word_of_the_question_does_not_cover_it() -> None:
     assert decided(asked, ENGLISH, served=["Bob rehearses the piano still."], seqs=[9, 10]) == "covered"
 
 
+def test_entries_of_the_state_next_to_each_other_are_not_read_as_one() -> None:
+    asked, corpus = "Who teaches Bob the piano?", corpus_of(ENGLISH)
+    question = asked_of(asked, corpus)
+
+    def decision(served: Sequence[str] = (), entries: Sequence[str] = ()) -> str:
+        return decide_recall(asked, question, corpus, served=served, seqs=[], entries=entries)
+
+    apart = ["Bob has a piano.", "Ms Ferreira teaches."]
+    assert decision(served=apart) == "covered", "messages go on from each other"
+    assert decision(entries=apart) == "needed"
+    assert decision(entries=[" ".join(apart)]) == "covered"
+
+
 def test_what_takes_up_words_is_not_covered_by_the_messages_that_they_are_of() -> None:
     texts = ["Joel bought the kayak.", "It was 140 pounds at the market.", "Nice.", "The tent cost 90."]
     before = ("What did Joel buy?", "The kayak, Joel bought the kayak at the market.")
@@ -317,7 +330,7 @@ def test_what_takes_up_words_is_not_covered_by_the_messages_that_they_are_of() -
 
     def decision(asked: str, *entries: str) -> str:
         question = asked_of(asked, corpus, before=before)
-        return decide_recall(asked, question, corpus, served=[*entries, *before], seqs=[])
+        return decide_recall(asked, question, corpus, served=before, seqs=[], entries=entries)
 
     for asked in ("And when?", "When was that again?", "How much was that?"):
         assert asked_of(asked, corpus, before=before).takes_up

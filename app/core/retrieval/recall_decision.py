@@ -69,7 +69,13 @@ _REFERS: Final = compiled(_POINTS_BACK, re.IGNORECASE)
 
 
 def decide_recall(
-    text: str, question: Question, corpus: Corpus, *, served: Sequence[str], seqs: Collection[int]
+    text: str,
+    question: Question,
+    corpus: Corpus,
+    *,
+    served: Sequence[str],
+    seqs: Collection[int],
+    entries: Sequence[str] = (),
 ) -> Decision:
     """Whether a message needs more than is served.
 
@@ -77,8 +83,9 @@ def decide_recall(
         text: The message.
         question: The same, taken apart.
         corpus: The messages that may be recalled, those that are served included.
-        served: What is served before it, in order: entries of the state, then messages.
+        served: The messages that are served before it, in order.
         seqs: Positions of the messages that are served.
+        entries: Of the state. Those next to each other need not tell of the same.
     """
     if settled := decide_recall_without_history(text, question):
         return settled
@@ -90,7 +97,8 @@ def decide_recall(
         return "needed" if asks_for_a_day or _asks_for_unserved_kind(question, corpus, seqs) else "unknown"
     elsewhere = served[:-BEFORE] if question.takes_up else served
     asked = _asked_word_shares(question, corpus, weights)
-    places = _places_covering(asked, [(text, words_in(text, corpus.language)) for text in elsewhere])
+    told, said = ([(text, words_in(text, corpus.language)) for text in texts] for texts in (entries, elsewhere))
+    places = [*_places_covering(asked, told, together=1), *_places_covering(asked, said, together=NEIGHBOURS)]
     return "covered" if places and _hold_values(places, _best_unserved(weights, corpus, seqs), corpus) else "needed"
 
 
@@ -144,8 +152,14 @@ def _asks_for_unserved_kind(question: Question, corpus: Corpus, seqs: Collection
     return any(corpus.source(index).seq not in seqs for index in holding)
 
 
-def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]]) -> list[str]:
-    """What is served in places that hold enough of the words; the same question asked before answers nothing."""
+def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]], *, together: int) -> list[str]:
+    """What is served in places that hold enough of the words; the same question asked before answers nothing.
+
+    Args:
+        weights: Of the words.
+        served: Texts in order.
+        together: How many next to each other are read as one.
+    """
     bags = [weights.keys() & words.counts.keys() for _, words in served]
     bags = [
         set[str]() if words.is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
@@ -153,7 +167,7 @@ def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, W
     ]
     found: dict[int, str] = {}
     for start in range(len(bags)):
-        window = range(start, min(start + NEIGHBOURS, len(bags)))
+        window = range(start, min(start + together, len(bags)))
         if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= ENOUGH:
             found.update((place, served[place][0]) for place in window)
     return list(found.values())
