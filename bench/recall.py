@@ -15,11 +15,16 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import recall_follow, recall_mixed, recall_slips
+from bench import recall_decided, recall_follow, recall_mixed, recall_slips
 from bench.recall_talks import talks
 from bench.survival import DATA
 
-_PLAIN: Final = {"slips": recall_slips.report, "follow": recall_follow.report, "mixed": recall_mixed.report}
+_PLAIN: Final = {
+    "slips": recall_slips.report,
+    "follow": recall_follow.report,
+    "mixed": recall_mixed.report,
+    "decided": recall_decided.report,
+}
 
 
 def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> int:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -35,9 +34,8 @@ from bench.recall_fit import (
     recalls,
     rows_of,
 )
-from bench.recall_talks import Talk, talks
+from bench.recall_talks import Talk, open_trust_talks, talks
 
-TRUST: Final = Path(__file__).resolve().parent / "trust"
 LOSS: Final = -1.0
 """Points of evidence recall that the lower bound of the difference must not reach."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,9 +46,6 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "answers to questions": ("follows_match",),
     "information": ("information", "mean_information", "named_information"),
     "repeated words": ("echo",),
-    "second person": ("second_person",),
-    "first person": ("first_person", "named_first_person"),
-    "persons": ("first_person", "named_first_person", "second_person"),
     "times": ("says_when", "when_near"),
     "dates": ("date",),
     "numbers": ("number",),
@@ -119,8 +114,7 @@ class Ablation:
 
     def __init__(self, locomo: Sequence[Talk]) -> None:
         made = [talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path)]
-        names = sorted(path.stem for path in (TRUST / "answers").glob("*.json"))  # the sealed half is nobody's to see
-        trust = [talk for name in names for talk in talks(TRUST / "conversations" / f"{name}.jsonl")]
+        trust = open_trust_talks()
         found = [rows_of(talk) for talk in locomo]
         self.names = found[0][0]
         given = [rows for _, rows in found]

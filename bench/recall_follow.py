@@ -1,11 +1,13 @@
 """Questions that go on from the one before: without the words that both have, after that one and its answer.
 
 Of two questions of a talk whose answers stand near each other the second is asked after the first, with "it" for what
-both name. As a control each question is asked as it is after one about something else.
+both name. As a control each question is asked as it is after one about something else. In six of the made-up talks,
+none of them English, people's own questions that go on are asked, too (``follow.json``).
 """
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,8 @@ from bench.ranking import choose
 from bench.recall_slips import MOST, SHARES
 from bench.recall_talks import Asked, Talk, corpus_of, talks
 
+WRITTEN: Final = MADE / "follow.json"
+"""By talk, questions that go on as people ask them, each with the question and answer before it."""
 NEAR: Final = 6  # messages between two answers on the same thing
 FAR: Final = 12  # messages between answers on different things
 
@@ -63,6 +67,13 @@ def others(talk: Talk) -> Iterator[Following]:
             yield Following(before=(first.text, first.answer), asked=asked)
 
 
+def written(talk: Talk) -> Iterator[Following]:
+    """The questions that were written for this talk."""
+    for one in json.loads(WRITTEN.read_text(encoding="utf-8")).get(talk.id, ()):
+        asked = Asked(text=one["question"], evidence=tuple(one["evidence"]), category="goes on")
+        yield Following(before=tuple(one["before"]), asked=asked)
+
+
 def report(locomo: Sequence[Talk]) -> Iterator[str]:
     """The table, a line after each of its rows is known."""
     made = [talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path)]
@@ -73,8 +84,11 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
         kinds = {
             "that go on": [(talk, corpus, list(follow_ups(talk, corpus))) for talk, corpus in known],
             "on something else": [(talk, corpus, list(others(talk))) for talk, corpus in known],
+            "that go on, as people ask": [(talk, corpus, list(written(talk))) for talk, corpus in known],
         }
         for kind, asked in kinds.items():
+            if not any(each for _, _, each in asked):
+                continue
             for way, takes_up in (("by themselves", False), ("with what was said before", True)):
                 found = [one for talk, corpus, each in asked for one in _served(talk, corpus, each, takes_up=takes_up)]
                 means = (f"{100 * sum(one[place] for one in found) / len(found):.1f}" for place in range(len(SHARES)))

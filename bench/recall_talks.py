@@ -27,6 +27,7 @@ from bench.survival import DATA
 
 WINDOW: Final = 1_048_576
 """The default model's: what an asked budget is measured against."""
+TRUST: Final = Path(__file__).resolve().parent / "trust"
 _NIL: Final = UUID(int=0)
 _THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LONG_ANSWER: Final = 400
@@ -69,6 +70,12 @@ def talks(path: Path = DATA) -> list[Talk]:
         return []
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
     return [talk_of(row) for row in rows]
+
+
+def open_trust_talks() -> list[Talk]:
+    """The open half of ``bench/trust``: the sealed half is nobody's to see."""
+    names = sorted(path.stem for path in (TRUST / "answers").glob("*.json"))
+    return [talk for name in names for talk in talks(TRUST / "conversations" / f"{name}.jsonl")]
 
 
 def talk_of(row: Mapping[str, Any]) -> Talk:

@@ -12,11 +12,14 @@ from bench import fidelity_measures
 from bench.fidelity import Found, evidence_table, interval, tables
 from bench.fidelity_measures import CONTROL, OURS, SHARES, STATELESS, Conversation, Served, is_broad
 from bench.recall_baselines import Baselines
-from bench.recall_follow import follow_ups, others, pointing
+from bench.recall_decided import covered, entries_of, tells
+from bench.recall_follow import follow_ups, others, pointing, written
 from bench.recall_mixed import mixed
 from bench.recall_slips import mistyped, slipped
 from bench.recall_talks import Talk, context, corpus_of, folded, room_of, talk_of, with_long_answers
+from tests.talks import made_talk
 
+WRITTEN_FOR = ("friends_de", "friends_fr", "assistant_es", "assistant_pl", "friends_ru", "sisters_zh")
 TOPICS = ("harbour", "bakery", "piano", "garden", "kitten", "violin", "museum", "bicycle", "orchard", "lantern")
 
 
@@ -209,3 +212,25 @@ def test_a_question_that_goes_on_has_no_word_of_the_one_before_and_its_answer_st
     apart = list(others(talk))
     assert [one.asked for one in apart] == list(talk.questions), "the control asks each as it is"
     assert all(one.before[0] != one.asked.text for one in apart)
+
+
+def test_each_written_question_goes_on_from_another_and_its_answer_is_a_message_of_the_talk() -> None:
+    talks_with = [talk for name in WRITTEN_FOR if (talk := talk_of(made_talk(name)))]
+    for talk in talks_with:
+        asked = list(written(talk))
+        assert asked
+        assert all(len(one.before) == 2 and max(one.asked.evidence) <= len(talk.messages) for one in asked)
+    assert list(written(made())) == []
+
+
+def test_an_answer_is_told_where_one_entry_has_most_of_its_words() -> None:
+    talk = made()
+    material, corpus = folded(talk)
+    entries = entries_of(material)
+    (asked, *_) = talk.questions
+
+    assert entries
+    assert tells([talk.texts[seq - 1] for seq in asked.evidence], asked, corpus)
+    assert not tells([], asked, corpus)
+    assert not tells([talk.texts[asked.evidence[0]]], asked, corpus), "another message"
+    assert all(isinstance(missed, bool) for missed in covered(talk))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
+from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall, decide_recall_without_history
 from app.core.retrieval.serving import (
@@ -301,6 +302,41 @@ def test_words_that_only_stand_in_what_is_served_need_nothing_else() -> None:
     texts = [*ENGLISH, "Ann: a zebra!"]
     assert decided("What about the zebra?", texts, served=["Ann: a zebra!"], seqs=[11]) == "unknown"
     assert decided("What about the zebra?", texts) == "needed"
+
+
+def test_what_lacks_a_word_of_the_question_does_not_cover_it() -> None:
+    asked = "Does Bob still rehearse the piano?"
+    assert decided(asked, ENGLISH, served=ENGLISH[3:6], seqs=[9, 10]) == "needed", "nobody said that he rehearses"
+    assert decided(asked, ENGLISH, served=["Bob rehearses the piano still."], seqs=[9, 10]) == "covered"
+
+
+def test_entries_of_the_state_next_to_each_other_are_not_read_as_one() -> None:
+    asked, corpus = "Who teaches Bob the piano?", corpus_of(ENGLISH)
+    question = asked_of(asked, corpus)
+
+    def decision(served: Sequence[str] = (), entries: Sequence[str] = ()) -> str:
+        return decide_recall(asked, question, corpus, served=served, seqs=[], entries=entries)
+
+    apart = ["Bob has a piano.", "Ms Ferreira teaches."]
+    assert decision(served=apart) == "covered", "messages go on from each other"
+    assert decision(entries=apart) == "needed"
+    assert decision(entries=[" ".join(apart)]) == "covered"
+
+
+def test_what_takes_up_words_is_not_covered_by_the_messages_that_they_are_of() -> None:
+    texts = ["Joel bought the kayak.", "It was 140 pounds at the market.", "Nice.", "The tent cost 90."]
+    before = ("What did Joel buy?", "The kayak, Joel bought the kayak at the market.")
+    corpus = corpus_of(texts)
+
+    def decision(asked: str, *entries: str) -> str:
+        question = asked_of(asked, corpus, before=before)
+        return decide_recall(asked, question, corpus, served=before, seqs=[], entries=entries)
+
+    for asked in ("And when?", "When was that again?", "How much was that?"):
+        assert asked_of(asked, corpus, before=before).takes_up
+        assert decision(asked) == "needed"
+        assert asked_of(asked, corpus).takes_up is False
+    assert decision("And when?", "Joel bought the kayak for 140 pounds at the market on Monday.") == "covered"
 
 
 def test_a_speaker_is_recognised_in_each_language() -> None:

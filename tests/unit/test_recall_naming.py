@@ -226,3 +226,33 @@ def test_whom_the_question_before_named_is_meant_still() -> None:
 
     assert asked_of("And the price?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"rhoda"}
     assert asked_of("And Ben's?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"ben"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "before", "asked", "taken"),
+    [
+        (("我买了一辆蓝色的自行车。", "天气很好。"), ("谁的自行车？", "蓝色的。"), "那多少钱？", "自行"),
+        (
+            ("Gestern habe ich in Rovinj ein Boot gekauft.", "Das ist schön.", "Ja, und es hat geregnet."),
+            ("Wo habe ich das Boot gekauft?", "In Rovinj."),
+            "Und was hat er dafür verlangt?",
+            "boot",
+        ),
+    ],
+    ids=["Chinese words have two signs", "function words of German"],
+)
+def test_few_words_are_counted_as_the_language_has_them(
+    texts: Sequence[str], before: tuple[str, str], asked: str, taken: str
+) -> None:
+    talk = corpus_of(*[("u", text) for text in texts])
+
+    assert len(asked_of(asked, talk).stems) > 2
+    assert taken in asked_of(asked, talk, before=before).stems
+
+
+def test_a_chinese_sentence_that_begins_with_a_name_calls_nobody() -> None:
+    told = [("u", "妈妈手术很顺利，住了八天。"), ("u", "妈妈说我瘦了，哈哈"), ("a", "太好了。")]
+    called = [("u", "妈妈，你好吗？"), ("u", "妈妈呀，快来"), ("a", "太好了。")]
+
+    assert called_in("妈妈什么时候做手术？", corpus_of(*told)) == {}
+    assert called_in("妈妈什么时候做手术？", corpus_of(*called)) == {"妈妈": "assistant"}, "the control"

@@ -120,6 +120,18 @@ def test_a_word_that_was_said_is_never_taken_for_a_mistyped_one() -> None:
     assert asked_of(asked, talk("the conceit of it", "a concert")).stems.keys() == {"concert"}
 
 
+@pytest.mark.parametrize(
+    ("said", "asked", "known"),
+    [("the stage was small", "Which state?", "state"), ("I think so", "Which thing?", "thing")],
+)
+def test_a_word_that_is_known_is_not_taken_for_another_with_a_letter_replaced(
+    said: str, asked: str, known: str
+) -> None:
+    assert asked_of(asked, talk(said)).stems.keys() == {known}
+    assert asked_of("Which quorlan?", talk("a quorlon")).stems.keys() == {"quorlon"}, "the control: nobody knows it"
+    assert asked_of("Which restaurant?", talk("that restuarant")).stems.keys() == {"restuarant"}, "exchanged letters"
+
+
 def test_of_a_text_only_the_first_unknown_words_are_looked_for() -> None:
     words = [f"bxz{letter}q{other}y" for letter in "abcde" for other in "abcde"]
     said = talk("the terminal")

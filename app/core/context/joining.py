@@ -213,21 +213,25 @@ def _recall_if_needed(material: Material, recall: Recall) -> Recall:
         recall.question,
         recall.asked,
         recall.corpus,
-        served=_served_before_question(material, whole),
+        served=_served_before_question(whole),
         seqs=served_seqs(whole),
+        entries=_state_entries(material),
     )
     return recall if decision == "needed" else replace(recall, question="")
 
 
-def _served_before_question(material: Material, whole: Draft) -> list[str]:
+def _state_entries(material: Material) -> list[str]:
     state = material.conversation.compressed_state or {}
-    entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
+    return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
+
+
+def _served_before_question(whole: Draft) -> list[str]:
     tail = list(whole.tail)
     while tail and tail[-1].role != "user":
         tail.pop()  # what its answer has called for so far
     while tail and tail[-1].role == "user":
         tail.pop()  # the question itself, and what was said with it
-    return [*entries, *(message.content for message in (*whole.held, *tail))]
+    return [message.content for message in (*whole.held, *tail)]
 
 
 def _allotment(

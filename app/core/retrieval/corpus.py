@@ -34,12 +34,9 @@ LINE: Final = 2
 NAMING: Final = 2
 """Tokens around the name of who says it."""
 
-_SIGN: Final = compiled(r"[\u3040-\u30ff\u3400-\u9fff]")
 _YEAR: Final = compiled(r"\b\d{4}\b", re.ASCII)
-_PERSONS: Final = (plain_words("first_person"), plain_words("second_person"))
-_ANY_PERSON: Final = _PERSONS[0] | _PERSONS[1]
 _TIMES: Final = plain_words("time")
-_TIME, _FIRST, _SECOND = AnyOf("time"), AnyOf("first_person"), AnyOf("second_person")
+_TIME: Final = AnyOf("time")
 _NUMBER: Final = AnyOf("number")
 _ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
 _COMMON: Final = 0.7
@@ -87,8 +84,6 @@ class Words(NamedTuple):
     """For a piece that ends with a question, the share of its sentences that are questions."""
     has_question: bool
     says_when: bool
-    first_person: float
-    second_person: float
 
 
 @memoized()
@@ -96,18 +91,13 @@ def words_of(text: str) -> Words:
     """Take a text apart."""
     if "'" not in text:  # what is cut short is counted otherwise in other scripts
         text = with_plain_marks(text)
-    blanks = text.count(" ") + 2
     if text.isascii():  # the same by sets of words instead of patterns, which takes a third of the time
         tokens = ascii_tokens(text)
         counts = Counter(stems_of_tokens(tokens))
         says_when = not _TIMES.isdisjoint(tokens) or _YEAR.search(text) is not None
-        persons = _ANY_PERSON.intersection(tokens)  # few, if any
-        first, second = (sum(map(tokens.count, persons & words)) for words in _PERSONS)
     else:
         counts = Counter(terms(text))
-        blanks += len(_SIGN.findall(text)) // 2  # a word of Chinese is two characters, and no space
         says_when = _TIME.search(text) is not None
-        first, second = len(_FIRST.findall(text)), len(_SECOND.findall(text))
     has_question = "?" in text or "？" in text
     is_question = has_question and asks(text)
     return Words(
@@ -117,8 +107,6 @@ def words_of(text: str) -> Words:
         asks=_share_of_questions(text) if is_question else 0.0,
         has_question=has_question,
         says_when=says_when,
-        first_person=first / blanks,
-        second_person=second / blanks,
     )
 
 
@@ -420,8 +408,6 @@ class Corpus:
             "mean_information": [
                 value / max(len(item.counts), 1) / 6 for value, item in zip(carried, words, strict=True)
             ],
-            "second_person": [item.second_person for item in words],
-            "first_person": [item.first_person for item in words],
             "says_when": [float(item.says_when) for item in words],
         }
 

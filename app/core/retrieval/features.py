@@ -86,9 +86,6 @@ class _Features:
             "information": fixed["information"],
             "mean_information": fixed["mean_information"],
             "named_information": self._values_of_named_people(fixed["information"]),
-            "second_person": fixed["second_person"],
-            "first_person": fixed["first_person"],
-            "named_first_person": self._values_of_named_people(fixed["first_person"]),
             "user_says": self._user_says(),
         }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from app.core.text.languages.loading import languages
-from app.core.text.words import stems
+from app.core.text.words import GENERIC_STEMS, stems
 
 Related = Mapping[str, frozenset[str]]
 
@@ -19,6 +19,11 @@ def of_kind(stem: str) -> frozenset[str]:
 def forms_of(stem: str) -> frozenset[str]:
     """Stems of other forms of a word, and of words that mean the same."""
     return _forms_by_stem().get(stem, frozenset())
+
+
+def is_known(stem: str) -> bool:
+    """Whether a stem is that of a word in the tables, or of one that is common in all talk."""
+    return stem in _kinds_by_stem() or stem in _forms_by_stem() or stem in GENERIC_STEMS
 
 
 @cache

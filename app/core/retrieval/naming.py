@@ -12,7 +12,7 @@ from app.core.retrieval.corpus import Corpus, with_plain_marks
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import ROLES, Question, question_of
 from app.core.retrieval.slips import meant_by
-from app.core.retrieval.terms import terms
+from app.core.retrieval.terms import terms, word_count
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
@@ -23,6 +23,7 @@ _SPEAKERS: Final = 2  # of more, who is called cannot be told from who calls
 _NAME: Final = compiled(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u3400-\u9fff]{2,}")
 _SIGN: Final = "\u3400"  # Chinese writing begins here
 _SIGNS: Final = (2, 3)  # of a Chinese name
+_PARTICLE: Final = 1  # sign that may stand between a Chinese name and the mark after it
 _NAMES: Final = 16  # of a question; what has more is a text
 _UNKNOWN: Final = 16  # words of a question that are taken for mistyped ones; what has more is a text
 _MOST: Final = 500  # pieces with the word; what stands in more is no name that somebody is called by
@@ -88,7 +89,8 @@ def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Questi
     unknown = islice((stem for stem in question.stems if not corpus.documents(stem)), _UNKNOWN)
     meant = {stem: meant_by(stem, corpus) for stem in unknown}
     question = replace(question, stems=dict.fromkeys((meant.get(stem, stem) for stem in question.stems), 1.0))
-    return _with_what_it_takes_up(question, corpus, before) if before and leans(text, question) else question
+    goes_on = before and leans(text, question, corpus.language)
+    return _with_what_it_takes_up(question, corpus, before) if goes_on else question
 
 
 def as_written(text: str, corpus: Corpus) -> Question:
@@ -96,9 +98,10 @@ def as_written(text: str, corpus: Corpus) -> Question:
     return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
 
 
-def leans(text: str, question: Question) -> bool:
+def leans(text: str, question: Question, language: str | None = None) -> bool:
     """Whether a question says too little to be understood without what was said before it."""
-    return len(question.stems) <= _LEANING and question.named <= ROLES and (bool(question.stems) or asks(text))
+    says_little = word_count(question.stems, language) <= _LEANING and question.named <= ROLES
+    return says_little and (bool(question.stems) or asks(text))
 
 
 def _with_what_it_takes_up(question: Question, corpus: Corpus, before: Sequence[str]) -> Question:
@@ -147,7 +150,7 @@ def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
             calls[speaker] += _INTRODUCED
         elif _holds_name(_greeted(said), name, forms, language):
             calls[others[speaker]] += _GREETED
-        elif _holds_name(_marked_calls(said), name, forms, language):
+        elif _holds_name(_marked_calls(said), name, forms, language, between_marks=True):
             calls[others[speaker]] += 1
         else:
             says[speaker] += 1
@@ -155,5 +158,10 @@ def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
     return likely[0] if len(likely) == 1 else ""
 
 
-def _holds_name(words: Iterable[str], name: str, forms: set[str], language: str | None) -> bool:
-    return any(word.startswith(name) if name >= _SIGN else stem_in(word, language) in forms for word in words)
+def _holds_name(
+    words: Iterable[str], name: str, forms: set[str], language: str | None, *, between_marks: bool = False
+) -> bool:
+    if name < _SIGN:
+        return any(stem_in(word, language) in forms for word in words)
+    # Of Chinese what stands between marks may be a whole sentence that begins with the name.
+    return any(word.startswith(name) and not (between_marks and len(word) > len(name) + _PARTICLE) for word in words)

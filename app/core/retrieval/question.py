@@ -35,6 +35,11 @@ class Question:
     asks_when: bool
     asks_number: bool
 
+    @property
+    def takes_up(self) -> bool:
+        """Whether it takes up words from before."""
+        return any(weight < 1 for weight in self.stems.values())
+
     def nearness(self, day: date) -> float:
         """0–2: how well a message's day fits the dates of the question."""
         if self.months:

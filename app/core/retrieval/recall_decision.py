@@ -2,14 +2,15 @@
 
 Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is recalled for
 
-* ``no_content``: a message without content words ("ok?", "и что?", "好的");
+* ``no_content``: a message without content words ("ok?", "и что?", "好的") that asks neither when nor how many;
 * ``courtesy``: a greeting, thanks, a farewell, a bare yes or no;
 * ``self_contained``: an instruction that brings its own material ("Translate into French: …") and points to nothing
   that was said;
 * ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
-* ``covered``: its words that occur in such messages stand together in what is served anyway: in one message or entry
-  of the state, or in messages next to each other; and so do the exact values of the messages that say most of them: an
-  entry without its number covers no question for it.
+* ``covered``: its words stand together in what is served anyway: in one message or entry of the state, or in messages
+  next to each other; and so do the exact values of the messages that say most of them: an entry without its number
+  covers no question for it. Only words that stand in served messages alone need not stand there. What takes up words of
+  the messages before it is not covered by these.
 
 Everything else is ``needed``. The words stand in the files of ``languages``, under ``questions``; a language without
 them is decided by the words of a message alone.
@@ -17,6 +18,7 @@ them is decided by the words of a message alone.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -25,6 +27,7 @@ from typing import Final, Literal
 from app.core.retrieval.corpus import Corpus, Words, words_in
 from app.core.retrieval.kinds import forms_of, of_kind
 from app.core.retrieval.question import Question
+from app.core.retrieval.terms import is_pair
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
@@ -36,6 +39,8 @@ ENOUGH: Final = 0.95
 """Of the weight of a question's words: with so much in one place nothing is missing but a word that says little."""
 NEIGHBOURS: Final = 3
 """Served messages next to each other that are read as one: a question and its answer share few words."""
+BEFORE: Final = 2
+"""Messages before a question that it may take up words of."""
 _COURTESY_WORDS: Final = 6
 _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
 _MOST_PLACES: Final = 24  # served texts in which they are looked for
@@ -64,7 +69,13 @@ _REFERS: Final = compiled(_POINTS_BACK, re.IGNORECASE)
 
 
 def decide_recall(
-    text: str, question: Question, corpus: Corpus, *, served: Sequence[str], seqs: Collection[int]
+    text: str,
+    question: Question,
+    corpus: Corpus,
+    *,
+    served: Sequence[str],
+    seqs: Collection[int],
+    entries: Sequence[str] = (),
 ) -> Decision:
     """Whether a message needs more than is served.
 
@@ -72,8 +83,9 @@ def decide_recall(
         text: The message.
         question: The same, taken apart.
         corpus: The messages that may be recalled, those that are served included.
-        served: What is served before it, in order: entries of the state, then messages.
+        served: The messages that are served before it, in order.
         seqs: Positions of the messages that are served.
+        entries: Of the state. Those next to each other need not tell of the same.
     """
     if settled := decide_recall_without_history(text, question):
         return settled
@@ -83,7 +95,10 @@ def decide_recall(
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
         return "needed" if asks_for_a_day or _asks_for_unserved_kind(question, corpus, seqs) else "unknown"
-    places = _places_covering(weights, [(text, words_in(text, corpus.language)) for text in served])
+    elsewhere = served[:-BEFORE] if question.takes_up else served
+    asked = _asked_word_shares(question, corpus, weights)
+    told, said = ([(text, words_in(text, corpus.language)) for text in texts] for texts in (entries, elsewhere))
+    places = [*_places_covering(asked, told, together=1), *_places_covering(asked, said, together=NEIGHBOURS)]
     return "covered" if places and _hold_values(places, _best_unserved(weights, corpus, seqs), corpus) else "needed"
 
 
@@ -91,7 +106,8 @@ def decide_recall_without_history(text: str, question: Question) -> Decision | N
     """What is decided without a look at the conversation; ``None`` where that takes one."""
     if _is_courtesy(text):
         return "courtesy"
-    if not question.stems and not question.months and not question.years:
+    asks_for_more = question.months or question.years or question.asks_when or question.asks_number
+    if not question.stems and not asks_for_more:
         return "no_content"
     return "self_contained" if _is_self_contained(text) else None
 
@@ -120,14 +136,30 @@ def _unserved_word_shares(question: Question, corpus: Corpus, seqs: Collection[i
     return {stem: rarity / total for stem, rarity in found.items()} if total > 0 else {}
 
 
+def _asked_word_shares(question: Question, corpus: Corpus, unserved: Collection[str]) -> dict[str, float]:
+    """The words that messages say which are not served, or that none says: those are the rarest."""
+    nowhere = math.log(2 * (corpus.total + 1))
+    never_said = (stem for stem in question.stems if not corpus.documents(stem) and not is_pair(stem))
+    asked = chain((stem for stem in question.stems if stem in unserved), never_said)
+    found = {stem: question.stems[stem] * (corpus.rarity(stem) or nowhere) for stem in asked}
+    total = sum(found.values())
+    return {stem: rarity / total for stem, rarity in found.items()}
+
+
 def _asks_for_unserved_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
     related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem)}
     holding = {index for other in related for index in corpus.postings.get(other, ())}
     return any(corpus.source(index).seq not in seqs for index in holding)
 
 
-def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]]) -> list[str]:
-    """What is served in places that hold enough of the words; the same question asked before answers nothing."""
+def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]], *, together: int) -> list[str]:
+    """What is served in places that hold enough of the words; the same question asked before answers nothing.
+
+    Args:
+        weights: Of the words.
+        served: Texts in order.
+        together: How many next to each other are read as one.
+    """
     bags = [weights.keys() & words.counts.keys() for _, words in served]
     bags = [
         set[str]() if words.is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
@@ -135,7 +167,7 @@ def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, W
     ]
     found: dict[int, str] = {}
     for start in range(len(bags)):
-        window = range(start, min(start + NEIGHBOURS, len(bags)))
+        window = range(start, min(start + together, len(bags)))
         if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= ENOUGH:
             found.update((place, served[place][0]) for place in window)
     return list(found.values())

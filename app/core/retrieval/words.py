@@ -10,10 +10,8 @@ from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 
-Kind = Literal[
-    "when", "how_many", "time", "number", "first_person", "second_person", "told", "user", "assistant",
-]  # fmt: skip
-Listed = Literal["time", "first_person", "second_person"]
+Kind = Literal["when", "how_many", "time", "number", "first_person", "told", "user", "assistant"]
+Listed = Literal["time"]
 _WRITTEN_IN_ASCII: Final = tuple(language for language in languages() if language.script == "latin")
 
 
@@ -52,7 +50,3 @@ class AnyOf:
     def search(self, text: str) -> re.Match[str] | None:
         """The first place, if any."""
         return (self._ascii if text.isascii() else self._all).search(text)
-
-    def findall(self, text: str) -> list[str]:
-        """Every place."""
-        return (self._ascii if text.isascii() else self._all).findall(text)

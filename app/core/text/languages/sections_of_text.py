@@ -36,8 +36,6 @@ class Questions(Section):
     number: Patterns = ()
     first_person: Patterns = ()
     first_person_words: Words = ()
-    second_person: Patterns = ()
-    second_person_words: Words = ()
     told: Patterns = ()
     """What a question says of what the assistant said before."""
     user: Patterns = ()

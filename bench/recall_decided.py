@@ -1,0 +1,56 @@
+"""Questions for which a turn recalls nothing, as their words are served anyway: how often their answer is not.
+
+Each talk is folded as a whole. What is served then are the entries of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from app.core.context.assembly import Material
+from app.core.retrieval.corpus import Corpus
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.recall_decision import decide_recall
+from app.core.retrieval.terms import terms
+from bench.fidelity_made import FOLDER as MADE
+from bench.recall_talks import Asked, Talk, folded, open_trust_talks, talks
+
+TOLD: Final = 0.8
+"""Of a message's words, in one entry: then the entry tells it."""
+
+
+def report(locomo: Sequence[Talk]) -> Iterator[str]:
+    """The table, a line after each set of talks."""
+    yield "| | questions | nothing is recalled for | of these without the answer |"
+    yield "|---|---:|---:|---:|"
+    made = [talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path)]
+    for name, given in (("LoCoMo", locomo), ("made-up talks", made), ("trust talks", open_trust_talks())):
+        found = [missed for talk in given for missed in covered(talk)]
+        yield f"| {name} | {sum(len(talk.questions) for talk in given)} | {len(found)} | {sum(found)} |"
+
+
+def covered(talk: Talk) -> Iterator[bool]:
+    """For each question for which nothing is recalled, whether an answer of it is told nowhere."""
+    material, corpus = folded(talk)
+    entries = entries_of(material)
+    for asked in talk.questions:
+        question = asked_of(asked.text, corpus)
+        if decide_recall(asked.text, question, corpus, served=(), seqs=(), entries=entries) == "covered":
+            yield not tells(entries, asked, corpus)
+
+
+def entries_of(material: Material) -> list[str]:
+    """What the state says, one text each."""
+    state = material.conversation.compressed_state or {}
+    return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
+
+
+def tells(entries: Sequence[str], asked: Asked, corpus: Corpus) -> bool:
+    """Whether each message that holds the answer is told by an entry."""
+    said = [set(terms(text, corpus.language)) for text in entries]
+    for seq in asked.evidence:
+        words = set(terms(corpus.sources[seq - 1].text, corpus.language))
+        if words and max((len(words & one) for one in said), default=0) < TOLD * len(words):
+            return False
+    return True
