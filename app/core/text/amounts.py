@@ -386,6 +386,8 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
         c.add_possible(place, [f"p:.{digits}"], "version")
+    if c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
+        _give_days_of_range(c, place, (c.small(place - 2), c.small(place)), found)
     if c.gap(place) != "-":
         return
     if c.kind(place - 1) == "version":
@@ -394,7 +396,11 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     if 0 < number - first <= _SHORT_RANGE:
         forms = (f"n:{plain(first + step)}" for step in range(1, int(number - first)))
         c.add_possible(place, forms, "number")
-    days = (c.small(place - 1), c.small(place))  # from the one to the other of some month
+    _give_days_of_range(c, place, (c.small(place - 1), c.small(place)), found)
+
+
+def _give_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Found) -> None:
+    # From the one to the other of some month.
     if 1 <= days[0] < days[1] <= _LAST_DAY and not found.unit:
         c.add_possible(place, [f"o:{day}" for day in days])
 
