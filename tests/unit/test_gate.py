@@ -15,6 +15,7 @@ from app.core.state.merge import merge
 from app.core.state.pruning import state_of
 from app.core.text.token_counts import estimate_text
 from app.core.validation import gate
+from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import judge, new_words, saves_too_little
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
@@ -308,6 +309,16 @@ EXCUSES = [
     "Чем я могу помочь?",
     "Lo siento, no puedo ayudar con eso.",
     "抱歉,我无法完成这个请求。",
+    "Leider kann ich diese Frage nicht beantworten.",
+    "Ich sehe keine Nachrichten, die ich zusammenfassen könnte.",
+    "Hallo! Womit kann ich Ihnen helfen?",
+    "Lamentablemente no puedo ayudarte por ahora.",
+    "¡Hola! ¿En qué puedo ayudarte?",
+    "Désolé, je ne peux pas vous aider sur ce sujet.",
+    "Bonjour ! Comment puis-je vous aider ?",
+    "您好!请问有什么可以帮您?",
+    "作为人工智能，我无法总结这段对话。",
+    "我没有看到任何需要总结的消息。",
 ]
 
 
@@ -344,6 +355,20 @@ def test_a_record_that_tells_of_such_things_is_a_record(told: str) -> None:
     assert report.reason is None
     assert report.candidate is not None
     assert report.candidate.texts() == [told]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Leider kann der Nutzer am Samstag nicht kommen.",
+        "Hallo Welt heißt das erste Programm.",
+        "No puede pagar antes del viernes.",
+        "Il ne peut pas venir avant samedi.",
+        "用户没有收到包裹,请客服协助。",
+    ],
+)
+def test_a_record_in_these_languages_is_no_excuse(told: str) -> None:
+    assert not is_excuse(told)
 
 
 def test_an_excuse_beside_real_items_only_loses_itself() -> None:

@@ -75,6 +75,24 @@ def test_days_amounts_and_money_are_found_in_each_language(text: str, expected: 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("房东电话是13800135724", ["13800135724"]),
+        ("订单号LZ20260407-0317,实付339.52元", ["LZ20260407-0317", "339.52元"]),
+        ("合同编号JJ-2026-1018，上午10:30签", ["JJ-2026-1018", "10:30"]),
+        ("改到2月8号周日,体重83.7公斤", ["2月8号", "83.7"]),
+        ("升到v1.10.0了，看/etc/nginx.conf里", ["v1.10.0", "/etc/nginx.conf"]),
+        ("発到chenli-mo@example.com。新しい品は5月7日に", ["chenli-mo@example.com", "5月7日"]),
+        ("三万二两家，「红楼梦」5本", ["「红楼梦」", "5"]),
+    ],
+)
+def test_a_value_needs_no_space_beside_words_that_have_none(text: str, expected: list[str]) -> None:
+    found = find_identifiers(text)
+    assert [one.text for one in found] == expected
+    assert all(text.startswith(one.text, one.start) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("there were 12. May I ask?", ["12"]),
         ("all 12 may come, 3 march in", ["12", "3"]),
         ("september 3,870 $", ["3,870 $"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
@@ -57,7 +58,8 @@ _ABOUT: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
 _RANGES: Final = words_of("values", "ranges") | {"-", "±"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
-_JOINTS: Final = words_of("values", "number_joints") | {"", ","}
+_JOINT_WORDS: Final = words_of("values", "number_joints")
+_JOINTS: Final = _JOINT_WORDS | {"", ","}
 _POINTS: Final = words_of("values", "points")
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
 _MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
@@ -84,7 +86,7 @@ _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
 _ENDS_OF_DAY: Final = ("", ".", ",", ";", ":", ")")
 _PAIR: Final = 2
-_SMALL, _HUNDRED, _THOUSAND = 10, 100, 1_000
+_SMALL, _HUNDRED, _THOUSAND, _MILLION = 10, 100, 1_000, 1_000_000
 _MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
@@ -176,31 +178,52 @@ def _scale_from_thousand(c: Cursor, place: int) -> float:
 
 def _spelled_number(c: Cursor, place: int) -> tuple[list[float], int]:
     words, after = spelled(c, place)
-    return ([of_words(words), *_number_after_its_scale(c, words, after)], after) if words else ([], place)
+    if not words:
+        return [], place
+    return [of_words(words), *_number_after_its_scale(c, words, after), *_with_scale_left_out(words)], after
 
 
 def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[float]:
-    if not c.all_readings or words[0] not in SCALES:
+    if words[0] not in SCALES:
         return []
     number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
     return [number * SCALES[words[0]]] if number else []
 
 
+def _with_scale_left_out(words: list[str]) -> list[float]:
+    """«Миллион восемьсот» is said of 1,800,000."""
+    last = max((place for place, word in enumerate(words) if SCALES.get(word, 0) >= _MILLION), default=len(words))
+    rest = of_words(words[last + 1 :])
+    is_left_out = _HUNDRED <= rest < _THOUSAND
+    return [of_words(words[: last + 1]) + rest * SCALES[words[last]] / _THOUSAND] if is_left_out else []
+
+
 def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
-    """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», "three point five"."""
-    second = c.word(after) if c.near(after) else ""
+    """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», «пять девятьсот»."""
+    is_joined = c.gap(after).strip() in _JOINT_WORDS  # "dieciséis con cuarenta"
+    second = c.word(after) if c.near(after) or is_joined else ""
     if not c.all_readings or not second:
         return
     whole: list[float] = []
     if first >= _SMALL and second in ORDINALS and goes_on(first, ORDINALS[second]):
         tens = first + ORDINALS[second]
         whole = [tens, 1900 + tens, 2000 + tens] if tens < _HUNDRED else [tens]
-    elif c.kind(place) == "w" and first in range(10, 21) and NUMBERS.get(second, 0) >= _SMALL:
+    elif c.kind(place) == "w" and second in NUMBERS and (is_joined or c.gap(after) == " "):
         rest, _ = _spelled_number(c, after)
-        whole = [first * 100 + rest[0]] if rest and rest[0] < _HUNDRED else []
+        whole = list(_of_two_spoken(first, rest[0], is_joined=is_joined)) if rest else []
     elif second in _POINTS and 0 < c.small(after + 1) < _SMALL and c.near(after + 1):
         whole = [first + c.small(after + 1) / 10]
     c.add_possible(place, [f"n:{plain(number)}" for number in whole], "number")
+
+
+def _of_two_spoken(first: float, second: float, *, is_joined: bool) -> Iterator[float]:
+    """What two numbers are together of which speech leaves the scale or the coins out: 1911, 5,900, 2.80."""
+    if _SMALL <= second < _HUNDRED:
+        yield first + second / 100
+        if not is_joined and first in range(10, 21):
+            yield first * 100 + second
+    elif not is_joined and _HUNDRED <= second < _THOUSAND > first:
+        yield from ((first * 1_000 + second) * scale for scale in (1, 1_000))
 
 
 def _shared(c: Cursor, place: int, last: int, share: float) -> int:
@@ -363,6 +386,8 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
         c.add_possible(place, [f"p:.{digits}", f"n:{plain(float(f'.{digits}'))}"], "version")
+    if c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
+        _give_days_of_range(c, place, (c.small(place - 2), c.small(place)), found)
     if c.gap(place) != "-":
         return
     if c.kind(place - 1) == "version":
@@ -371,7 +396,11 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
     if 0 < number - first <= _SHORT_RANGE:
         forms = (f"n:{plain(first + step)}" for step in range(1, int(number - first)))
         c.add_possible(place, forms, "number")
-    days = (c.small(place - 1), c.small(place))  # from the one to the other of some month
+    _give_days_of_range(c, place, (c.small(place - 1), c.small(place)), found)
+
+
+def _give_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Found) -> None:
+    # From the one to the other of some month.
     if 1 <= days[0] < days[1] <= _LAST_DAY and not found.unit:
         c.add_possible(place, [f"o:{day}" for day in days])
 

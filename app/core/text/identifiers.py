@@ -16,6 +16,7 @@ from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
+from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.tables import (
     CURRENCIES,
     DATE_FILL,
@@ -179,11 +180,11 @@ def find_identifiers(text: str) -> tuple[Identifier, ...]:
 
 
 def _scan(text: str) -> Iterator[Identifier]:
-    for match in _SCAN.finditer(text):
+    for match in _SCAN.finditer(_with_words_apart(text)):
         if match.lastgroup is None:
             continue
         kind = _KIND_OF[match.lastgroup]
-        value, start = match.group(), match.start()
+        value, start = text[match.start() : match.end()], match.start()
         if kind == "name":
             value, start = _name(text, value, start)
         elif kind in {"time", "date", "money", "number"}:
@@ -195,6 +196,17 @@ def _scan(text: str) -> Iterator[Identifier]:
 
 
 _SHOUTED: Final = words_of("exact", "shouted")
+_NOT_SPACED: Final = compiled(f"[{CHINESE_JAPANESE}]")
+_UNITS_NOT_SPACED: Final = "".join(sorted(set(_NOT_SPACED.findall(_SCAN.pattern))))
+_WORD_NOT_SPACED: Final = compiled(rf"(\d ?[{_UNITS_NOT_SPACED}]{{1,4}})|[{CHINESE_JAPANESE}]")
+_APART: Final = "·"
+
+
+def _with_words_apart(text: str) -> str:
+    """The text, as long as it was, in which no word without spaces stands directly beside a value, but for its unit."""
+    if text.isascii() or not _NOT_SPACED.search(text):
+        return text
+    return _WORD_NOT_SPACED.sub(lambda found: found[1] or _APART, text)
 
 
 def _name(text: str, value: str, start: int) -> tuple[str, int]:

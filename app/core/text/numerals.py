@@ -15,6 +15,8 @@ _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四�
 HAN_DIGITS: Final = frozenset(_HAN_DIGITS)
 _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
 _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
+_PAIR: Final = 2
+_TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
 _MOST_DIGITS: Final = 15
@@ -119,24 +121,43 @@ def of_one_word(word: str) -> float:
 
 def of_han(signs: str) -> float:
     """The number that Chinese numerals make; zero when they make none ("万一", "千万")."""
+    return next(iter(all_of_han(signs)), 0.0)
+
+
+def all_of_han(signs: str) -> list[float]:
+    """The numbers that Chinese numerals may make: of "三四百" 300 and 400, of "七八" 78, 7 and 8; none of "万一"."""
     whole, _, decimals = signs.partition("点")
     if not whole or whole[0] in "百千万亿":
-        return 0.0
+        return []
+    rest = float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else 0.0
     if all(sign in _HAN_DIGITS for sign in whole):
-        value = float("".join(str(_HAN_DIGITS[sign]) for sign in whole))
+        told = [float("".join(str(_HAN_DIGITS[sign]) for sign in whole))]
+        told += [_HAN_DIGITS[sign] for sign in whole if len(whole) == _PAIR and _is_either(whole)]
+    elif pair := _TWO_DIGITS.search(whole):
+        # Of two digits that are no choice the second belongs to what follows: "三百六一罐" is 360 a tin.
+        digits = pair[0] if _is_either(pair[0]) else pair[0][:1]
+        told = [_with_places(whole[: pair.start()] + digit + whole[pair.end() :]) for digit in digits]
     else:
-        total = section = digit = 0
-        for sign in whole:
-            if sign in _HAN_DIGITS:
-                digit = _HAN_DIGITS[sign]
-            elif sign in _HAN_TENS:
-                section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
-            elif sign in _HAN_SCALES:
-                total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
-        if len(whole) > 1 and digit and whole[-2] in "百千万亿":  # "两万八": the next power of ten
-            digit *= {**_HAN_TENS, **_HAN_SCALES}[whole[-2]] // 10
-        value = float(total + section + digit)
-    return value + float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else value
+        told = [_with_places(whole)]
+    return [one + rest for one in told]
+
+
+def _is_either(digits: str) -> bool:
+    return 0 < _HAN_DIGITS[digits[0]] == _HAN_DIGITS[digits[1]] - 1
+
+
+def _with_places(signs: str) -> float:
+    total = section = digit = 0
+    for sign in signs:
+        if sign in _HAN_DIGITS:
+            digit = _HAN_DIGITS[sign]
+        elif sign in _HAN_TENS:
+            section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
+        elif sign in _HAN_SCALES:
+            total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
+    if len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": the next power of ten
+        digit *= {**_HAN_TENS, **_HAN_SCALES}[signs[-2]] // 10
+    return float(total + section + digit)
 
 
 def of_compound(word: str) -> tuple[float, str] | None:

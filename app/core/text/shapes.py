@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.core.text.moments import is_day
-from app.core.text.numerals import HAN_DIGITS, of_compound, of_han, of_one_word, readings
+from app.core.text.numerals import HAN_DIGITS, all_of_han, of_compound, of_han, of_one_word, readings
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import (
@@ -192,13 +192,12 @@ def word(match: re.Match[str]) -> Iterator[Token]:
 def han_number(match: re.Match[str]) -> Iterator[Token]:
     """Chinese numerals, also as a scale after digits; behind 周 with those that were taken for its weekday first."""
     text, start = match.group(), match.start()
-    value = of_han(text)
     told = match.string[max(0, start - 3) : start]
     if text[0] not in HAN_DIGITS and SPANS.get(told[-2:-1]) == "week":
-        both = [of_han(told[-1] + text), value]
+        both = [of_han(told[-1] + text), of_han(text)]
         yield _token("n", text, start, [one for one in (both[::-1] if told[:1] in _STEPS else both) if one])
-    elif value or text in SCALES or text == "零":
-        yield _token("n", text, start, [value])
+    elif any(values := all_of_han(text)) or text in SCALES or text == "零":
+        yield _token("n", text, start, values or [0.0])
 
 
 def fraction(match: re.Match[str]) -> Iterator[Token]:

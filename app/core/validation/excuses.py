@@ -9,7 +9,7 @@ from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 
 _EXCUSE: Final = compiled(
-    rf"\W*(?:(?:{alternatives('refusals', 'openings')})\b[\s,.!:—-]*){{0,2}}(?:{alternatives('refusals', 'forms')})",
+    rf"\W*(?:(?:{alternatives('refusals', 'openings')})\b[\s,.!:—¿¡-]*){{0,2}}(?:{alternatives('refusals', 'forms')})",
     re.IGNORECASE,
 )
 
