@@ -8,7 +8,6 @@ from typing import Final
 
 from app.core.text import shapes
 from app.core.text.homographs import settled
-from app.core.text.languages.joined import alternatives
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
@@ -30,7 +29,6 @@ _NO_BLANK: Final = r"[^\s<>\"'»”`|。，、；！？）」』】\x00-\x1f]"
 _POINT: Final = "点"
 _HAN_DIGIT: Final = "[零一二三四五六七八九]"
 _HAN_DECIMALS: Final = f"(?:{_POINT}{_HAN_DIGIT}{{1,6}})?"
-_UNITS_OF_DECIMALS: Final = alternatives("values", "before_decimals")
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word: read first for speed alone
@@ -68,7 +66,7 @@ _SHAPES: Final = (
     rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+{_POINT}(?!零){_HAN_DIGIT}(?![十分刻]){_HAN_DIGIT}{{0,5}})",
     (
         rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时]"
-        rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>(?:\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}}+)(?!(?:{_UNITS_OF_DECIMALS})))分?)?)"
+        rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}})分?)?)"
     ),
     r"(?P<weekday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<name>[一二三四五六日天]))",
     r"(?P<span>上上?个?(?:周末|周|星期|礼拜|月)|下下?个?(?:周末|周|星期|礼拜|月)|[这本]个?(?:周末|周|星期|礼拜|月)|[今明去后前]年)",
