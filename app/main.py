@@ -15,7 +15,7 @@ from uvicorn.config import LOGGING_CONFIG
 
 from app.bootstrap import Container, build_container
 from app.http.application import build_app
-from app.http.connections import ConnectionLimits, affordable, connection_class, socket_class
+from app.http.connections import HEAD_BYTES, ConnectionLimits, affordable, connection_class, socket_class
 from app.http.lifespan import living
 from app.logs import configure_logs
 from app.process_settings import settings_of_process
@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
         # As with bodies: a small frame cannot become a large one on the loop. What is too large is told, within this.
         ws_per_message_deflate=False,
         ws_max_size=2 * settings.max_body_bytes,
+        h11_max_incomplete_event_size=HEAD_BYTES,
         # For machines its lines look as all others do.
         log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         log_level="warning",

@@ -1,5 +1,7 @@
 """Ends connections on which a client sends no request or reads no response, and those above a limit.
 
+What is no request at all, or one with too large a head, is refused in the same form as everything else.
+
 uvicorn closes a connection that rests between two requests, and only as long as no byte comes. A request's body has
 the time of the whole request (``middleware.Deadline``). What is left is here, once for every connection of the process.
 """
@@ -10,11 +12,13 @@ import asyncio
 import json
 import math
 import resource
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import ClassVar, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -26,21 +30,47 @@ SOCKET_BYTES: Final = 16_384
 """Read at a stretch: a body in chunks of one byte takes 2 µs of the loop for each byte of it."""
 RESERVE: Final = 200
 """Open files that are none of clients: databases, models, logs."""
-_PROBLEM: Final = json.dumps(
-    {
-        "type": "urn:throughline:problem:dependency_unavailable",
-        "title": "Too many connections",
-        "status": int(HTTPStatus.SERVICE_UNAVAILABLE),
-        "detail": "The server has as many connections as it takes. Try again in a moment.",
-        "code": "dependency_unavailable",
-        "retryable": True,
+HEAD_BYTES: Final = 262_144
+"""Of a request's line and headers: as long a question as is taken (``fields.MAX_QUERY``) fits into an address."""
+
+
+def _refusal(status: HTTPStatus, code: str, title: str, detail: str, *, retryable: bool = False) -> bytes:
+    problem = {
+        "type": f"urn:throughline:problem:{code}",
+        "title": title,
+        "status": int(status),
+        "detail": detail,
+        "code": code,
+        "retryable": retryable,
         "request_id": "",
         "errors": [],
     }
-).encode()
-FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n"
-    b"connection: close\r\ncontent-length: " + str(len(_PROBLEM)).encode() + b"\r\n\r\n" + _PROBLEM
+    body = json.dumps(problem).encode()
+    head = [
+        f"HTTP/1.1 {int(status)} {status.phrase}",
+        "content-type: application/problem+json",
+        *(["retry-after: 1"] if retryable else []),
+        "connection: close",
+        f"content-length: {len(body)}",
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+FULL: Final = _refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "dependency_unavailable",
+    "Too many connections",
+    "The server has as many connections as it takes. Try again in a moment.",
+    retryable=True,
+)
+_NO_REQUEST: Final = _refusal(
+    HTTPStatus.BAD_REQUEST, "unreadable", "Unreadable request", "The request cannot be read: it is no HTTP/1.1."
+)
+_LARGE_HEAD: Final = _refusal(
+    HTTPStatus.BAD_REQUEST,
+    "unreadable",
+    "Unreadable request",
+    f"The address and the headers of a request have at most {HEAD_BYTES} bytes: send long texts in a body.",
 )
 
 
@@ -113,6 +143,8 @@ class Connection(_LookedAt, H11Protocol):
 
     _waits_since: float | None = None
     """When it began to be without a request that is answered, in the loop's time."""
+    _is_refused: bool = False
+    """Its request was no request: what still comes of it is dropped."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, or give the place of another to it, or refuse it."""
@@ -125,6 +157,8 @@ class Connection(_LookedAt, H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Without a request that is answered, the time of the next head runs from its first byte."""
+        if self._is_refused:
+            return
         if self._waits_since is None and not self._is_answering:
             self._waits_since = self.loop.time()
         super().data_received(data)
@@ -134,6 +168,17 @@ class Connection(_LookedAt, H11Protocol):
         super().handle_events()
         if self._is_answering:
             self._waits_since = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request; a client that is still sending is read until it ends, and so reads the answer."""
+        if self.conn.our_state is not h11.IDLE:  # a broken body: its request is being answered
+            super().send_400_response(msg)
+            return
+        is_large = getattr(sys.exception(), "error_status_hint", None) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        self.transport.write(_LARGE_HEAD if is_large else _NO_REQUEST)
+        self.transport.write_eof()
+        self._is_refused = True
+        self._waits_since = self.loop.time()
 
     @property
     def _is_answering(self) -> bool:

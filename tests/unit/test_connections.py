@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Iterator
 from time import thread_time
+from urllib.parse import quote
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from app.http.connections import ConnectionLimits, connection_class, socket_class
+from app.http.connections import HEAD_BYTES, ConnectionLimits, connection_class, socket_class
+from app.http.fields import MAX_QUERY
 
 SOON, LATER = 0.4, 1.5
 NEVER = 600.0
@@ -75,6 +78,7 @@ async def serving(*, head: float = SOON, unread: float = SOON, most: int = 100) 
     connection, socket = connection_class(limits), socket_class(limits)
     config = uvicorn.Config(app, port=0, http=connection, ws=socket, log_level="critical", lifespan="off")
     config.ws_per_message_deflate = False
+    config.h11_max_incomplete_event_size = HEAD_BYTES
     config.timeout_keep_alive = int(NEVER)
     server = uvicorn.Server(config)
     server.config.load()
@@ -116,6 +120,34 @@ async def test_a_head_or_the_rest_of_a_refused_body_that_comes_byte_by_byte_ends
                 await asyncio.sleep(0.05)
             await ending
             writer.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (b"GET /" + b"x" * 2_000_000 + b" HTTP/1.1\r\nHost: t\r\n\r\n", f"at most {HEAD_BYTES} bytes"),
+        (b"GET / HTTP/1.1\r\nno header\r\n\r\n", "no HTTP/1.1"),
+    ],
+    ids=["large head", "no head"],
+)
+async def test_what_is_no_request_is_refused_in_our_form(sent: bytes, told: str) -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json")
+        problem = json.loads(body)
+        assert problem["code"] == "unreadable"
+        assert told in problem["detail"]
+        writer.close()
+
+
+async def test_the_longest_question_fits_into_an_address() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(ASK.replace(b"/ ", b"/?query=" + quote("\U0001f600" * MAX_QUERY).encode() + b" ", 1))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
 
 
 async def test_who_does_not_read_is_left_and_who_reads_gets_all() -> None:
