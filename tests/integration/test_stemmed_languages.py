@@ -56,7 +56,7 @@ SPOKEN: Final = {
     "fr": Spoken(
         fact="Nous avons loué une imprimante chez les voisins du deuxième.",
         talk=("Il a fait très froid dans toute la ville.", "Je ne sais pas si cela est possible pour moi."),
-        word="louant",
+        word="imprimer",
         question="Chez qui est-ce qu'on loue des imprimantes ?",
     ),
     "pl": Spoken(
