@@ -67,9 +67,9 @@ class RedactingFormatter(logging.Formatter):
 
 
 class OnceInAWhile(logging.Filter):
-    """Lets through what a library logs again and again: the first line, then one in ``seconds``, which counts the rest.
+    """Thins out lines that a library logs again and again: the first is written, then one in ``seconds`` with a count.
 
-    The same are lines of one wording, whatever stands in its gaps; a traceback is shown with the first alone.
+    Lines are the same if their wording is, before values are put into it. Only the first shows its traceback.
     """
 
     def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -7,8 +7,8 @@ import sys
 from typing import Final
 
 _MODES: Final = {"stdin": os.O_RDONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
-"""Nobody reads what is written to a closed output: each write fails, and the command says so. Without an error output
-there is nowhere to say it."""
+"""How each is opened. A write to a closed output fails, and the command says so on its error output; where that is closed
+too, what is said is dropped."""
 
 
 def open_closed_streams() -> None:

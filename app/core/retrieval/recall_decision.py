@@ -9,8 +9,8 @@ Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is
 * ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
 * ``covered``: its words stand together in what is served anyway: in one message or entry of the state, or in messages
   next to each other; and so do the exact values of the messages that say most of them: an entry without its number
-  covers no question for it. Only words that stand in served messages alone need not stand there. What takes up words of
-  the messages before it is not covered by these.
+  covers no question for it. Words that only served messages say are not looked for. A question that takes up words of
+  the two messages before it is not covered by these two.
 
 Everything else is ``needed``. The words stand in the files of ``languages``, under ``questions``; a language without
 them is decided by the words of a message alone.
@@ -137,7 +137,7 @@ def _unserved_word_shares(question: Question, corpus: Corpus, seqs: Collection[i
 
 
 def _asked_word_shares(question: Question, corpus: Corpus, unserved: Collection[str]) -> dict[str, float]:
-    """The words that messages say which are not served, or that none says: those are the rarest."""
+    """The shares of the words that unserved messages say, and of those that no message says, the rarest of all."""
     nowhere = math.log(2 * (corpus.total + 1))
     never_said = (stem for stem in question.stems if not corpus.documents(stem) and not is_pair(stem))
     asked = chain((stem for stem in question.stems if stem in unserved), never_said)

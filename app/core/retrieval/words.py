@@ -11,11 +11,10 @@ from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 
 Kind = Literal["when", "how_many", "time", "number", "first_person", "told", "user", "assistant"]
-Listed = Literal["time"]
 _WRITTEN_IN_ASCII: Final = tuple(language for language in languages() if language.script == "latin")
 
 
-def plain_words(kind: Listed) -> frozenset[str]:
+def plain_words(kind: Kind) -> frozenset[str]:
     """Mere words of that kind that may be written in ASCII, in small letters."""
     return frozenset(word for one in _WRITTEN_IN_ASCII for word in _listed_words(one, kind))
 
