@@ -7,8 +7,10 @@ import sys
 from typing import Final
 
 _MODES: Final = {"stdin": os.O_RDONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
-"""How each is opened. A write to a closed output fails, and the command says so on its error output; where that is closed
-too, what is said is dropped."""
+"""How each is opened. A write to a closed output fails, and the command says so on its error output.
+
+Where that is closed too, what is said is dropped.
+"""
 
 
 def open_closed_streams() -> None:
