@@ -30,8 +30,12 @@ SOCKET_BYTES: Final = 16_384
 """Read at a stretch: a body in chunks of one byte takes 2 µs of the loop for each byte of it."""
 RESERVE: Final = 200
 """Open files that are none of clients: databases, models, logs."""
-HEAD_BYTES: Final = 262_144
-"""Of a request's line and headers: as long a question as is taken (``fields.MAX_QUERY``) fits into an address."""
+HEAD_BYTES: Final = 65_536
+"""Of a request's line and headers, which are read without a key.
+
+The longest question that is taken (``fields.MAX_QUERY``) fits into an address if it is ASCII. In other letters it takes up
+to twelve bytes a character there, and fits into a body.
+"""
 
 
 def _refusal(status: HTTPStatus, code: str, title: str, detail: str, *, retryable: bool = False) -> bytes:
