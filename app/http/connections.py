@@ -33,7 +33,7 @@ RESERVE: Final = 200
 HEAD_BYTES: Final = 65_536
 """Of a request's line and headers, which are read without a key.
 
-The longest question that is taken (``fields.MAX_QUERY``) fits into an address if it is ASCII. In other letters it takes up
+The longest question that is taken (``fields.MAX_QUERY``) fits into an address if it is ASCII. In others it takes up
 to twelve bytes a character there, and fits into a body.
 """
 
