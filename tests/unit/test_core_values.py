@@ -428,6 +428,8 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
         ("antes a dieciséis con cuarenta", "antes 16,40 €", "antes 16,60 €"),
         ("antivol soixante-neuf quatre-vingt-dix", "69,90 €", "69,09 €"),
         ("der Liter zwei achtzig", "2,80 €", "2,90 €"),
+        ("avant le trente juin", "avant le 30 juin 2026", "avant le 13 juin 2026"),
+        ("el quince de julio", "el 15 de julio de 2026", "el 5 de julio de 2026"),
         ("в мае с 1 по 11 на даче", "с 1 по 11 мая", "с 1 по 12 мая"),
         ("奶粉三百六一罐", "奶粉360元", "奶粉301元"),
         ("成都三万二两家在谈", "成都32000元", "成都30002元"),

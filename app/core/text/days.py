@@ -10,8 +10,10 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
+from app.core.text.numerals import of_words
 from app.core.text.patterns import compiled
 from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, Found, Unit
+from app.core.text.spelled import spelled
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -28,6 +30,7 @@ from app.core.text.tables import (
     MONTHS_AND_VERBS,
     NEAR,
     NEXT,
+    NUMBERS,
     ORDINAL_SHARES,
     ORDINALS,
     PAST,
@@ -75,6 +78,8 @@ def date_at(c: Cursor, place: int) -> int:
             return _state_days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
             c.add_possible(place, [form for day, *_ in days for form in moments.given((None, month, day), c.at)])
+    if c.word(place) in NUMBERS:
+        _give_counted_day(c, place)
     if c.word(place) not in MONTHS:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
@@ -83,6 +88,16 @@ def date_at(c: Cursor, place: int) -> int:
     if days and not _has_unit_behind(c, days[-1][2]):
         return _state_days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
+
+
+def _give_counted_day(c: Cursor, place: int) -> None:
+    """Give the day of a month that is told by a number in words: "le trente juin", "el quince de julio"."""
+    told, after = spelled(c, place) if c.all_readings else ([], place)
+    after += c.word(after) in DATE_FILL
+    month, day = MONTHS.get(c.word(after), 0), of_words(told)
+    if told and month and c.near(after) and day in range(1, _LAST_DAY + 1) and not _is_verb(c, after):
+        one = (None, month, int(day))
+        c.add_possible(place, moments.given(one, c.at) if moments.is_day(one) else ())
 
 
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
