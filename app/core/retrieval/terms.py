@@ -34,12 +34,12 @@ def terms(text: str, language: str | None = None) -> list[str]:
 
 
 def is_pair(term: str) -> bool:
-    """Whether a term is two signs next to each other: where one word ends and another begins they are no word."""
+    """Whether a term is two neighbouring Chinese signs, which may belong to two different words."""
     return _PAIR.match(term) is not None
 
 
 def word_count(found: Collection[str], language: str | None) -> int:
-    """How many words of content such terms are: of Chinese by its signs, and no function word of the language."""
+    """How many content words these are: two Chinese signs count as one, function words of the language as none."""
     written = [term for term in found if not _SIGN.match(term)]
     signs = sum(len(term) == 1 for term in found) - sum(len(term) == 1 for term in written)
     return sum(term not in _function_stems(language) for term in written) + -(-signs // _OF_A_WORD)

@@ -203,7 +203,7 @@ _APART: Final = "·"
 
 
 def _with_words_apart(text: str) -> str:
-    """The text, as long as it was, in which no word without spaces stands directly beside a value, but for its unit."""
+    """The text with a mark in place of each Chinese or Japanese sign but those of a value's unit; as long as before."""
     if text.isascii() or not _NOT_SPACED.search(text):
         return text
     return _WORD_NOT_SPACED.sub(lambda found: found[1] or _APART, text)

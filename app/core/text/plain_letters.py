@@ -1,4 +1,4 @@
-"""Letters without the signs at them: whoever searches types "naive" and "strasse" for what was written with more."""
+"""Letters without accents, umlauts and strokes: people who search for "naïve" or "Straße" type "naive" or "strasse"."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from app.core.text.patterns import compiled
 
 _LATIN: Final = compiled(r"LATIN SMALL (?:LETTER|LIGATURE) (?:DOTLESS )?([A-Z]{1,2})(?: WITH .{1,60})?")
-"""The name of a letter that is another one, or two others, with a sign at it or a stroke through it."""
+"""The Unicode name of a letter with a sign or a stroke, or of two letters in one, such as "æ"."""
 _LETTERS: Final = (range(0x00E0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
 """Latin and Greek. In other scripts a sign makes another letter, or is a vowel."""
 _SIGNS: Final = range(0x0300, 0x0370)
-"""Those that no letter is written together with; they stand behind it."""
+"""Combining signs, which stand behind a letter where no single character has both."""
 
 
 def _plain_letter(character: str) -> str:
