@@ -4,8 +4,10 @@
 of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on.
 ``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs.
 ``python -m bench.recall slips`` asks mistyped questions, ``python -m bench.recall follow`` questions that go on from
-the one before, and ``python -m bench.recall mixed`` asks in talks with a few tool calls; these need no numpy. What
-recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
+the one before, ``python -m bench.recall mixed`` asks in talks with a few tool calls, ``python -m bench.recall decided``
+prints for which questions nothing is recalled, ``python -m bench.recall answers`` asks the offline model; these need
+no numpy. What recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed
+or kept.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bench import recall_decided, recall_follow, recall_mixed, recall_slips
+from bench import recall_answers, recall_decided, recall_follow, recall_mixed, recall_slips
 from bench.recall_talks import talks
 from bench.survival import DATA
 
@@ -24,6 +26,7 @@ _PLAIN: Final = {
     "follow": recall_follow.report,
     "mixed": recall_mixed.report,
     "decided": recall_decided.report,
+    "answers": recall_answers.report,
 }
 
 

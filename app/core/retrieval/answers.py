@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
-from app.core.retrieval.passage_search import Found, most_telling, notes_of, rank
+from app.core.retrieval.passage_search import Found, most_telling, notes_of, rank, said_before
 from app.core.retrieval.serving import split_off
 from app.core.text.language import detect, likeliest
 from app.core.text.languages.joined import alternatives, pattern_of
@@ -18,15 +18,12 @@ from app.core.text.pasted import before_paste
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
-from app.core.text.stemming import stem_language, stems_in
-from app.core.text.words import GENERIC_STEMS, stems
+from app.core.text.words import stems
 
 _MOST_WORDS: Final = 118
 _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
 _SOURCE_CHARACTERS: Final = 60
-_WEAK: Final = 0.6  # of the best score: a quote below it is left out
-_NEWS: Final = 0.4  # of the best one's own score: enough for a quote that answers another part of the question
 _ECHO_CHARACTERS: Final = 160
 _SHORT_REQUEST: Final = 12  # words; a longer text that speaks of a summary need not ask for one
 _SAMPLE: Final = 4_000
@@ -69,28 +66,15 @@ def _language_of_answer(asked: str, context: Sequence[ContextMessage]) -> str | 
 def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
     notes = notes_of(context)
     if _ASKS_FOR_ALL.search(asked):
-        found = [Found(note=note, text=note.text, score=1.0) for note in notes if note.is_narrative]
-        found += [
-            Found(note=note, text=note.text, score=1.0) for note in notes if note.seq is None and not note.is_narrative
-        ]
+        found = [Found(note=note, text=note.text) for note in notes if note.is_narrative]
+        found += [Found(note=note, text=note.text) for note in notes if note.seq is None and not note.is_narrative]
         found = found or most_telling(notes, _QUOTES)
         if found:
             return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
-    language = stem_language([note.text for note in notes])
-    found = rank(asked, notes, language)
-    query = frozenset(stems_in(asked, language)) - GENERIC_STEMS
-    kept: list[Found] = []
-    answered: set[str] = set()
-    for one in found:
-        news = query & set(stems_in(one.text, language)) - answered
-        fits = one.score >= _WEAK * found[0].score
-        adds = kept and news and one.own >= _NEWS * found[0].own
-        if len(kept) < _QUOTES and (fits or adds):
-            kept.append(one)
-            answered |= news
-    if not kept:
+    found = rank(asked, notes, said_before(context))
+    if not found:
         return say.text("offline.nothing")
-    return "\n".join([_wording_for(say.wordings("offline.found"), asked), *(_quote(one, say) for one in kept)])
+    return "\n".join([_wording_for(say.wordings("offline.found"), asked), *(_quote(one, say) for one in found)])
 
 
 def _quote(found: Found, say: Catalogue) -> str:
@@ -116,7 +100,7 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
     echo = clip(best, _ECHO_CHARACTERS)
     if "correction" in cues or "update" in cues:
         notes = notes_of(context)
-        ranked = rank(best, notes, stem_language([note.text for note in notes]))
+        ranked = rank(best, notes)
         before = next((one for one in ranked if one.text != best), None)
         receipt = _wording_for(say.wordings("offline.correction"), said).format(text=echo)
         return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"

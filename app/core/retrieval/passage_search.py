@@ -1,36 +1,42 @@
-"""Searches a context for what was asked: BM25 over messages, whose neighbours get a part of their scores."""
+"""Searches a context for what was asked, as recall searches a conversation."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import BOILERPLATE, cues_of
-from app.core.retrieval import bm25
+from app.core.retrieval.choose import MARGIN, Ranking
+from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.kinds import forms_of
+from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question import ROLES, Question
 from app.core.retrieval.serving import passages_in, recalled_in
+from app.core.retrieval.terms import is_pair, terms
 from app.core.text.escaping import unescape
 from app.core.text.parts import as_text, own_parts
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences
 from app.core.text.shortening import clip
-from app.core.text.speakers import label_of
-from app.core.text.stemming import stems_in
-from app.core.text.words import GENERIC_STEMS
+from app.core.text.token_counts import estimate_text
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
 _ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
-_SPREAD: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
-"""Distance and share: a neighbour gets so much of a score, for an answer often shares no word with the question."""
-
-_STATE_WORTH: Final = 1.3  # an entry of the state was chosen for its weight, and has no neighbours to borrow from
-_ASSISTANT_WORTH: Final = 0.8
-_QUESTION_WORTH: Final = 0.45
-_SPEAKER_WORTH: Final = 1.6
+_MOST: Final = 3
+_LEAST_CLOSENESS: Final = 1 - 2 / MARGIN
+"""The model deems what is further from the best one e² = 7 times less likely than that."""
+_LOOKED_AT: Final = 24  # of the best notes
+_LEAST_SHARE: Final = 0.2
+_AROUND: Final = 2  # notes
+_SAME: Final = 0.75  # of a quote's words: with so many in another one it tells nothing new
+_ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND_SENTENCE: Final = 0.6
 
 
@@ -52,9 +58,6 @@ class Found:
 
     note: Note
     text: str
-    score: float
-    own: float = 0.0
-    """The score without the parts that came from neighbours."""
 
 
 def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
@@ -112,82 +115,81 @@ def most_telling(notes: Sequence[Note], most: int) -> list[Found]:
         for index, note in enumerate(notes)
     ]
     best = sorted(sorted(range(len(notes)), key=lambda index: worth[index], reverse=True)[:most])
-    return [Found(note=notes[index], text=clip(notes[index].text), score=1.0) for index in best]
+    return [Found(note=notes[index], text=clip(notes[index].text)) for index in best]
 
 
-def rank(asked: str, notes: Sequence[Note], language: str | None = None) -> list[Found]:
-    """Notes that fit the question, best first, each with the sentence or two of it that fit best.
+def rank(asked: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[Found]:
+    """The notes that answer a question, best first, three at most; each with the sentence or two that fit best.
+
+    They are ranked as messages are for recall. A note counts only where it and the two before and after it say a
+    fifth of what is asked, each word weighed by its rarity.
 
     Args:
         asked: The question.
         notes: The notes to choose from.
-        language: Their language, as for ``stems_in``.
+        before: The two messages before the question: what a mere "And when?" is about.
     """
-    asked_stems = list(dict.fromkeys(stems_in(asked, language)))
-    query = [stem for stem in asked_stems if stem not in GENERIC_STEMS] or asked_stems
-    if not query or not notes:
-        return []
-    matches = _match_scores(query, notes, language)
-    if not any(matches):
-        return []
-    spread = _spread_scores(matches, notes, query, language)
+    by_place = dict(_places(notes))
+    corpus = Corpus([_source(note, place) for place, note in by_place.items()])
+    own = set(terms(asked, corpus.language))
+    question = asked_of(asked, corpus)
+    if not own and (question.asks_when or question.asks_number):
+        question = asked_of(asked, corpus, before=before)
+    question = replace(question, months=frozenset(), years=frozenset())  # a context has no times of its messages
+    closeness = Ranking(corpus, question).closeness
     found: list[Found] = []
-    kept: list[set[str]] = []
-    for index in sorted(range(len(notes)), key=lambda index: (-spread[index], -index)):
-        if spread[index] <= 0:
+    told: list[set[str]] = []
+    for place in sorted(closeness, key=lambda place: (closeness[place], place), reverse=True)[:_LOOKED_AT]:
+        if closeness[place] < _LEAST_CLOSENESS or len(found) == _MOST:
             break
-        if len(found) >= _ENOUGH:
-            break
-        text, words = _best_words(notes[index].text, set(query), language)
-        answers = index > 0 and matches[index - 1] > 0 and asks(notes[index - 1].text)
-        if not answers and not words & set(query):
-            continue  # its neighbours match, but it says nothing of what was asked
-        if words and not any(len(words & other) >= _SAME * len(words) for other in kept) and words != set(asked_stems):
-            kept.append(words)
-            found.append(Found(note=notes[index], text=text, score=spread[index], own=matches[index]))
+        text, words = _best_words(by_place[place].text, question.stems, corpus.language)
+        is_new = words and words != own and not any(len(words & other) >= _SAME * len(words) for other in told)
+        if is_new and _share_said_around(place, question, corpus) >= _LEAST_SHARE:
+            told.append(words)
+            found.append(Found(note=by_place[place], text=text))
     return found
 
 
-_ENOUGH: Final = 8
-_SAME: Final = 0.75
+def _share_said_around(place: int, question: Question, corpus: Corpus) -> float:
+    """How much of the question's words, by their rarity, stands in a note or in the two before and after it."""
+    at = bisect_left(corpus.sources, place, key=lambda source: source.seq)
+    around = corpus.sources[max(at - _AROUND, 0) : at + _AROUND + 1]
+    said = {stem for source in around for stem in terms(source.text, corpus.language)}
+    nowhere = math.log(2 * (corpus.total + 1))
+    asked = {stem: weight * (corpus.rarity(stem) or nowhere) for stem, weight in question.stems.items()}
+    total = sum(weight for stem, weight in asked.items() if corpus.documents(stem) or not is_pair(stem))
+    told = sum(weight for stem, weight in asked.items() if not said.isdisjoint({stem, *forms_of(stem)}))
+    return told / total if total else 1.0
 
 
-def _match_scores(query: Sequence[str], notes: Sequence[Note], language: str | None) -> list[float]:
-    bags = [Counter(stems_in(note.text, language)) for note in notes]
-    holding = {stem: [(index, bag[stem]) for index, bag in enumerate(bags) if stem in bag] for stem in query}
-    asked = [(bm25.rarity(len(notes), len(found)), found) for found in holding.values()]
-    return bm25.scores(asked, [bag.total() for bag in bags])
+def said_before(context: Iterable[ContextMessage]) -> tuple[str, ...]:
+    """The last two messages of a context, as ``rank`` takes them; of the responder's own replies nothing is left."""
+    told = [message for message in context if message.seq is not None and message.role in ROLES][-2:]
+    return tuple("" if BOILERPLATE.search(message.content) else message.content for message in told)
 
 
-def _worth(note: Note, query: Sequence[str], language: str | None) -> float:
-    worth = {"state": _STATE_WORTH, "assistant": _ASSISTANT_WORTH}.get(note.role, 1.0)
-    if asks(note.text):
-        worth *= _QUESTION_WORTH
-    label = label_of(note.text)
-    return worth * _SPEAKER_WORTH if label and set(stems_in(label.name, language)) & set(query) else worth
+def _places(notes: Iterable[Note]) -> Iterator[tuple[int, Note]]:
+    # Only messages that stand next to each other have numbers that do.
+    place, before = 0, None
+    for note in notes:
+        follows = note.seq is not None and before is not None and note.seq == before + 1
+        place += 1 if follows else 2
+        before = note.seq
+        yield place, note
 
 
-def _spread_scores(
-    matches: Sequence[float], notes: Sequence[Note], query: Sequence[str], language: str | None
-) -> list[float]:
-    spread = list(matches)
-    for index, score in enumerate(matches):
-        if score and notes[index].role != "state":
-            for distance, share in _SPREAD:
-                for other in (index - distance, index + distance):
-                    if 0 <= other < len(notes) and notes[other].role != "state":
-                        spread[other] += share * score
-    return [_worth(note, query, language) * score for note, score in zip(notes, spread, strict=True)]
+def _source(note: Note, place: int) -> Source:
+    return Source(seq=place, role=note.role, text=note.text, at=_ANY_TIME, tokens=estimate_text(note.text))
 
 
-def _best_words(text: str, query: set[str], language: str | None) -> tuple[str, set[str]]:
-    """The sentence that fits best, and the next one if it fits nearly as well, verbatim; and their stems."""
+def _best_words(text: str, asked: Collection[str], language: str | None) -> tuple[str, set[str]]:
+    """The sentence that fits best, and the next one if it fits nearly as well, verbatim; and their words."""
     pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
     if not pieces:
         return "", set()
-    sets = [set(stems_in(piece, language)) for piece in pieces]
+    sets = [set(terms(piece, language)) for piece in pieces]
     scores = [
-        len(found & query) * 2 + min(len(found), 8) / 8 - (0.8 if asks(piece) else 0)
+        len(found.intersection(asked)) * 2 + min(len(found), 8) / 8 - (0.8 if asks(piece) else 0)
         for found, piece in zip(sets, pieces, strict=True)
     ]
     best = max(range(len(pieces)), key=lambda index: (scores[index], -index))
