@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.calibration import counted, estimated_within
@@ -130,6 +130,10 @@ class MessageText:
     content: str
     parts: Sequence[Part]
     metadata: Mapping[str, Any]
+
+
+LONGEST_QUIET: Final = timedelta(days=1)
+"""No quiet period is planned for longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
