@@ -132,8 +132,8 @@ class MessageText:
     metadata: Mapping[str, Any]
 
 
-LONGEST_QUIET: Final = timedelta(days=1)
-"""No quiet period is planned for longer."""
+LONGEST_WAIT: Final = timedelta(days=2)
+"""Nothing is put off for longer: a later moment was written by a process whose clock was wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

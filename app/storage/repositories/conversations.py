@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, select, text, update
 from sqlmodel import col
 
-from app.core.model.conversation import LONGEST_QUIET, Conversation, LiveContext, Quiet
+from app.core.model.conversation import Conversation, LiveContext, Quiet
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import is_over, now
 from app.storage.repositories.mapping import (
     GONE_FROM_POLICIES,
     LAYOUT,
@@ -195,13 +195,13 @@ class ConversationRepository(Repository):
         Due: ``context_tokens >= trigger_tokens``, quiet over (all three of ``Quiet``), no row in flight,
         no running turn with a live lease.
         """
-        row, until = ConversationRow, col(ConversationRow.quiet_until)
+        row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
             .where(text(f"({DUE})"), _NOT_DELETED)
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
-            .where(or_(until.is_(None), until <= now(), until > now() + LONGEST_QUIET))
+            .where(is_over(col(row.quiet_until)))
             .where(~_exists_for_conversation(CompactionRow).where(text(COMPACTION_IN_FLIGHT)))
             .where(~_exists_for_conversation(CrashRow).where(col(CrashRow.set_aside_at).is_not(None)))
             .where(~_exists_for_conversation(TurnRow).where(text(RUNNING), col(TurnRow.lease_until) > now()))
