@@ -81,6 +81,11 @@ class Message:
     created_at: datetime
 
     @property
+    def utc_offset(self) -> int | None:
+        """In minutes: that of the clock on which it was said; ``None`` for UTC."""
+        return (self.created_at.utcoffset() or timedelta()) // timedelta(minutes=1) or None
+
+    @property
     def is_protected(self) -> bool:
         """Held: served verbatim also once it is covered."""
         return self.protected_reason not in UNPROTECTED

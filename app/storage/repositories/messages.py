@@ -52,7 +52,7 @@ from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.not_deleted import not_deleted
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
-from app.storage.repositories.utc_offsets import offset_of, with_offset
+from app.storage.repositories.utc_offsets import with_offset
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 from app.storage.tenancy import built_once
 
@@ -802,7 +802,7 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "message_sum": through.messages,
         "token_sum": through.tokens,
         "byte_sum": through.bytes,
-        "utc_offset": offset_of(message.created_at),
+        "utc_offset": message.utc_offset,
     }
 
 

@@ -29,11 +29,6 @@ OWN_TIME: Final[Any] = func.timezone(
 """When a message was said, as the clock there showed it: without an offset of its own."""
 
 
-def offset_of(moment: datetime) -> int | None:
-    """In minutes, for storing it; ``None`` for a time in UTC."""
-    return (moment.utcoffset() or timedelta()) // _MINUTE or None
-
-
 def with_offset(moment: datetime, minutes: int | None) -> datetime:
     """The same moment, on the clock with this offset."""
     return moment if minutes is None else moment.astimezone(_zone(minutes))
