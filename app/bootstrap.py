@@ -30,6 +30,7 @@ from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.database import TENANT_CONNECTIONS, DatabaseState, make_engine, ping, row_security
+from app.storage.schema_fit import schema_complaint
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.audit import AuditService
@@ -91,6 +92,10 @@ from app.usecases.verification.examining import ExaminationService
 from app.usecases.verification.run import VerificationService
 
 
+async def _no_complaint() -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """The adapters that services are built on; tests bring their own."""
@@ -106,6 +111,8 @@ class Parts:
     database_state: Callable[[], Awaitable[DatabaseState]]
     row_security: Callable[[], Awaitable[bool]]
     """Whether the database itself keeps tenants apart."""
+    schema_complaint: Callable[[], Awaitable[str | None]] = _no_complaint
+    """What has to be done before this code can work with the database's schema."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
     """What lets go of connections, in order."""
 
@@ -313,6 +320,7 @@ def _parts(settings: Settings) -> Parts:
         counters=counters,
         database_state=partial(ping, engine),
         row_security=partial(row_security, engine),
+        schema_complaint=partial(schema_complaint, engine),
         closing=(queue.close, bus.close, streams.close, counters.close, models.close, engine.dispose),
     )
 

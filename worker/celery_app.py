@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import math
 import sys
@@ -10,6 +12,7 @@ from typing import Any, Final
 from celery import Celery
 from celery.signals import worker_init
 
+from app.core.model.errors import DependencyUnavailableError
 from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
 from app.logs import OnceInAWhile
 from app.process_settings import settings_of_process
@@ -69,7 +72,8 @@ def build_app(settings: Settings) -> Celery:
     return celery
 
 
-app = build_app(settings_of_process())
+_settings: Final = settings_of_process()
+app = build_app(_settings)
 
 
 def refuse_without_broker(**_: Any) -> None:
@@ -78,4 +82,15 @@ def refuse_without_broker(**_: Any) -> None:
         sys.exit("REDIS_URL is not set: name a Redis for the worker, or start everything with `throughline run`.")
 
 
+def refuse_without_schema(**_: Any) -> None:
+    """End with one clear line where every job would fail; a database that is away now is waited for by each job."""
+    from app.storage.schema_fit import schema_complaint_at  # noqa: PLC0415 - for workers only, as in the parent's loop
+
+    url = _settings.database_url
+    with contextlib.suppress(DependencyUnavailableError):
+        if url and (complaint := asyncio.run(schema_complaint_at(url))):
+            sys.exit(complaint)
+
+
 worker_init.connect(refuse_without_broker)
+worker_init.connect(refuse_without_schema)

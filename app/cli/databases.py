@@ -29,7 +29,9 @@ def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
         check_database(settings.database_url)
         yield settings.database_url
     else:
-        with EmbeddedServers(settings.data_dir, valkey=False, any_version=any_version) as endpoints:
+        with EmbeddedServers(
+            settings.data_dir, valkey=False, any_version=any_version, outstays_guests=True
+        ) as endpoints:
             yield endpoints.database_url
 
 

@@ -9,7 +9,7 @@ folded again from the newest sound version on, or mended by code where no langua
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -35,6 +35,7 @@ BEFORE_ANY: Final = 0
 PATIENCE: Final = 600.0
 """Seconds that a repair waits for other compactions of the conversation."""
 _LOOKED_BACK: Final = 10  # versions
+_ENDING: Final = 40  # characters
 SHOWN: Final = 60  # characters of a sick text
 
 Outcome = Literal["found", "repaired", "mended", "still_sick", "put_back"]
@@ -120,7 +121,15 @@ def examine(client: Throughline, id_: str) -> Sick | None:
     )
     if any(one.sickness == "empty" for one in found):
         found = findings(schema, version.state, covered_messages=len(said()))
+    if any(one.sickness == "cut_off" for one in found):
+        found = [one for one in found if one.sickness != "cut_off" or not ends_as_a_line(one.text, said())]
     return Sick(id_, _title(client, id_), version, tuple(found)) if found else None
+
+
+def ends_as_a_line(text: str, contents: Iterable[str]) -> bool:
+    """Whether a line of what was said ends with the same words: a heading of a list, a line of code."""
+    ending = " ".join(text.split())[-_ENDING:]
+    return any(" ".join(line.split()).endswith(ending) for one in contents for line in one.splitlines())
 
 
 def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None:

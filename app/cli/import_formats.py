@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -218,6 +219,8 @@ def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_P
     if not isinstance(given, Mapping):
         raise ComplaintError(text_of("import.no_object", where=where))
     made = {key: given[key] for key in _KEPT if given.get(key) is not None}
+    if "created_at" in made and isinstance(given.get("utc_offset"), int):
+        made["created_at"] = _with_offset(made["created_at"], given["utc_offset"])
     if made.get("model") == "":  # of a command's answer that no model wrote
         del made["model"]
     if made.get("role") == "developer":
@@ -229,6 +232,14 @@ def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_P
     except TooLargeError as error:
         raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
     return made
+
+
+def _with_offset(time: Any, minutes: int) -> Any:
+    """A time of an export as its client gave it; what is none is left to the service to refuse."""
+    try:
+        return datetime.fromisoformat(time).astimezone(timezone(timedelta(minutes=minutes))).isoformat()
+    except (TypeError, ValueError, OverflowError):
+        return time
 
 
 def _refuse_if_service_would(made: Mapping[str, Any], as_: type[Request], where: str) -> Request:

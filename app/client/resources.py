@@ -144,6 +144,7 @@ class Message(Resource):
     reasoning: str = ""
     metadata: dict[str, Any]
     created_at: datetime
+    utc_offset: int | None = None
 
 
 class File(Resource):

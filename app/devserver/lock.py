@@ -10,6 +10,7 @@ from pathlib import Path
 
 _LOCK_NAME = "lock"
 _NOTE_NAME = "running.json"
+_GUESTS_NAME = "guests"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class DataDirLock:
         self._path = data_dir / _LOCK_NAME
         self._note_path = data_dir / _NOTE_NAME
         self._descriptor: int | None = None
+        self._guests: int | None = None
 
     def acquire(self) -> bool:
         """Take the lock if nobody has it."""
@@ -45,10 +47,28 @@ class DataDirLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Give the lock back, and whatever was taken beside it."""
+        for descriptor in (self._descriptor, self._guests):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._descriptor = self._guests = None
+
+    def be_guest(self) -> bool:
+        """Keep an owner who waits for its guests from stopping; False where one stops just now."""
+        return self._take_guests(fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def close_to_guests(self, *, waits: bool) -> bool:
+        """Let no further guest in, once the last one has gone; without ``waits``, whether it has."""
+        return self._take_guests(fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _take_guests(self, how: int) -> bool:
+        if self._guests is None:
+            self._guests = os.open(self._path.with_name(_GUESTS_NAME), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._guests, how)
+        except BlockingIOError:
+            return False
+        return True
 
     def read(self) -> Note | None:
         """Return the owner's note, if it is there and whole, and did not come along with a copy of the folder."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class EmbeddedServers:
     """Start and stop PostgreSQL and Valkey over one data folder.
 
     The process that comes first owns the servers; while it lives, later ones attach to them, and their
-    ``stop`` leaves them running. Everything recovers by itself from a kill of any or all processes.
+    ``stop`` leaves them running. A command that owns them ends after those that attached to it; ``throughline run``
+    ends when it is told to. Everything recovers by itself from a kill of any or all processes.
     Start from the main thread: the servers end with the thread that started them.
     """
 
@@ -64,6 +66,7 @@ class EmbeddedServers:
         valkey: bool = True,
         durable: bool = True,
         any_version: bool = False,
+        outstays_guests: bool = False,
     ) -> None:
         """Prepare the servers.
 
@@ -73,7 +76,9 @@ class EmbeddedServers:
             valkey: Whether Valkey is.
             durable: Whether PostgreSQL waits for the disk.
             any_version: Whether data of another major version of PostgreSQL may be read, by its own programs.
+            outstays_guests: Whether ``stop`` waits for those that have attached.
         """
+        self._outstays_guests = outstays_guests
         self._any_version = any_version
         self._data_dir = data_dir.absolute()
         self._wanted = (postgres, valkey)
@@ -102,7 +107,7 @@ class EmbeddedServers:
         while time.monotonic() < deadline:
             if self._lock.acquire():
                 return self._start_own()
-            if attach and (endpoints := self._running_servers()):
+            if attach and (endpoints := self._running_servers()) and self._lock.be_guest():
                 return endpoints
             time.sleep(0.05)
         raise AlreadyRunningError(f"Throughline already runs over {self._data_dir}: {running_at(self._data_dir)}.")
@@ -121,6 +126,14 @@ class EmbeddedServers:
 
     def stop(self, *, force: bool = False) -> None:
         """Stop what this process started."""
+        try:
+            if self._servers and self._outstays_guests and not (force or self._lock.close_to_guests(waits=False)):
+                sys.stderr.write("Another command uses the database that this one started: waiting for it to end.\n")
+                self._lock.close_to_guests(waits=True)
+        finally:
+            self._stop_own(force=force)
+
+    def _stop_own(self, *, force: bool) -> None:
         for server in reversed(self._servers):
             server.stop(force=force)
         self._servers = []

@@ -102,13 +102,14 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
     """Look for keys, and try again for a while where the database is away.
 
     Raises:
-        StartRefusedError: No key exists where one is needed, the database stays away, or the process was asked to end
-            meanwhile.
+        StartRefusedError: No key exists where one is needed, the database stays away or is not migrated yet, or the
+            process was asked to end meanwhile.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + DATABASE_PATIENCE
     while True:
         try:
+            await refuse_without_schema(container)
             await container.keys.make_default_tenant()
             await refuse_to_be_open(container)
         except DependencyUnavailableError as error:
@@ -121,6 +122,17 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), DATABASE_PAUSE)
             raise StartRefusedError("The process was asked to end before the database answered.")
+
+
+async def refuse_without_schema(container: Container) -> None:
+    """Where the schema is older than this code, every request would fail, behind a ``/readyz`` that says all is well.
+
+    Raises:
+        StartRefusedError: The database has no schema, or that of an earlier version.
+    """
+    complaint = await container.parts.schema_complaint()
+    if complaint is not None:
+        raise StartRefusedError(complaint)
 
 
 def _words_of_cause(error: BaseException) -> str:

@@ -174,6 +174,9 @@ class Message(Output):
     )
     metadata: dict[str, Any]
     created_at: Moment
+    utc_offset: int | None = Field(
+        description="In minutes: that of the time that the client gave; null for UTC. The message's day is that there."
+    )
 
 
 class File(Output):

@@ -30,7 +30,8 @@ PLACE_SECONDS: Final = 60.0
 MOST_NAMES: Final = 20_000
 """Names that a process counts under; then those of which nothing counts any more are forgotten."""
 
-# Time is the server's own: the clocks of processes may disagree. Nothing is counted where one limit is reached.
+# Time is the server's own: the clocks of processes may disagree. Nothing is counted where one limit is reached. What
+# lies ahead was counted before the server's clock was set back: it would count until that time comes again.
 _HIT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -39,7 +40,7 @@ local found, room = {}, 1
 for i, key in ipairs(KEYS) do
   local row, kept, sum = redis.call('HGETALL', key), {}, 0
   for j = 1, #row, 2 do
-    if tonumber(row[j]) < first then
+    if tonumber(row[j]) < first or tonumber(row[j]) > step then
       redis.call('HDEL', key, row[j])
     else
       kept[#kept + 1], kept[#kept + 2], sum = row[j], row[j + 1], sum + row[j + 1]
@@ -62,6 +63,7 @@ local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 for i, key in ipairs(KEYS) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', key, now + ARGV[2] + 1, '+inf')
   if redis.call('ZCARD', key) >= tonumber(ARGV[i + 2]) then return i end
 end
 for i, key in ipairs(KEYS) do
@@ -202,7 +204,7 @@ class RedisCounters:
             now = (await self._redis.time())[0]
             async with self._redis.pipeline(transaction=False) as pipeline:
                 for name in names:
-                    pipeline.zcount(PREFIX + name, now, "+inf")
+                    pipeline.zcount(PREFIX + name, now, now + PLACE_SECONDS + 1)
                 return [int(number) for number in await pipeline.execute()]
 
         return await self._call(ask) or await self._local.taken(names)

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from alembic import command, op
 from alembic.config import Config
+from alembic.script.revision import ResolutionError
+from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -27,6 +29,16 @@ PAUSE_SECONDS: Final = 1.0
 """Between two attempts to lock a table that others use all the time; meanwhile they go on."""
 
 
+class LaterSchemaError(Exception):
+    """A later version of Throughline has migrated the database: its revisions are not known here."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"the database has the schema of a later version of Throughline ({revision}). Start that version, or"
+            " restore a backup of before the upgrade; docs/upgrading.md says how to go back."
+        )
+
+
 def alembic_config(url: str) -> Config:
     """Alembic's settings for that database."""
     config = Config()
@@ -37,7 +49,11 @@ def alembic_config(url: str) -> Config:
 
 
 def run_migrations(url: str, revision: str = "head") -> None:
-    """Bring the database up to a revision; blocks. Raises ``DependencyUnavailableError``.
+    """Bring the database up to a revision; blocks.
+
+    Raises:
+        DependencyUnavailableError: The database is away.
+        LaterSchemaError: It has a revision that is not known here.
 
     In a thread of its own, since Alembic's environment runs an event loop and the caller may have one.
     """
@@ -59,5 +75,10 @@ def _upgrade_with_retries(url: str, revision: str) -> None:
             if not left or getattr(error.orig, "sqlstate", None) not in GAVE_WAY:
                 raise
             time.sleep(PAUSE_SECONDS)
+        except CommandError as error:
+            unknown = error.__cause__
+            if isinstance(unknown, ResolutionError) and unknown.argument != revision:
+                raise LaterSchemaError(str(unknown.argument)) from error
+            raise
         else:
             return

@@ -7,13 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
-from alembic.script import ScriptDirectory
-
 from app.storage import copying
 from app.storage.archive import ArchiveReader, BackupError, Manifest, TableContent
 from app.storage.backup import Progress
 from app.storage.database import SESSION_SETTINGS
-from app.storage.migrations import alembic_config, run_migrations
+from app.storage.migrations import run_migrations
+from app.storage.schema_fit import known_revisions
 
 _OTHERS: Final = """
     SELECT count(*) FROM pg_stat_activity
@@ -44,7 +43,7 @@ def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> No
         DependencyUnavailableError: The database is away.
     """
     manifest = archive.manifest
-    known = _known_revisions(database_url)
+    _, known = known_revisions()
     if manifest.revision not in known:
         raise BackupError(
             f"The backup was made by a later version of Throughline ({manifest.throughline}, schema "
@@ -59,11 +58,6 @@ def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> No
     asyncio.run(_load(database_url, archive, progress))
     run_migrations(database_url)
     asyncio.run(_analyze_tables(database_url))
-
-
-def _known_revisions(database_url: str) -> frozenset[str]:
-    scripts = ScriptDirectory.from_config(alembic_config(database_url))
-    return frozenset(script.revision for script in scripts.walk_revisions())
 
 
 async def _revision_of_empty(database_url: str) -> str | None:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Index,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Text,
     UniqueConstraint,
     func,
@@ -282,6 +283,8 @@ class MessageRow(TenantScoped, table=True):
     term_keys: list[int] = Field(sa_type=NUMBERS)
     """The word index: hashes of the stems that it holds; none for a command and an erased message."""
     created_at: datetime = Field(sa_type=MOMENT)
+    utc_offset: int | None = Field(sa_type=SmallInteger)
+    """In minutes, of the time that the client gave, where that is none in UTC: a moment keeps no offset."""
 
 
 class ContentRow(TenantScoped, table=True):

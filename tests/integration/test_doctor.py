@@ -239,6 +239,15 @@ def test_a_few_messages_may_have_nothing_to_say(world: World) -> None:
     assert world.run(id_).exit_code == 0, "four messages are left of it"
 
 
+def test_what_ends_as_a_line_of_a_message_is_no_cut_off_summary(world: World) -> None:
+    heading = "Anna Petrova still has to do the following for the Riga project:"
+    id_ = world.folded(facts=[f"{heading}\n- book the ferry\n- pay 512 euros", *FACTS])
+    world.make_sick(id_, {"logos": [f"User: {heading}"], "conversation_summary": f"{STORY}. Last (User): {heading}"})
+    assert world.run(id_).exit_code == 0
+    world.make_sick(id_, {"logos": [f"User: {heading[:-9]},"], "conversation_summary": f"{STORY}."})
+    assert "cut off" in world.run(id_).stdout, "control: within a line nothing ends"
+
+
 def test_messages_that_their_client_calls_commands_are_looked_at(world: World) -> None:
     id_ = world.folded()
     world.make_sick(id_, {})

@@ -49,6 +49,16 @@ OWNER = textwrap.dedent(
     time.sleep(120)
     """
 )
+# A command that owns them, and is done at once.
+COMMAND = textwrap.dedent(
+    """
+    import pathlib, sys
+    from app.devserver import EmbeddedServers
+    with EmbeddedServers(pathlib.Path(sys.argv[1]), valkey=False, outstays_guests=sys.argv[2] == "waits"):
+        print("started", flush=True)
+        sys.stdin.readline()
+    """
+)
 
 Owner = tuple[subprocess.Popen[str], Endpoints]
 
@@ -124,6 +134,26 @@ def test_a_second_process_attaches_and_leaves_the_servers_running(tmp_path: Path
     with EmbeddedServers(tmp_path / "data") as attached:
         assert attached == endpoints
     assert read(endpoints)
+
+
+@pytest.mark.parametrize("outstays", ["waits", pytest.param("ends", id="control")])
+def test_a_command_that_owns_the_servers_ends_after_those_that_attached(tmp_path: Path, outstays: str) -> None:
+    argv, both = [sys.executable, "-c", COMMAND, str(tmp_path / "data"), outstays], subprocess.PIPE
+    with subprocess.Popen(argv, cwd=ROOT, stdin=both, stdout=both, stderr=both, text=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "started\n"
+        with EmbeddedServers(tmp_path / "data", valkey=False) as endpoints:
+            assert command.stdin is not None
+            command.stdin.close()
+            if outstays == "ends":
+                assert command.wait(30) == 0
+                with pytest.raises(OSError, match="No such file"):
+                    execute_sql(endpoints.database_url, "SELECT 1")
+                return
+            assert command.stderr is not None
+            assert "waiting for it to end" in command.stderr.readline()
+            assert execute_sql(endpoints.database_url, "SELECT 1") == [(1,)]
+        assert command.wait(30) == 0
 
 
 @pytest.mark.long

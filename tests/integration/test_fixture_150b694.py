@@ -41,6 +41,7 @@ _REPAIRS: Final = "new fields: what was done to a summary, and which entries are
 _VERIFIED: Final = "a version says who wrote it, and what looked at it; a policy, whether a model is to"
 _CONTINUITY: Final = "a compaction says what can still be answered, where that was asked; a policy, how much at least"
 _REASONING: Final = "a message has what its model showed of its thoughts; a policy, whether that is shown"
+_OFFSETS: Final = "a message says with which offset its time was given"
 _COMMANDS: Final = "a message says whether it is a typed command or its answer"
 _CACHES: Final = "a policy says whether the provider is told to keep a cache"
 _FILES: Final = "files of a conversation are a part of what a context weighs"
@@ -83,6 +84,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.conversation.policy.reasoning": _REASONING,
     "*.messages.*.reasoning": _REASONING,
     "*.messages.*.is_command": _COMMANDS,
+    "*.messages.*.utc_offset": _OFFSETS,
     "*.conversation.policy.cache": _CACHES,
     "*.conversation.policy.cache_ttl": _CACHES,
     "*.breakdown.files": _FILES,

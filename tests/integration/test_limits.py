@@ -14,10 +14,11 @@ import pytest
 from sqlalchemy import AsyncAdaptedQueuePool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.allowances import STEP
 from app.core.model.conversation import Usage
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, StepEvent, TextDelta
-from app.infrastructure.counters import LocalCounters, RedisCounters
+from app.infrastructure.counters import PREFIX, LocalCounters, RedisCounters
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
@@ -438,6 +439,20 @@ async def test_processes_count_together(redis_url: str) -> None:
     finally:
         await one.close()
         await two.close()
+
+
+async def test_what_was_counted_before_the_server_s_clock_was_set_back_holds_nobody_up(redis_url: str) -> None:
+    name, counters = str(uuid4()), RedisCounters(redis_url, call_seconds=30)
+    ahead = (await counters._redis.time())[0] + 3_600
+    await counters._redis.hset(PREFIX + name, mapping={str(ahead // STEP): 5})
+    await counters._redis.zadd(f"{PREFIX}{name}:places", {"of a process that was killed": ahead})
+    try:
+        assert await counters.taken([f"{name}:places"]) == [0]
+        assert (await counters.hit([(name, 5)])).room
+        assert isinstance(await counters.take([(f"{name}:places", 1)]), Place)
+        assert await counters.take([(f"{name}:places", 1)]) == 0, "control: one that is taken is taken"
+    finally:
+        await counters.close()
 
 
 async def test_a_place_that_is_let_go_of_while_the_server_is_away_is_free_once_it_is_back(redis_url: str) -> None:

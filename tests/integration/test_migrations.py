@@ -13,13 +13,15 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import HeadMaintainer
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.core.model.errors import DependencyUnavailableError
 from app.storage.copying import connected, drop_tables
-from app.storage.migrations import SCRIPTS, alembic_config, run_migrations
+from app.storage.migrations import SCRIPTS, LaterSchemaError, alembic_config, run_migrations
+from app.storage.schema_fit import EARLIER_SCHEMA, NO_SCHEMA, schema_complaint_at
 from app.storage.tables import TenantScoped
 from tests.servers import ROOT, execute_sql, unused_port
 
@@ -200,6 +202,26 @@ def cut_off(config: Config, revision: str, monkeypatch: pytest.MonkeyPatch) -> N
         patched.setattr(HeadMaintainer, "update_to_step", die)
         with pytest.raises(ConnectionResetError):
             command.upgrade(config, revision)
+
+
+async def test_a_process_hears_what_is_to_be_done_about_the_schema(database_url: str, empty_database_url: str) -> None:
+    assert await schema_complaint_at(empty_database_url) == NO_SCHEMA
+    execute_sql(empty_database_url, "CREATE TABLE alembic_version (version_num varchar(32))")
+    assert await schema_complaint_at(empty_database_url) == NO_SCHEMA
+    execute_sql(empty_database_url, "INSERT INTO alembic_version VALUES ('202611272000')")
+    assert await schema_complaint_at(empty_database_url) == EARLIER_SCHEMA
+    execute_sql(empty_database_url, "UPDATE alembic_version SET version_num = '209901010000'")
+    assert await schema_complaint_at(empty_database_url) is None, "a later schema serves this version too"
+    assert await schema_complaint_at(database_url) is None
+
+
+def test_the_schema_of_a_later_version_is_left_alone_in_clear_words(empty_database_url: str) -> None:
+    execute_sql(empty_database_url, "CREATE TABLE alembic_version (version_num varchar(32))")
+    execute_sql(empty_database_url, "INSERT INTO alembic_version VALUES ('209901010000')")
+    with pytest.raises(LaterSchemaError, match=r"of a later version of Throughline \(209901010000\)"):
+        run_migrations(empty_database_url)
+    with pytest.raises(CommandError, match="nonsense"):
+        run_migrations(empty_database_url, "nonsense")
 
 
 def test_a_server_that_is_away_is_one_domain_error() -> None:

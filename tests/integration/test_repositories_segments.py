@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -276,15 +276,18 @@ async def test_who_wants_a_detail_now(begin: UnitOfWorkFactory, tenant: UUID) ->
         segment(row.id, 4, 4, id="has"),
         segment(row.id, 5, 5, id="old", is_current=False, **wanting),
         segment(row.id, 6, 6, id="over", **wanting),
+        segment(row.id, 7, 7, id="by a wrong clock", **wanting),
         segment(other.id, 1, 1, id="elsewhere", created_at=moment(3), **wanting),
     ]
     await added(begin, tenant, *made)
     async with begin(tenant) as unit:
-        await unit.segments.update(row.id, "later", detail_after=START + 10_000 * HOUR, detail_tries=1)
+        await unit.segments.update(row.id, "later", detail_after=datetime.now(UTC) + HOUR, detail_tries=1)
         await unit.segments.update(row.id, "over", detail_after=START)
+        await unit.segments.update(row.id, "by a wrong clock", detail_after=datetime.now(UTC) + 30_000 * HOUR)
         assert (await unit.segments.get(row.id, "later")).detail_tries == 1
         of_row = await unit.segments.wanting_detail(limit=9, conversation_id=row.id)
-        assert of_row == [(tenant, row.id, "first"), (tenant, row.id, "second"), (tenant, row.id, "over")]
+        in_order = ("first", "second", "over", "by a wrong clock")
+        assert of_row == [(tenant, row.id, name) for name in in_order]
         assert await unit.segments.wanting_detail(limit=1) == of_row[:1]
         await unit.commit()
     async with begin(None) as unit:

@@ -82,6 +82,24 @@ class TestAnAutomaticOne:
         assert again is not None
         assert again.status == "applied"
 
+    async def test_what_a_clock_that_was_years_ahead_left_behind_holds_nothing_up(
+        self, service: Service, engine: AsyncEngine
+    ) -> None:
+        conversation_id = await service.conversation(calls_per_hour=2)
+        await spent(service, conversation_id, 2)
+        await service.say(conversation_id, 60)
+        skipped = await service.container.compaction.execute(service.queue.ids[-1])
+        assert skipped is not None
+        assert skipped.reason == "spend_limit"
+        await age(engine, -4 * 365 * 24 * 60)
+        async with service.begin(None) as uow:
+            assert await uow.conversations.due(limit=10) == [(service.tenant, conversation_id)]
+        compaction_id = await service.container.compaction.claim_due(service.tenant, conversation_id)
+        assert compaction_id is not None
+        again = await service.container.compaction.execute(compaction_id)
+        assert again is not None
+        assert again.status == "applied"
+
     @pytest.mark.long
     async def test_control_with_room_it_is_applied(self, service: Service) -> None:
         conversation_id = await service.conversation(calls_per_hour=3)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -592,7 +592,7 @@ def verification(id_: UUID) -> Verification:
         conversation_id=CONVERSATION,
         version=1,
         status="running",
-        after=START + AGES,
+        after=datetime.now(UTC) + timedelta(hours=1),
         asked_at=START,
         created_at=START,
     )

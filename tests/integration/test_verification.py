@@ -609,6 +609,17 @@ class TestCalls:
         assert await work(service, conversation_id) == "failed"
         assert await rows(engine, conversation_id) == [("queued", "circuit_open", 0)]
 
+    async def test_one_that_a_clock_years_ahead_put_off_is_done_now(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, ModelUnavailableError("circuit_open", retryable=False))
+        assert await work(service, conversation_id) == "failed"
+        async with begin(None) as unit:
+            assert await unit.verifications.wanting(limit=9) == []
+        await age(engine, timedelta(days=-1_500))
+        async with begin(None) as unit:
+            assert await unit.verifications.wanting(limit=9) == [(tenant, conversation_id)]
+
 
 class Held:
     """A verifier that waits at a barrier."""

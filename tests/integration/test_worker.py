@@ -22,6 +22,7 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.devserver import EmbeddedServers
 from app.infrastructure.job_queue import CeleryJobQueue
+from app.storage.schema_fit import NO_SCHEMA
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.shared.work_records import REMOVAL_SECONDS
 from tests.integration.rows import compaction, stored
@@ -321,4 +322,18 @@ def test_without_a_broker_it_says_so_in_one_line(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert "REDIS_URL is not set" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_over_a_database_that_is_not_migrated_it_says_so_in_one_line(
+    empty_database_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    argv = [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"]
+    env = {"DATABASE_URL": empty_database_url, "REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=os.environ | env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode != 0
+    assert NO_SCHEMA in done.stderr
     assert "Traceback" not in done.stderr

@@ -294,6 +294,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
             bus=SimpleNamespace(ping=calls._method("redis_ok", default=True)),
             database_state=calls._method("database_state", default="ok"),
             row_security=calls._method("row_security", default=True),
+            schema_complaint=_nothing,
             models=SimpleNamespace(prepare=_nothing),
         ),
         close=calls._method("close", default=None),

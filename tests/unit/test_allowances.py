@@ -37,6 +37,14 @@ def test_no_minute_has_more_than_the_limit_and_the_wait_is_enough(gaps: list[flo
     assert count.at(now + 66).used == 0
 
 
+def test_a_clock_that_is_set_back_holds_nobody_up() -> None:
+    count = SlidingCount()
+    for _ in range(LIMIT):
+        count = count.plus(10_000.0)
+    assert count.standing(10_000.0, LIMIT, "key").wait
+    assert count.standing(10_000.0 - 3_600, LIMIT, "key").wait == 0
+
+
 def test_control_a_fixed_window_lets_twice_as_many_through() -> None:
     taken, windows = [], dict[int, int]()
     for now in (59.0, 59.1, 59.2, 59.3, 60.0, 60.1, 60.2, 60.3):

@@ -17,6 +17,7 @@ from app.core.model.errors import DependencyUnavailableError
 from app.http.shutdown import Stopping, overhear_signals
 from app.main import create_app
 from app.settings import Settings
+from app.storage.schema_fit import EARLIER_SCHEMA
 from tests.unit.api_fakes import Calls, Feed, Keys, fake_container
 
 PATIENCE = 30.0
@@ -176,6 +177,18 @@ async def test_a_start_gives_up_on_a_database_that_stays_away_and_says_why(
     assert answer["type"] == "lifespan.startup.failed"
     assert answer["message"] == f"The database is away or overloaded; try again.{why}"
     assert keys.left < 10**9 - 1, "it tried once only"
+    assert calls.made == []
+
+
+async def test_a_start_over_a_schema_that_does_not_fit_is_refused_in_one_line() -> None:
+    async def complaint() -> str:
+        return EARLIER_SCHEMA
+
+    calls = Calls()
+    container: Any = fake_container(calls, Keys(), Feed(), Settings(_env_file=None))
+    container.parts.schema_complaint = complaint
+    answer = await Server(create_app(container=container)).start()
+    assert answer == {"type": "lifespan.startup.failed", "message": EARLIER_SCHEMA}
     assert calls.made == []
 
 

@@ -107,6 +107,25 @@ def test_our_messages_keep_all_that_they_have() -> None:
     assert one([CALL, message]).messages[1:] == (message,)
 
 
+@pytest.mark.parametrize(
+    ("created_at", "utc_offset", "sent"),
+    [
+        ("2025-05-12T21:30:00Z", 180, "2025-05-13T00:30:00+03:00"),
+        ("2025-05-14T04:00:00.25Z", -420, "2025-05-13T21:00:00.250000-07:00"),
+        ("2025-05-12T21:30:00Z", None, "2025-05-12T21:30:00Z"),
+    ],
+)
+def test_a_message_keeps_the_day_on_which_it_was_said(created_at: str, utc_offset: int | None, sent: str) -> None:
+    read_in = one([{**USER, "created_at": created_at, "utc_offset": utc_offset}])
+    assert read_in.messages[0]["created_at"] == sent
+
+
+@pytest.mark.parametrize("utc_offset", [10**12, 5_000])
+def test_an_offset_that_is_none_changes_nothing(utc_offset: int) -> None:
+    read_in = one([{**USER, "created_at": "2025-05-12T21:30:00Z", "utc_offset": utc_offset}])
+    assert read_in.messages[0]["created_at"] == "2025-05-12T21:30:00Z"
+
+
 def test_a_result_that_names_its_call_by_id_is_linked_to_it() -> None:
     told = {"role": "tool", "content": "9", "parts": [{"type": "tool_result", "id": "c1", "content": "9"}]}
     _, message = one([CALL, told]).messages

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.conversation import Quiet
+from app.core.model.conversation import LONGEST_WAIT, Quiet
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.gauge import Breakdown, gauge_of
 from app.core.model.policies.allotments import digest_room
@@ -308,6 +308,13 @@ def test_quiet_ends_by_time() -> None:
 
     assert due(3_000, "before_call", quiet=quiet, minutes=4) is None
     assert due(3_000, "before_call", quiet=quiet, minutes=5) == "sync"
+
+
+def test_a_quiet_period_that_a_wrong_clock_began_years_ahead_is_none() -> None:
+    """The longest that is planned is kept to the end, also where clocks differ a little."""
+    longest = Quiet(until=START + LONGEST_WAIT)
+    assert due(3_000, "before_call", quiet=longest, minutes=0) is None
+    assert due(3_000, "before_call", quiet=Quiet(until=START + timedelta(days=1_500)), minutes=0) == "sync"
 
 
 def test_what_is_out_of_range_is_named() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from app.core.anchors.rendering import escape_served
@@ -154,7 +154,7 @@ class Line:
 def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALLBACK], *, said_by: str = "") -> str:
     """How a quoted message is named, also in an attribute; behind the role stands whom the message itself names."""
     by = f" ({escape_served(said_by).replace(_QUOTE, _APOSTROPHE)})" if said_by else ""
-    return f"#{seq} {say.word('context.role', role)}{by} {at.astimezone(UTC):%Y-%m-%d}"
+    return f"#{seq} {say.word('context.role', role)}{by} {at:%Y-%m-%d}"
 
 
 def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:

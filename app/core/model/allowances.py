@@ -107,9 +107,9 @@ class SlidingCount:
     """The number of each step, and how often; in order."""
 
     def at(self, now: float) -> SlidingCount:
-        """This count at a moment: without the steps that count no more."""
-        first = int(now // STEP) - STEPS
-        return SlidingCount(tuple(one for one in self.steps if one[0] >= first))
+        """This count at a moment: without the steps that count no more, or that a clock counted which was set back."""
+        last = int(now // STEP)
+        return SlidingCount(tuple(one for one in self.steps if last - STEPS <= one[0] <= last))
 
     def plus(self, now: float) -> SlidingCount:
         """Once more, now."""

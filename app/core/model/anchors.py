@@ -41,7 +41,8 @@ class FoundAnchor:
     claimed_status: ClaimedStatus | None = None
     """What a summarizer says has become of it, until it is verified: it is served after all others."""
     said_at: datetime | None = field(default=None, compare=False)
-    """When its message was said, where that is known: no column of its own, it is read with the anchor."""
+    """When its message was said, as the clock there showed it, where that is known: no column of its own, it is read
+    with the anchor."""
     said_by: str = field(default="", compare=False)
     """The name that its message carries, as it was given: read in the same way; empty without one."""
 

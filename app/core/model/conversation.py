@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.calibration import counted, estimated_within
@@ -81,6 +81,11 @@ class Message:
     created_at: datetime
 
     @property
+    def utc_offset(self) -> int | None:
+        """In minutes: that of the clock on which it was said; ``None`` for UTC."""
+        return (self.created_at.utcoffset() or timedelta()) // timedelta(minutes=1) or None
+
+    @property
     def is_protected(self) -> bool:
         """Held: served verbatim also once it is covered."""
         return self.protected_reason not in UNPROTECTED
@@ -130,6 +135,10 @@ class MessageText:
     content: str
     parts: Sequence[Part]
     metadata: Mapping[str, Any]
+
+
+LONGEST_WAIT: Final = timedelta(days=2)
+"""Nothing is put off for longer: a later moment was written by a process whose clock was wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.core.model.conversation import Conversation, Message
@@ -36,6 +36,7 @@ def markdown_message(message: Message, locale: str = "en") -> str:
 
 
 def _time(moment: datetime, say: Catalogue) -> str:
+    moment = moment.astimezone(UTC)
     return say.text(
         "export.time",
         year=f"{moment:%Y}",

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date
+from datetime import date
 from functools import cached_property
 from typing import Final, get_args
 
@@ -183,7 +183,7 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
     before: date | None = None
     seq = 0
     for one in recalled:
-        day = one.source.at.astimezone(UTC).date()
+        day = one.source.at.date()
         if day != before:
             yield date_line(day, say, with_year=before is None or before.year != day.year)
         elif one.source.seq - seq > 1:

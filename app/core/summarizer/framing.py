@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from app.core.anchors.naming import names_of
@@ -180,13 +180,12 @@ def _attribute_value(value: str) -> str:
 
 def _time_with_weekday(moment: datetime) -> str:
     # "Next Friday" is counted from the day of the week.
-    utc = moment.astimezone(UTC)
-    return f"{utc:%Y-%m-%dT%H:%MZ} {_DAYS[utc.weekday()]}"
+    said_at = moment.isoformat(timespec="minutes").replace("+00:00", "Z")
+    return f"{said_at} {_DAYS[moment.weekday()]}"
 
 
 def _day_and_time(moment: datetime) -> tuple[str, str]:
-    utc = moment.astimezone(UTC)
-    return f"{_DAYS[utc.weekday()]} {utc:%Y-%m-%d}", f"{utc:%H:%M}"
+    return f"{_DAYS[moment.weekday()]} {moment:%Y-%m-%d}", f"{moment:%H:%M}"
 
 
 def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[tuple[str, list[_Element]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
 from typing import Any, Final
 
 from app.core.model.conversation import Message
@@ -27,7 +28,7 @@ def metadata_of(message: Message) -> Json:
     return {
         "message_id": str(message.id),
         "seq": message.seq,
-        "created_at": message.created_at,
+        "created_at": message.created_at.astimezone(UTC),
         "status": message.status,
         "event_type": message.event_type,
         "protected_reason": message.protected_reason,

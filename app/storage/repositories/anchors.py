@@ -39,11 +39,12 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row, record_maker, without
 from app.storage.repositories.naming import SAID_BY
+from app.storage.repositories.utc_offsets import OWN_TIME
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
 
 _MESSAGE = (
-    select(col(MessageRow.created_at).label("said_at"), SAID_BY)
+    select(OWN_TIME.label("said_at"), SAID_BY)
     .where(col(MessageRow.id) == col(AnchorRow.message_id))
     .correlate(AnchorRow)
     .limit(literal_column("1"))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, select, text, update
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation, LiveContext, Quiet
@@ -16,7 +16,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import is_over, now
 from app.storage.repositories.mapping import (
     GONE_FROM_POLICIES,
     LAYOUT,
@@ -201,7 +201,7 @@ class ConversationRepository(Repository):
             .where(text(f"({DUE})"), _NOT_DELETED)
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
-            .where(or_(col(row.quiet_until).is_(None), col(row.quiet_until) <= now()))
+            .where(is_over(col(row.quiet_until)))
             .where(~_exists_for_conversation(CompactionRow).where(text(COMPACTION_IN_FLIGHT)))
             .where(~_exists_for_conversation(CrashRow).where(col(CrashRow.set_aside_at).is_not(None)))
             .where(~_exists_for_conversation(TurnRow).where(text(RUNNING), col(TurnRow.lease_until) > now()))

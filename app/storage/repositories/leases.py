@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, DateTime, func
+from sqlalchemy import ColumnElement, DateTime, func, or_
+
+from app.core.model.conversation import LONGEST_WAIT
 
 _NOW: Final[ColumnElement[object]] = func.clock_timestamp(type_=DateTime(timezone=True))
 
@@ -18,6 +20,11 @@ def now() -> ColumnElement[object]:
 def lease_end(seconds: float) -> ColumnElement[object]:
     """When a lease of so many seconds, taken or prolonged now, is over."""
     return now() + timedelta(seconds=seconds)
+
+
+def is_over(until: Any) -> ColumnElement[bool]:
+    """Whether what was put off until then is due; also where no time stands, or one that a wrong clock wrote."""
+    return or_(until.is_(None), until <= now(), until > now() + LONGEST_WAIT)
 
 
 def began() -> ColumnElement[object]:

@@ -52,6 +52,7 @@ from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.not_deleted import not_deleted
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
+from app.storage.repositories.utc_offsets import with_offset
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 from app.storage.tenancy import built_once
 
@@ -143,7 +144,7 @@ _NEWEST: Final[Mapping[Estimator, Any]] = {
 }
 _DERIVED = (
     *("meta", "call_ids", "result_ids", "contents", "is_protected"),
-    *("message_sum", "token_sum", "byte_sum", "term_keys"),
+    *("message_sum", "token_sum", "byte_sum", "term_keys", "utc_offset"),
 )
 """Columns of a message that are none of its fields."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
@@ -801,6 +802,7 @@ def _columns(message: Message, through: Sums) -> dict[str, Any]:
         "message_sum": through.messages,
         "token_sum": through.tokens,
         "byte_sum": through.bytes,
+        "utc_offset": message.utc_offset,
     }
 
 
@@ -811,4 +813,5 @@ def _outline(row: Any) -> Outline:
 def _message(row: MessageRow | None) -> Message:
     if row is None:
         raise _not_found()
-    return record_from_row(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="")
+    said_at = with_offset(row.created_at, row.utc_offset)
+    return record_from_row(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="", created_at=said_at)

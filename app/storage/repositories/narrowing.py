@@ -42,6 +42,7 @@ from app.storage.repositories.message_keys import HOLDER, holder_of
 from app.storage.repositories.naming import SAID_BY
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
 from app.storage.repositories.term_keys import TermKeys
+from app.storage.repositories.utc_offsets import with_offset
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, MessageRow
 from app.storage.tenancy import built_once
@@ -104,9 +105,10 @@ _COLUMNS = (
     col(MessageRow.created_at),
     col(MessageRow.token_count),
     SAID_BY,
+    col(MessageRow.utc_offset),
     _PARTS,
 )
-"""A source, as far as a message has no parts, and these."""
+"""A source, as far as a message has no parts, and these; before them, the offset of its time."""
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
 _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
@@ -365,12 +367,17 @@ def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
 
 async def _sources_of_lines(lines: Sequence[Sequence[Any]]) -> list[Source]:
     told = iter(await in_slices(_source_with_parts, [line for line in lines if line[-1] is not None]))
-    found = (Source(*line[:-1]) if line[-1] is None else next(told) for line in lines)
+    found = (_source(line) if line[-1] is None else next(told) for line in lines)
     return [source for source in found if source is not None]
 
 
+def _source(line: Sequence[Any]) -> Source:
+    source, offset = Source(*line[:-2]), line[-2]
+    return source if offset is None else source._replace(at=with_offset(source.at, offset))
+
+
 def _source_with_parts(line: Sequence[Any]) -> Source | None:
-    source, parts = Source(*line[:-1]), json.loads(line[-1])
+    source, parts = _source(line), json.loads(line[-1])
     if not parts:
         return source
     if not source.text and all(map(_is_look_up, parts)):

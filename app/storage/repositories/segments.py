@@ -36,7 +36,7 @@ from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentL
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
-from app.storage.repositories.leases import now
+from app.storage.repositories.leases import is_over
 from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 from app.storage.tenancy import built_once
@@ -263,7 +263,7 @@ class SegmentRepository(Repository):
         statement = select(col(row.tenant_id), col(row.conversation_id), _id)
         if conversation_id is not None:
             statement = statement.where(_of(conversation_id))
-        due = statement.where(_WANTING, or_(after.is_(None), after <= now()))
+        due = statement.where(_WANTING, is_over(after))
         lines = await self._session.rows(due.order_by(after.nulls_first(), col(row.created_at), _from).limit(limit))
         return [(line.tenant_id, line.conversation_id, line.id) for line in lines]
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     Float,
     Interval,
+    and_,
     bindparam,
     case,
     cast,
@@ -40,6 +41,8 @@ _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
 """The transaction's time, not the clock's: what moves within a statement no index can be searched for."""
 KEPT: Final = timedelta(hours=3)
+_LATEST: Final = _PRESENT + HOUR
+"""What lies further ahead was written by a process whose clock was wrong: it would count for years."""
 _ENDED: Final[Mapping[Any, Any]] = {CompactionRow: CompactionRow.finished_at, VerificationRow: VerificationRow.asked_at}
 """When the calls among a row's attempts count as made."""
 
@@ -110,7 +113,7 @@ def _metered_calls() -> Any:
     of_compactions = select(
         col(CompactionRow.conversation_id).label("conversation_id"),
         _count_of_metered(CompactionRow.attempts).label("calls"),
-    ).where(or_(col(CompactionRow.finished_at).is_(None), col(CompactionRow.finished_at) > since))
+    ).where(or_(col(CompactionRow.finished_at).is_(None), _between(col(CompactionRow.finished_at), since)))
     for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
         col(DetailCallRow.called_at) > since,
         FOR_L1S,
@@ -119,7 +122,7 @@ def _metered_calls() -> Any:
     for_verdicts = select(
         col(VerificationRow.conversation_id),
         _count_of_metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0),
-    ).where(col(VerificationRow.asked_at) > since)
+    ).where(_between(col(VerificationRow.asked_at), since))
     found = union_all(of_compactions, for_l1s, for_verdicts).subquery()
     is_own = found.c.conversation_id == bindparam("conversation_id")
     own, all_calls = func.sum(found.c.calls).filter(is_own), func.sum(found.c.calls)
@@ -132,7 +135,7 @@ def _metered_by_minute(table: Any) -> Any:
     attempt = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
     minute = func.date_trunc("minute", func.coalesce(at, _PRESENT)).label("minute")
     statement = select(minute, func.count(), *_tokens_and_dollars(attempt)).select_from(table)
-    recent = or_(at.is_(None), at > _PRESENT - HOUR)
+    recent = or_(at.is_(None), _between(at, _PRESENT - HOUR))
     return statement.where(recent, attempt.op("->>")("metered") == "true").group_by(minute).order_by(minute)
 
 
@@ -147,6 +150,10 @@ def _aside_by_minute(purpose: AsidePurpose) -> Any:
         attempt.op("->>")("metered") == "true",
     )
     return statement.group_by(minute).order_by(minute)
+
+
+def _between(moment: Any, since: Any) -> Any:
+    return and_(moment > since, moment <= _LATEST)
 
 
 def _count_of_metered(attempts: Any) -> Any:

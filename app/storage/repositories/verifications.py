@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import and_, case, func, or_, select, text, update
+from sqlalchemy import and_, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.records import Attempt, Verification
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.leases import is_over, lease_end
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
 
@@ -21,7 +21,7 @@ _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
 _row = VerificationRow
 # Words, not parameters: only so can the planner be sure that the partial indexes hold them.
 _OPEN = text(VERIFICATION_OPEN)
-IS_RUNNING = and_(text(RUNNING), col(_row.after) > now())
+IS_RUNNING = and_(text(RUNNING), ~is_over(col(_row.after)))
 """Of a verification: a process is at it."""
 
 
@@ -62,9 +62,7 @@ class VerificationRepository(Repository):
     async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
         """(tenant, conversation) of those that are due, and of those whose process died; over all tenants by index."""
         after = col(_row.after)
-        statement = select(col(_row.tenant_id), col(_row.conversation_id)).where(
-            _OPEN, or_(after.is_(None), after <= now())
-        )
+        statement = select(col(_row.tenant_id), col(_row.conversation_id)).where(_OPEN, is_over(after))
         if conversation_id is not None:
             statement = statement.where(col(_row.conversation_id) == conversation_id)
         lines = await self._session.rows(statement.order_by(after.nulls_first(), col(_row.id)).limit(limit))

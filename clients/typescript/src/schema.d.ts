@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 7c3b36090552635eab3a05543e34284f1469a0d18d8ea6db726839eaa13c5fe1
+// sha256 of openapi.json: 08ca516f614d7262359957c35d1377f5e79fa4af162de918c1b50670e03a7c07
 
 export interface paths {
     "/conversations": {
@@ -3772,6 +3772,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Utc Offset
+             * @description In minutes: that of the time that the client gave; null for UTC. The message's day is that there.
+             */
+            utc_offset: number | null;
         };
         /**
          * MessageAppend

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_or
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.core.model.caches import LONGEST_TTL, SHORTEST_TTL, CacheMode
-from app.core.model.conversation import Quiet
+from app.core.model.conversation import LONGEST_WAIT, Quiet
 from app.core.model.model_io import Reasoning
 from app.core.model.records import Fold, FoldRequest
 from app.core.model.segments import LEVELS, Level
@@ -387,8 +387,12 @@ def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
 
 
 def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
-    """Whether a quiet period is over: by a new message, by weight, and by time."""
-    return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and (quiet.until is None or now >= quiet.until)
+    """Whether a quiet period is over: by a new message, by weight, and by time.
+
+    One that would last longer than any does (``LONGEST_WAIT``) is over, too.
+    """
+    is_time = quiet.until is None or not now < quiet.until <= now + LONGEST_WAIT
+    return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and is_time
 
 
 def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
