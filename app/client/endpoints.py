@@ -84,6 +84,7 @@ class Turn(Again, total=False):
     """How a message is answered."""
 
     event_type: str
+    utc_offset: int
 
 
 class CompactOptions(TypedDict, total=False):

@@ -26,6 +26,7 @@ from app.http.fields import (
     SystemPrompt,
     Temperature,
     ToolLabel,
+    UtcOffset,
 )
 from app.http.parts import CallId, MediaPart, TextPart
 from app.http.requests import Passages
@@ -107,6 +108,7 @@ class ChatRequest(Input):
     content: str | None = Field(default=None, description="May be empty only beside parts.")
     tool_results: Annotated[list[ToolResult], Field(max_length=MAX_RESULTS)] = Field(default_factory=list)
     event_type: EventType = "casual"
+    utc_offset: UtcOffset | None = None
     model: ModelName | None = Field(
         default=None, description="One that the operator allows; the configured chat model when it is left out."
     )

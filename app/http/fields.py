@@ -104,6 +104,11 @@ Temperature = Annotated[float, Strict(), Field(ge=0, le=2)]
 Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
 Penalty = Annotated[float, Strict(), Field(ge=-2, le=2)]
 OutputTokens = Annotated[int, Strict(), Field(ge=1, le=MAX_TOKENS, description="Of each step of the turn.")]
+UtcOffset = Annotated[
+    int,
+    Strict(),
+    Field(ge=-840, le=840, description="Minutes from UTC to the user's clock: their day is the message's."),
+]
 Seed = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 StopText = Annotated[str, Field(min_length=1, max_length=1_000)]
 ToolLabel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]

@@ -16,7 +16,7 @@ from pydantic_ai.ui.vercel_ai import response_types
 
 from tests.acceptance.conftest import StartService, StartTalk, gemini_settings
 from tests.acceptance.service import Service, running_service, until
-from tests.acceptance.talk import WINDOW, Json, Talk, good, refused, text_of
+from tests.acceptance.talk import MANUAL, WINDOW, Json, Talk, good, refused, text_of
 from tests.acceptance.test_client_tools import PIXEL, WEATHER
 from tests.acceptance.test_recall import FACT, folded
 from tests.acceptance.test_turns import SLOWLY, STOPS
@@ -141,6 +141,21 @@ def test_a_message_its_repetition_and_the_history(offline: Service, start_talk: 
 
 
 @pytest.mark.long
+def test_a_turn_is_said_on_the_day_of_the_user_s_clock(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline, policy=MANUAL)
+    good(talk.post("/chat", {"content": "Good evening from Los Angeles.", "utc_offset": -420}))
+    post(talk, user("Good morning from Delhi.", utc_offset=330))
+    talk.chat("And from Greenwich.")
+    assert [message["utc_offset"] for message in talk.history()] == [-420, -420, 330, 330, None, None]
+    assert (
+        refused(talk.post("/chat", {"content": "Hello.", "utc_offset": 900}), 422, "invalid_input")["errors"][0][
+            "field"
+        ]
+        == "utc_offset"
+    )
+    assert len(talk.history()) == 6
+
+
 def test_tools_of_the_frontend_and_a_file(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
     asked = user("Is it fine there?", tools=[WEATHER], tool_choice={"name": "weather"})

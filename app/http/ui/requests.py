@@ -17,7 +17,7 @@ from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolChoice, ToolInput
-from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt
+from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt, UtcOffset
 from app.http.idempotency import kept_key
 from app.http.refusals import invalid_field
 from app.http.requests import Passages
@@ -80,6 +80,7 @@ class UiRequest(_Given):
     message: UiMessage | None = Field(default=None, description="The last message.")
     messages: list[Any] = Field(default_factory=list, description="All of them: without `message` the last one counts.")
     messageId: Id | None = None  # noqa: N815
+    utc_offset: UtcOffset | None = None
     model: ModelName | None = None
     recall: Flag | None = None
     instructions: SystemPrompt | None = None

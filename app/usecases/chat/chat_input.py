@@ -36,6 +36,8 @@ class ChatInput:
     """Of the user's message: texts and media."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Of the user's message."""
+    utc_offset: int | None = None
+    """In minutes, of the user's clock: the day of message and reply is the day there."""
     results: tuple[ToolResultInput, ...] = ()
     """Of calls that wait for the client."""
     instructions: str | None = None

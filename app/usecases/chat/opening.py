@@ -194,6 +194,7 @@ def _user_draft(given: ChatInput) -> MessageDraft:
         parts=given.parts,
         event_type="command" if command else given.event_type,
         metadata=given.metadata,
+        utc_offset=given.utc_offset,
         is_command=command,
     )
 

@@ -335,6 +335,7 @@ def _reply(started: Started, said: Answer) -> MessageDraft:
         role="assistant",
         content=said.text,
         parts=parts_of(said.open_calls),
+        utc_offset=started.message.utc_offset,
         event_type="command" if started.message.is_command else "casual",
         is_command=started.message.is_command,
         model=said.model,

@@ -260,7 +260,7 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
         seq=seq,
         token_count=weight.tokens,
         byte_length=weight.bytes,
-        created_at=draft.created_at or now,
+        created_at=draft.said_at(now),
     )
 
 

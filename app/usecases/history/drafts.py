@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,6 +33,8 @@ class MessageDraft:
     event_type: str = "casual"
     metadata: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
+    utc_offset: int | None = None
+    """In minutes, of the clock on which it is said; ``created_at`` has one of its own."""
     model: str | None = None
     usage: Mapping[str, Any] | None = None
     reasoning: str = ""
@@ -43,6 +45,12 @@ class MessageDraft:
     """Held word for word from the beginning: the copy of a message that is pinned."""
     weight: Weight | None = None
     """Where it was weighed before."""
+
+    def said_at(self, now: datetime) -> datetime:
+        """Its time, at its offset; ``now`` where none was given."""
+        if self.created_at is not None or self.utc_offset is None:
+            return self.created_at or now
+        return now.astimezone(timezone(timedelta(minutes=self.utc_offset)))
 
     def weighed(self) -> Weight:
         """What the draft weighs."""

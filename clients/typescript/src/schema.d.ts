@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 08ca516f614d7262359957c35d1377f5e79fa4af162de918c1b50670e03a7c07
+// sha256 of openapi.json: 3651bc4dc99eecca17894cc2862eec161f4bea2c2692b256960d121238f44626
 
 export interface paths {
     "/conversations": {
@@ -1955,6 +1955,8 @@ export interface components {
              * @default casual
              */
             event_type?: string;
+            /** Utc Offset */
+            utc_offset?: number | null;
             /**
              * Model
              * @description One that the operator allows; the configured chat model when it is left out.
@@ -5421,6 +5423,8 @@ export interface components {
             messages?: unknown[];
             /** Messageid */
             messageId?: string | null;
+            /** Utc Offset */
+            utc_offset?: number | null;
             /** Model */
             model?: string | null;
             /** Recall */

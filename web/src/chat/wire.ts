@@ -20,7 +20,7 @@ export async function ask(
   signal: AbortSignal,
 ): Promise<Reply> {
   const message = { id: key, role: 'user', parts: [{ type: 'text', text }] };
-  const body = { id: conversation, trigger: 'submit-message', message };
+  const body = { id: conversation, trigger: 'submit-message', message, utc_offset: -new Date().getTimezoneOffset() };
   const headers = { 'Idempotency-Key': key };
   for (let pause = FIRST_PAUSE; ; pause *= 2) {
     try {
