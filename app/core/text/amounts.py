@@ -31,10 +31,12 @@ from app.core.text.tables import (
     HALF_UNITS,
     MONTHS,
     NUMBERING,
+    NUMBER_JOINTS,
     NUMBERS,
     ONES,
     ORDINAL_SHARES,
     ORDINALS,
+    POINTS,
     RANGE_WORDS,
     SCALES,
     SHARES,
@@ -58,9 +60,7 @@ _ABOUT: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
 _RANGES: Final = words_of("values", "ranges") | {"-", "±"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
-_JOINT_WORDS: Final = words_of("values", "number_joints")
-_JOINTS: Final = _JOINT_WORDS | {"", ","}
-_POINTS: Final = words_of("values", "points")
+_JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
 _MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
 _MOST_SIDES: Final = 3
@@ -79,7 +79,10 @@ _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly after their number only: "5 m" are metres, "5m" may be millions."""
-_RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16}
+_RESTS: Final = {
+    ("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16,
+    ("g", 1_000.0): 1_000,
+}  # fmt: skip
 """The units of which a second number, without its unit, counts parts, and how many parts there are."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
@@ -184,7 +187,7 @@ def _spelled_number(c: Cursor, place: int) -> tuple[list[float], int]:
 
 
 def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[float]:
-    if words[0] not in SCALES:
+    if SCALES.get(words[0], 0) <= _HUNDRED:
         return []
     number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
     return [number * SCALES[words[0]]] if number else []
@@ -200,19 +203,23 @@ def _with_scale_left_out(words: list[str]) -> list[float]:
 
 def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
     """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», «пять девятьсот»."""
-    is_joined = c.gap(after).strip() in _JOINT_WORDS  # "dieciséis con cuarenta"
+    point = c.word(after) if c.near(after) else ""
+    is_joined = c.gap(after).strip() in NUMBER_JOINTS  # "dieciséis con cuarenta"
+    if point in NUMBER_JOINTS and c.near(after + 1):
+        is_joined, after = True, after + 1
     second = c.word(after) if c.near(after) or is_joined else ""
     if not c.all_readings or not second:
         return
     whole: list[float] = []
+    joint = after - (point in NUMBER_JOINTS)
     if first >= _SMALL and second in ORDINALS and goes_on(first, ORDINALS[second]):
         tens = first + ORDINALS[second]
         whole = [tens, 1900 + tens, 2000 + tens] if tens < _HUNDRED else [tens]
     elif c.kind(place) == "w" and second in NUMBERS and (is_joined or c.gap(after) == " "):
         rest, _ = _spelled_number(c, after)
         whole = list(_of_two_spoken(first, rest[0], is_joined=is_joined)) if rest else []
-    elif second in _POINTS and 0 < c.small(after + 1) < _SMALL and c.near(after + 1):
-        whole = [first + c.small(after + 1) / 10]
+    if point in POINTS and 0 < c.small(joint + 1) < _SMALL and c.near(joint + 1):
+        whole.append(first + c.small(joint + 1) / 10)
     c.add_possible(place, [f"n:{plain(number)}" for number in whole], "number")
 
 

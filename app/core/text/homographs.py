@@ -12,7 +12,7 @@ from app.core.text.languages.loading import languages
 from app.core.text.scanned import TIGHT, Token
 from app.core.text.vocabulary import VOCABULARY
 
-_KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour")
+_KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour", "currencies")
 """Words that show a language beside a homograph."""
 
 
@@ -62,9 +62,13 @@ def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
-    for other, last, first in ((place - 1, place - 1, place), (place + 1, place, place + 1)):
-        word = tokens[other].text if 0 <= other < len(tokens) else ""
-        is_own = word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ())
-        if is_own and text[tokens[last].end : tokens[first].start] in TIGHT:
-            return True
+    for step in (-1, 1):
+        other = place + step
+        while 0 <= other < len(tokens) and text[tokens[min(other, other - step)].end : tokens[max(other, other - step)].start] in TIGHT:
+            word = tokens[other].text
+            if word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ()):
+                return True
+            if word not in t.TEN_JOINTS or other != place + step:
+                break
+            other += step
     return False

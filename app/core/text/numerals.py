@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from app.core.text.patterns import compiled
-from app.core.text.tables import ARTICLES, COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBERS, SCALES, THOUSANDS
+from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBER_WORDS, NUMBERS, SCALES
 
 _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
@@ -19,6 +20,8 @@ _PAIR: Final = 2
 _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
+_MOST_WITHIN, _LONGEST_WITHIN = 12, 24
+"""Number words within one word, and the letters of one of them."""
 _MOST_DIGITS: Final = 15
 """Digits; longer runs are no amounts."""
 _TENTH: Final = 0.1
@@ -106,17 +109,22 @@ def of_words(words: list[str]) -> float:
     return total + group
 
 
-def of_one_word(word: str) -> float:
-    """The number that one word makes ("zweitausendfünfhundert"); zero for any other word."""
-    if word in NUMBERS:
-        return NUMBERS[word]
-    for thousand, joint in THOUSANDS:
-        before, found, after = word.partition(thousand)
-        thousands = 1.0 if not before or before in ARTICLES else NUMBERS.get(before, 0.0)
-        rest = NUMBERS.get(after.removeprefix(joint), -1.0) if after else 0.0
-        if found and thousands and rest >= 0:
-            return thousands * 1_000 + rest
-    return 0.0
+def within(word: str) -> list[tuple[str, int]]:
+    """The number words that make one word ("zweitausendfünfhundert"), each with its length; none of any other word."""
+    return next((found for known in NUMBER_WORDS if (found := _parted(word, known))), [])
+
+
+def _parted(word: str, known: Mapping[str, str]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    place = 0
+    while place < len(word) and len(found) < _MOST_WITHIN:
+        sizes = range(min(len(word) - place, _LONGEST_WITHIN), 1, -1)
+        size = next((size for size in sizes if word[place : place + size] in known), 0)
+        if not size:
+            return []
+        found.append((known[word[place : place + size]], size))
+        place += size
+    return found if place == len(word) else []
 
 
 def of_han(signs: str) -> float:
@@ -164,9 +172,10 @@ def of_compound(word: str) -> tuple[float, str] | None:
     """The number and the unit in one word ("семилетняя", "dreitägig"); the unit may be empty."""
     rest, number = word, 0.0
     while True:
-        for size in range(min(len(rest), 24), 2, -1):
+        for size in range(min(len(rest), _LONGEST_WITHIN), 2, -1):
             if rest[:size] in COMPOUND_HEADS:
-                number += COMPOUND_HEADS[rest[:size]]
+                told = COMPOUND_HEADS[rest[:size]]
+                number = (number or 1) * told if rest[:size] in SCALES else number + told
                 rest = rest[size:]
                 break
         else:

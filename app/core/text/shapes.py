@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.core.text.moments import is_day
-from app.core.text.numerals import HAN_DIGITS, all_of_han, of_compound, of_han, of_one_word, readings
+from app.core.text.numerals import HAN_DIGITS, all_of_han, of_compound, of_han, readings, within
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import (
@@ -351,13 +351,15 @@ def _known_words(pieces: list[str], start: int) -> Iterator[Token]:
 
 
 def _number_in_compound(text: str, start: int) -> Iterator[Token]:
-    value, unit = of_one_word(text), ""
-    if not value:
-        value, unit = of_compound(text) or (0.0, "")
-    if value:
+    if words := within(text):
+        for word, size in words:
+            yield Token("w", word, start, start + size)
+            start += size
+    elif compound := of_compound(text):
+        value, unit = compound
         yield _token("n", text, start, [value])
-    if unit:
-        yield Token("w", unit, start + len(text), start + len(text))
+        if unit:
+            yield Token("w", unit, start + len(text), start + len(text))
 
 
 def _unit_of_compound(text: str) -> str:

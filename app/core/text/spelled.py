@@ -12,6 +12,7 @@ from app.core.text.scanned import Cursor
 from app.core.text.tables import (
     AND_MORE,
     DOZENS,
+    HUNDRED_JOINTS,
     NO_NUMERAL_AFTER,
     NUMBERS,
     ONE_OR_ARTICLE,
@@ -99,7 +100,7 @@ def _joins_two_numbers(c: Cursor, place: int, last: float) -> bool:
     following = NUMBERS.get(c.word(place + 1), 0.0)
     if c.word(place) in TEN_JOINTS and last < _HUNDRED:
         return 0 < following < _TEN and goes_on(last, following) and c.near(place + 1)
-    return c.word(place) == "and" and last >= _HUNDRED and c.word(place + 1) in NUMBERS
+    return c.word(place) in HUNDRED_JOINTS and last >= _HUNDRED and c.word(place + 1) in NUMBERS
 
 
 def _is_pronoun_one(c: Cursor, place: int) -> bool:
