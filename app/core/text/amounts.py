@@ -151,9 +151,10 @@ def _rest_after_han_scale(c: Cursor, place: int, scale: float) -> tuple[float, i
     if c.kind(place) != "n" or c.gap(place):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
-    # One digit alone counts tenths of the scale before it.
-    if smaller == 1 and rest and len(c.tokens[place].text) == 1:
-        return rest[0] / 10, after
+    digits = c.tokens[place].text
+    # One digit alone counts tenths of the scale before it; of "1万4000" all count.
+    if smaller == 1 and rest and (len(digits) == 1 or (digits.isdecimal() and rest[0] < scale)):
+        return (rest[0] / 10 if len(digits) == 1 else rest[0] / scale), after
     is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
     return (rest[0] * smaller / scale, after) if is_part else (0.0, place)
 

@@ -135,7 +135,8 @@ def of_han(signs: str) -> float:
 def all_of_han(signs: str) -> list[float]:
     """The numbers that Chinese numerals may make: of "三四百" 300 and 400, of "七八" 78, 7 and 8; none of "万一"."""
     whole, _, decimals = signs.partition("点")
-    if not whole or whole[0] in "百千万亿":
+    # "千万" and "百万" are scales; "百八十" is 180.
+    if not whole or whole[0] in "万亿" or (whole[0] in "百千" and _HAN_DIGITS.keys().isdisjoint(whole)):
         return []
     rest = float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else 0.0
     if all(sign in _HAN_DIGITS for sign in whole):

@@ -65,7 +65,7 @@ _SHAPES: Final = (
     rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
     rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+{_POINT}(?!零){_HAN_DIGIT}(?![十分刻]){_HAN_DIGIT}{{0,5}})",
     (
-        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时]"
+        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时](?!间)"
         rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}})分?)?)"
     ),
     r"(?P<weekday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<name>[一二三四五六日天]))",

@@ -12,7 +12,10 @@ from typing import Final
 from app.core.text.calendar_names import Name, month_names, short_months, weekday_names
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Values
+from app.core.text.plain_text import plain_text_of
 
+_KANA: Final = "\u3040"
+"""The first sign of scripts in which a text in plain letters may have other signs."""
 _VALUES: Final = {language.code: language.values for language in languages()}
 _LISTED: Final = {word for values in _VALUES.values() for _, words in values.months for word in words}
 _FULL_MONTHS: Final = month_names()
@@ -32,7 +35,7 @@ HOMOGRAPHS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _own_spellings(words: Iterable[str], code: str) -> Iterator[str]:
-    for word in words:
+    for word in (plain_text_of(one).text if one[0] >= _KANA else one for one in words):
         yield " ".join(own_word(one, code) if code in HOMOGRAPHS.get(one, ()) else one for one in word.split(" "))
 
 

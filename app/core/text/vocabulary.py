@@ -26,9 +26,9 @@ BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
 )  # fmt: skip
 """Words that a value may begin with; others are only looked at beside them."""
 HAN_WORDS: Final = sorted(
-    (word for word in VOCABULARY if word[0] >= "\u3400" and not set(word) <= set(HAN_SIGNS)),
+    (word for word in VOCABULARY if "\u3040" <= word[0] < "\uac00" and not set(word) <= set(HAN_SIGNS)),
     key=lambda word: (-len(word), word),
 )
-"""Chinese words, the longest first, without mere numbers."""
+"""Chinese and Japanese words, the longest first, without mere numbers."""
 NOT_HAN_NUMBERS: Final = alternatives("values", "no_numbers")
 """Words in which a numeral counts nothing."""
