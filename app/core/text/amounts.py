@@ -74,7 +74,7 @@ _SHARE_BEFORE: Final = capped(
     rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
 )
 _SHARE: Final = 30
-_HAN: Final = chr(0x3400)
+_HAN, _HANGUL = chr(0x3400), chr(0xAC00)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
@@ -148,7 +148,8 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 
 def _rest_after_han_scale(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    if c.kind(place) != "n" or c.gap(place):
+    is_apart = c.tokens[place - 1].text[0] >= _HANGUL and c.gap(place) == " "
+    if c.kind(place) != "n" or (c.gap(place) and not is_apart):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
     digits = c.tokens[place].text

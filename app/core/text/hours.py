@@ -151,10 +151,16 @@ def _minutes_after_hour(c: Cursor, place: int) -> tuple[int, int]:
 
 def _counts_minutes(c: Cursor, count: int, after: int) -> bool:
     if after < len(c.tokens) and c.unit(after)[0] is not None:
-        return False
+        return _is_clock_alone(c, after)
     end = c.tokens[after - 1].end
     is_alone = not c.text[end : end + 2].strip()[:1].isalpha()
     return count >= _TEN or is_alone or (c.word(after) in DATE_FILL and c.near(after))
+
+
+def _is_clock_alone(c: Cursor, place: int) -> bool:
+    """Whether these are minutes of a clock whose word for hours means no length: 다섯 시 사십 분."""
+    words = [c.word(place - step) for step in (2, 3)]
+    return UNITS.get(c.word(place), ("", 0.0)) == ("s", 60.0) and any(word in HOUR_WORDS - UNITS.keys() for word in words)
 
 
 def _is_end_of_hour_range(c: Cursor, place: int) -> bool:
@@ -266,6 +272,7 @@ def _minutes_behind_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     hour, at = (c.small(place), place + 1) if c.kind(place) in {"w", "n"} else (0, place)
     if not hour or not c.near(at):
         return 0, 0, place
+    at += c.word(at) in CLOCK and c.near(at)
     if c.word(at) in HALF_PAST:
         return (hour, 30, at) if c.all_readings else (0, 0, place)
     minutes, last = (15, at + 1) if c.word(at) in QUARTERS else number_below_sixty(c, at)

@@ -111,20 +111,25 @@ def of_words(words: list[str]) -> float:
 
 def within(word: str) -> list[tuple[str, int]]:
     """The number words that make one word ("zweitausendfünfhundert"), each with its length; none of any other word."""
-    return next((found for known in NUMBER_WORDS if (found := _parted(word, known))), [])
+    return next((found for known in NUMBER_WORDS for found, size in [_parted(word, known)] if size == len(word)), [])
 
 
-def _parted(word: str, known: Mapping[str, str]) -> list[tuple[str, int]]:
+def beginning(word: str) -> tuple[list[tuple[str, int]], int]:
+    """The number words that a word begins with, and how much of it they are."""
+    return max((_parted(word, known) for known in NUMBER_WORDS), key=lambda found: found[1], default=([], 0))
+
+
+def _parted(word: str, known: Mapping[str, str]) -> tuple[list[tuple[str, int]], int]:
     found: list[tuple[str, int]] = []
     place = 0
     while place < len(word) and len(found) < _MOST_WITHIN:
-        sizes = range(min(len(word) - place, _LONGEST_WITHIN), 1, -1)
+        sizes = range(min(len(word) - place, _LONGEST_WITHIN), 0, -1)
         size = next((size for size in sizes if word[place : place + size] in known), 0)
         if not size:
-            return []
+            break
         found.append((known[word[place : place + size]], size))
         place += size
-    return found if place == len(word) else []
+    return found, place
 
 
 def of_han(signs: str) -> float:

@@ -12,13 +12,13 @@ from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
 from app.core.text.scanned import Token
-from app.core.text.scripts import CHINESE_JAPANESE
+from app.core.text.scripts import EAST_ASIAN, SCRIPTS
 from app.core.text.tables import FRACTION_SIGNS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
 
 _FRACTIONS: Final = "".join(FRACTION_SIGNS)
-_LETTER: Final = rf"[^\W\d_{CHINESE_JAPANESE}{_FRACTIONS}]"
-_INNER: Final = rf"[^\W{CHINESE_JAPANESE}{_FRACTIONS}]"
+_LETTER: Final = rf"[^\W\d_{EAST_ASIAN}{_FRACTIONS}]"
+_INNER: Final = rf"[^\W{EAST_ASIAN}{_FRACTIONS}]"
 _EXTENSIONS: Final = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|env|sql|html?|css|scss|go|rs|java|kt|swift"
     "|c|h|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|odt|ods|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb"
@@ -59,14 +59,15 @@ _SHAPES: Final = (
     rf"(?P<percent>百分之(?P<share>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}}{_HAN_DECIMALS}))",
     rf"(?P<parts>(?P<under>[{HAN_SIGNS}]{{1,4}})分之(?P<over>[{HAN_SIGNS}]{{1,4}}))",
     (
-        rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?年 ?)?(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?月(?!饼)"
-        rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:])|{_FEW_HAN}{{1,3}}) ?[日号]?)?)"
+        rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?[年년] ?)?(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?[月월](?!饼)"
+        rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:년월시])|{_FEW_HAN}{{1,3}}) ?[日号일]?)?)"
     ),
-    rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
+    rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号일](?!线))",
     rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+{_POINT}(?!零){_HAN_DIGIT}(?![十分刻]){_HAN_DIGIT}{{0,5}})",
     (
-        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时](?!间)"
-        rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}})分?)?)"
+        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时시](?![间간])"
+        rf"(?:(?P<part>半|一刻|三刻|整|钟| 반)|(?P<minute>\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}})分?"
+        r"| ?(?P<minutes>\d{1,2}) ?분)?)"
     ),
     r"(?P<weekday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<name>[一二三四五六日天]))",
     r"(?P<span>上上?个?(?:周末|周|星期|礼拜|月)|下下?个?(?:周末|周|星期|礼拜|月)|[这本]个?(?:周末|周|星期|礼拜|月)|[今明去后前]年)",
@@ -81,6 +82,7 @@ _SHAPES: Final = (
         rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
     ),
+    rf"(?P<syllables>[{SCRIPTS['hangul']}]++)",
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
     rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+{_HAN_DECIMALS})",
     rf"(?P<fraction>[{_FRACTIONS}])",
@@ -92,7 +94,7 @@ _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
     "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,
-    "han_word": shapes.word, "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
+    "syllables": shapes.syllables, "han_word": shapes.word, "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip
 
 

@@ -8,11 +8,12 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.core.text.moments import is_day
-from app.core.text.numerals import HAN_DIGITS, all_of_han, of_compound, of_han, readings, within
+from app.core.text.numerals import HAN_DIGITS, all_of_han, beginning, of_compound, of_han, readings, within
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import (
     COMPOUND_STEMS,
+    ENDINGS,
     FRACTION_SIGNS,
     HEADS,
     NUMBER_ENDINGS,
@@ -54,6 +55,7 @@ _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
 _LOCAL: Final = 9
 """Digits of a telephone number without those of the country or the trunk."""
+_LONGEST_KNOWN: Final = 6
 _SHORTEST_CODE: Final = 9
 _LONGEST_CODE: Final = 4
 """Capitals behind the number of a contract or a case: "45-CB"."""
@@ -63,7 +65,7 @@ _SHORTEST_COMPOUND: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
 _YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
-_MINUTES: Final = {"半": 30, "一刻": 15, "三刻": 45}
+_MINUTES: Final = {"半": 30, "一刻": 15, "三刻": 45, " 반": 30}
 
 
 def squashed(text: str) -> str:
@@ -164,8 +166,8 @@ def han_day(match: re.Match[str]) -> Iterator[Token]:
 def han_time(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese time, such as "八点半"; numerals with 点 alone may also be points."""
     part, hour = match["part"] or "", match["hour"]
-    minute = _MINUTES.get(part) or _integer(match["minute"]) or 0
-    is_plain = bool(part or match["minute"]) or hour[0].isdecimal()
+    minute = _MINUTES.get(part) or _integer(match["minute"] or match["minutes"]) or 0
+    is_plain = bool(part or match["minute"] or match["minutes"]) or hour[0].isdecimal()
     yield _token("t", match.group(), match.start(), (_integer(hour), minute, None, "" if is_plain else "?"))
 
 
@@ -187,6 +189,23 @@ def span(match: re.Match[str]) -> Iterator[Token]:
 def word(match: re.Match[str]) -> Iterator[Token]:
     """A known word."""
     yield _token("w", match.group(), match.start())
+
+
+def syllables(match: re.Match[str]) -> Iterator[Token]:
+    """A Korean word: numbers, then a unit or another known word, then an ending; nothing where anything is left."""
+    text, start = match.group(), match.start()
+    numbers, size = ([], 0) if text in SCANNED else beginning(text)
+    if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS:  # 십육일 is the 16th
+        size -= numbers.pop()[1]
+    known = next((end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size)
+    is_told = known > size or len(numbers) > 1 or match.string[max(0, start - 1) : start].isdigit()
+    if (known < len(text) and text[known:] not in ENDINGS) or not is_told:
+        return
+    for word, length in numbers:
+        yield Token("w", word, start, start + length)
+        start += length
+    if known > size:
+        yield _token("w", text[size:known], start)
 
 
 def han_number(match: re.Match[str]) -> Iterator[Token]:

@@ -22,6 +22,7 @@ from app.core.text.tables import (
 
 _Phrases = Mapping[str, tuple[tuple[str, ...], ...]]
 _MOST_WORDS, _HUNDRED, _MINUTES, _TEN, _AFTER = 12, 100, 60, 10, 12
+_EAST_ASIAN: Final = "\u3040"
 _BETWEEN: Final = frozenset({"", " ", "-", "  "})
 
 
@@ -65,7 +66,7 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
 
 def _counts_as_scale(c: Cursor, word: str, last: float) -> bool:
     is_counted = last > 1 or c.all_readings or word not in _COUNTED_SCALES
-    return len(word) > 1 and word not in NUMBERS and is_counted
+    return (len(word) > 1 or word >= _EAST_ASIAN) and word not in NUMBERS and is_counted
 
 
 def phrase_at(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:

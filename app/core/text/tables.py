@@ -80,14 +80,14 @@ def _words(key: str) -> frozenset[str]:
 
 
 ARTICLES: Final = _words("articles")
-_TEN, _TWENTY, _HUNDRED = 10, 20, 100
+_TEN, _HUNDRED = 10, 100
 
 
 def _tens_and_ones(code: str, said: Values) -> Iterator[tuple[str, float]]:
     """Such as "zweiundvierzig" and "ventotto", of a language that writes them in one word."""
     told = [(word, float(first)) for first, words in (*said.numbers, *said.within_words) for word in words]
     ones = [(word, number) for word, number in told if 1 <= number < _TEN and number.is_integer()]
-    tens = [(word, number) for word, number in told if _TWENTY <= number < _HUNDRED]
+    tens = [(word, number) for word, number in told if _TEN <= number < _HUNDRED and number % _TEN == 0]
     for template in said.tens_and_ones:
         for ten, base in tens:
             for one, number in ones:
@@ -100,7 +100,7 @@ def _number_words(code: str, said: Values) -> Iterator[tuple[str, str]]:
     rows = (*said.numbers, *said.scales)
     for word in (*(word for _, words in rows for word in words), *said.hundred_joints):
         yield word, next(_own_spellings((word,), code))
-    yield from ((word, word) for word, _ in _tens_and_ones(code, said))
+    yield from ((word, word) for word, _ in _tens_and_ones(code, said) if "." not in word)
     yield from ((word, own_word(word, code)) for _, words in said.within_words for word in words)
 
 
@@ -170,6 +170,7 @@ PAST_BEHIND: Final = _words("past_behind")
 TO_BEHIND: Final = _words("to_behind")
 HALF_PAST: Final = _words("half_past")
 POINTS: Final = _words("points")
+ENDINGS: Final = _words("endings")
 NUMBER_JOINTS: Final = _words("number_joints")
 """Between two amounts that are one: "five euros and ten cents"."""
 JOINTS: Final = _words("joints")

@@ -77,6 +77,8 @@ class Values(Section):
     tens_and_ones: Words = ()
     """How a ten and its one are written in one word: ``{one}und{ten}``. Where something stands here, larger numbers may
     be written in one word too."""
+    endings: Words = ()
+    """What is written behind numbers and units in one word with them: the particles of Korean."""
     within_words: Numbers = ()
     """Numbers that stand so within one word alone: the "vent" of "ventuno"."""
     compound_heads: Numbers = ()
