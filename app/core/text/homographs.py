@@ -63,12 +63,17 @@ def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
     for step in (-1, 1):
-        other = place + step
-        while 0 <= other < len(tokens) and text[tokens[min(other, other - step)].end : tokens[max(other, other - step)].start] in TIGHT:
-            word = tokens[other].text
-            if word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ()):
-                return True
-            if word not in t.TEN_JOINTS or other != place + step:
-                break
-            other += step
+        word = _word_near(tokens, place, step, text)
+        if word in t.TEN_JOINTS:
+            word = _word_near(tokens, place + step, step, text)
+        if word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ()):
+            return True
     return False
+
+
+def _word_near(tokens: Sequence[Token], place: int, step: int, text: str) -> str:
+    other = place + step
+    if not 0 <= other < len(tokens):
+        return ""
+    before, behind = tokens[min(place, other)], tokens[max(place, other)]
+    return tokens[other].text if text[before.end : behind.start] in TIGHT else ""

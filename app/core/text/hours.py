@@ -160,7 +160,9 @@ def _counts_minutes(c: Cursor, count: int, after: int) -> bool:
 def _is_clock_alone(c: Cursor, place: int) -> bool:
     """Whether these are minutes of a clock whose word for hours means no length: 다섯 시 사십 분."""
     words = [c.word(place - step) for step in (2, 3)]
-    return UNITS.get(c.word(place), ("", 0.0)) == ("s", 60.0) and any(word in HOUR_WORDS - UNITS.keys() for word in words)
+    return UNITS.get(c.word(place), ("", 0.0)) == ("s", 60.0) and any(
+        word in HOUR_WORDS - UNITS.keys() for word in words
+    )
 
 
 def _is_end_of_hour_range(c: Cursor, place: int) -> bool:
@@ -216,7 +218,7 @@ def _minutes_past_or_to_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     word, joint = c.word(place), c.word(place + 1)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
     way = 1 if joint in MINUTES_PAST else -1 if joint in MINUTES_TO else 0
-    last = place + 2 + (c.word(place + 2) in ARTICLES | BEFORE_CLOCK)
+    last = place + 2 + (c.word(place + 2) in BEFORE_CLOCK)
     is_named = c.kind(place) == "w" and c.word(last) in NAMED_HOURS
     is_plain = word in _MINUTE_WORDS or joint not in _LOOSE or is_named or c.word(last) in ORDINALS
     is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"

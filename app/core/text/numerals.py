@@ -111,18 +111,20 @@ def of_words(words: list[str]) -> float:
 
 def within(word: str) -> list[tuple[str, int]]:
     """The number words that make one word ("zweitausendfünfhundert"), each with its length; none of any other word."""
-    return next((found for known in NUMBER_WORDS for found, size in [_parted(word, known)] if size == len(word)), [])
+    return next(
+        (found for known in NUMBER_WORDS for found, size in [_number_words_from(word, known)] if size == len(word)), []
+    )
 
 
 def beginning(word: str) -> tuple[list[tuple[str, int]], int]:
     """The number words that a word begins with, and how much of it they are."""
-    return max((_parted(word, known) for known in NUMBER_WORDS), key=lambda found: found[1], default=([], 0))
+    return max((_number_words_from(word, known) for known in NUMBER_WORDS), key=lambda found: found[1], default=([], 0))
 
 
-def _parted(word: str, known: Mapping[str, str]) -> tuple[list[tuple[str, int]], int]:
+def _number_words_from(word: str, known: Mapping[str, str]) -> tuple[list[tuple[str, int]], int]:
     found: list[tuple[str, int]] = []
     place = 0
-    while place < len(word) and len(found) < _MOST_WITHIN:
+    for _ in range(_MOST_WITHIN):
         sizes = range(min(len(word) - place, _LONGEST_WITHIN), 0, -1)
         size = next((size for size in sizes if word[place : place + size] in known), 0)
         if not size:
@@ -140,8 +142,8 @@ def of_han(signs: str) -> float:
 def all_of_han(signs: str) -> list[float]:
     """The numbers that Chinese numerals may make: of "三四百" 300 and 400, of "七八" 78, 7 and 8; none of "万一"."""
     whole, _, decimals = signs.partition("点")
-    # "千万" and "百万" are scales; "百八十" is 180.
-    if not whole or whole[0] in "万亿" or (whole[0] in "百千" and _HAN_DIGITS.keys().isdisjoint(whole)):
+    # Without digits they are scales; with one the first of them may count once.
+    if not whole or whole[0] in _HAN_SCALES or (whole[0] in _HAN_TENS and not _begins_number(whole)):
         return []
     rest = float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else 0.0
     if all(sign in _HAN_DIGITS for sign in whole):
@@ -154,6 +156,10 @@ def all_of_han(signs: str) -> list[float]:
     else:
         told = [_with_places(whole)]
     return [one + rest for one in told]
+
+
+def _begins_number(signs: str) -> bool:
+    return _HAN_TENS[signs[0]] == 10 or not _HAN_DIGITS.keys().isdisjoint(signs)  # noqa: PLR2004
 
 
 def _is_either(digits: str) -> bool:

@@ -13,8 +13,10 @@ from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import (
     COMPOUND_STEMS,
+    CURRENCIES,
     ENDINGS,
     FRACTION_SIGNS,
+    HALF_SIGNS,
     HEADS,
     NUMBER_ENDINGS,
     ORDINAL_ENDINGS,
@@ -65,7 +67,11 @@ _SHORTEST_COMPOUND: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
 _YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
-_MINUTES: Final = {"半": 30, "一刻": 15, "三刻": 45, " 반": 30}
+_BEHIND_DIGITS: Final = frozenset(
+    word for word in SCANNED if len(word) > 1 or word in UNITS or word in SCALES or word in CURRENCIES
+)
+"""Words that may stand in one word with the digits before them: "30min", but not the letter of "28E"."""
+_MINUTES: Final = {"一刻": 15, "三刻": 45} | dict.fromkeys(HALF_SIGNS, 30)
 
 
 def squashed(text: str) -> str:
@@ -166,7 +172,7 @@ def han_day(match: re.Match[str]) -> Iterator[Token]:
 def han_time(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese time, such as "八点半"; numerals with 点 alone may also be points."""
     part, hour = match["part"] or "", match["hour"]
-    minute = _MINUTES.get(part) or _integer(match["minute"] or match["minutes"]) or 0
+    minute = _MINUTES.get(part.strip()) or _integer(match["minute"] or match["minutes"]) or 0
     is_plain = bool(part or match["minute"] or match["minutes"]) or hour[0].isdecimal()
     yield _token("t", match.group(), match.start(), (_integer(hour), minute, None, "" if is_plain else "?"))
 
@@ -195,9 +201,11 @@ def syllables(match: re.Match[str]) -> Iterator[Token]:
     """A Korean word: numbers, then a unit or another known word, then an ending; nothing where anything is left."""
     text, start = match.group(), match.start()
     numbers, size = ([], 0) if text in SCANNED else beginning(text)
-    if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS:  # 십육일 is the 16th
+    if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS:  # the 1 is spelled as the day
         size -= numbers.pop()[1]
-    known = next((end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size)
+    known = next(
+        (end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size
+    )
     is_told = known > size or len(numbers) > 1 or match.string[max(0, start - 1) : start].isdigit()
     if (known < len(text) and text[known:] not in ENDINGS) or not is_told:
         return
@@ -293,7 +301,7 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
     elif not _ends_with_code(tail, cased[match.start("tail") : match.end()]) and (
-        name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name)
+        name in _BEHIND_DIGITS or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name)
     ):
         yield from _digit_tokens(digits, start)
         yield from _known_words(

@@ -115,8 +115,8 @@ class Values(Section):
     minutes_to: Words = ()
     """Between minutes and the hour behind them: "zehn vor neun"."""
     loose_minutes: Words = ()
-    """Of the last two keys: they stand between two bare numbers that are no time as well ("5 to 3"), and so count beside
-    a quarter, an ordinal or a named hour alone."""
+    """Of the last two keys: they stand between two bare numbers that are no time as well ("5 to 3"), and so count
+    beside a quarter, an ordinal or a named hour alone."""
     minutes_before: Words = ()
     """Before minutes and the hour behind them: «без десяти девять»."""
     past_behind: Words = ()
@@ -127,6 +127,9 @@ class Values(Section):
     """Directly behind an hour: half past it."""
     between_sides: Words = ()
     """Between the lengths of two sides: "90 by 60 cm"."""
+    date_signs: Words = ()
+    """In a script whose dates have signs behind their numbers: those of the year, the month, the day, the hour, the
+    minute and the half of an hour; several for one stand together."""
     before_decimals: Words = ()
     """Units after which a digit stands for a tenth of them: 三块五, 一米五."""
     after_decimals: Words = ()
