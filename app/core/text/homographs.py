@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,6 +12,8 @@ from app.core.text.languages.loading import languages
 from app.core.text.scanned import TIGHT, Token
 from app.core.text.vocabulary import VOCABULARY
 
+MAYBE: Final = "maybe"
+"""The data of a word that is one of values only if a text is in a language that it may be in: "dos meses"."""
 _KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour", "currencies")
 """Words that show a language beside a homograph."""
 
@@ -23,15 +25,16 @@ def _words(code: str) -> Iterator[str]:
             yield from (row,) if isinstance(row, str) else row[1]
 
 
-def _words_of_one_language_only() -> dict[str, frozenset[str]]:
+def _words_by_language() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
+    """All words that show a language, and those of one language only."""
     every = {language.code: frozenset(_words(language.code)) for language in languages()}
-    return {
+    return every, {
         code: every[code].difference(t.HOMOGRAPHS, *(words for other, words in every.items() if other != code))
         for code in sorted(frozenset().union(*t.HOMOGRAPHS.values()))
     }
 
 
-_OWN: Final = _words_of_one_language_only()
+_EVERY, _OWN = _words_by_language()
 
 
 def settled(tokens: list[Token], text: str) -> list[Token]:
@@ -54,7 +57,18 @@ def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...
         for code in sorted(t.HOMOGRAPHS[token.text]):
             if code == detect(text) or _is_beside_word_of_language(tokens, place, text, code):
                 return (replace(token, text=t.own_word(token.text, code)),)
+        for code in sorted(t.HOMOGRAPHS[token.text]):
+            if any(word in _EVERY[code] for word in _words_beside(tokens, place, text)):
+                return (replace(token, text=t.own_word(token.text, code), data=MAYBE),)
     return (token,) if token.text in VOCABULARY else ()
+
+
+def certain(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens without readings that are only possible."""
+    if not any(token.data is MAYBE for token in tokens):
+        return tokens
+    plain = (replace(one, text=one.text.rpartition(".")[0], data=None) if one.data is MAYBE else one for one in tokens)
+    return [one for one in plain if one.kind != "w" or one.text not in t.HOMOGRAPHS or one.text in VOCABULARY]
 
 
 def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
@@ -62,13 +76,14 @@ def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
+    beside = _words_beside(tokens, place, text)
+    return any(word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ()) for word in beside)
+
+
+def _words_beside(tokens: Sequence[Token], place: int, text: str) -> Iterator[str]:
     for step in (-1, 1):
         word = _word_near(tokens, place, step, text)
-        if word in t.TEN_JOINTS:
-            word = _word_near(tokens, place + step, step, text)
-        if word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ()):
-            return True
-    return False
+        yield _word_near(tokens, place + step, step, text) if word in t.TEN_JOINTS else word
 
 
 def _word_near(tokens: Sequence[Token], place: int, step: int, text: str) -> str:
