@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from app.core.text import tables as t
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_values import Values
 from app.core.text.scanned import TIGHT, Token
 from app.core.text.vocabulary import VOCABULARY
+from app.core.text.word_lists import STOPWORDS
 
 MAYBE: Final = "maybe"
 """The data of a word that is one of values only if a text is in a language that it may be in: "dos meses"."""
-_KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour", "currencies")
+_KEYS: Final = (
+    "numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour", "currencies", "ten_joints",
+)  # fmt: skip
 """Words that show a language beside a homograph."""
 
 
@@ -25,16 +29,19 @@ def _words(code: str) -> Iterator[str]:
             yield from (row,) if isinstance(row, str) else row[1]
 
 
-def _words_by_language() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
-    """All words that show a language, and those of one language only."""
-    every = {language.code: frozenset(_words(language.code)) for language in languages()}
-    return every, {
-        code: every[code].difference(t.HOMOGRAPHS, *(words for other, words in every.items() if other != code))
-        for code in sorted(frozenset().union(*t.HOMOGRAPHS.values()))
-    }
+def _all_words(said: Values) -> frozenset[str]:
+    rows = (getattr(said, name) for name in type(said).model_fields)
+    listed = (row for several in rows if isinstance(several, tuple) for row in several)
+    return frozenset(word for row in listed for word in ((row,) if isinstance(row, str) else row[1]))
 
 
-_EVERY, _OWN = _words_by_language()
+_EVERY: Final = {one.code: frozenset(_words(one.code)) for one in languages()}
+_USED: Final = {one.code: _all_words(one.values) | STOPWORDS.get(one.code, frozenset()) for one in languages()}
+_ELSEWHERE: Final = {
+    word: [_EVERY[code] for code, used in _USED.items() if code not in codes and word in used]
+    for word, codes in t.HOMOGRAPHS.items()
+}
+"""Words of the languages in which a homograph is another word."""
 
 
 def settled(tokens: list[Token], text: str) -> list[Token]:
@@ -76,19 +83,23 @@ def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
-    beside = _words_beside(tokens, place, text)
-    return any(word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ()) for word in beside)
+    others = _ELSEWHERE[tokens[place].text]
+    return any(
+        code in t.HOMOGRAPHS.get(word, ()) or (word in _EVERY[code] and not any(word in other for other in others))
+        for word in _words_beside(tokens, place, text)
+    )
 
 
 def _words_beside(tokens: Sequence[Token], place: int, text: str) -> Iterator[str]:
     for step in (-1, 1):
-        word = _word_near(tokens, place, step, text)
-        yield _word_near(tokens, place + step, step, text) if word in t.TEN_JOINTS else word
+        yield (word := _word_near(tokens, place, step, text))
+        if word in t.TEN_JOINTS:
+            yield _word_near(tokens, place + step, step, text)
 
 
 def _word_near(tokens: Sequence[Token], place: int, step: int, text: str) -> str:
     other = place + step
-    if not 0 <= other < len(tokens):
+    if not 0 <= other < len(tokens) or tokens[other].kind != "w":
         return ""
     before, behind = tokens[min(place, other)], tokens[max(place, other)]
     return tokens[other].text if text[before.end : behind.start] in TIGHT else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final
 
 from app.core.text.patterns import compiled
@@ -20,8 +21,8 @@ _PAIR: Final = 2
 _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
-_MOST_WITHIN, _LONGEST_WITHIN = 12, 24
-"""Number words within one word, and the letters of one of them."""
+_LONGEST_NUMBER, _LONGEST_WITHIN = 96, 24
+"""Letters of a number in one word, and of one number word in it."""
 _MOST_DIGITS: Final = 15
 """Digits; longer runs are no amounts."""
 _TENTH: Final = 0.1
@@ -111,27 +112,23 @@ def of_words(words: list[str]) -> float:
 
 def within(word: str) -> list[tuple[str, int]]:
     """The number words that make one word ("zweitausendfünfhundert"), each with its length; none of any other word."""
-    return next(
-        (found for known in NUMBER_WORDS for found, size in [_number_words_from(word, known)] if size == len(word)), []
-    )
+    return beginning(word, is_whole=True)[0]
 
 
-def beginning(word: str) -> tuple[list[tuple[str, int]], int]:
-    """The number words that a word begins with, and how much of it they are."""
-    return max((_number_words_from(word, known) for known in NUMBER_WORDS), key=lambda found: found[1], default=([], 0))
+def beginning(word: str, *, is_whole: bool = False) -> tuple[list[tuple[str, int]], int]:
+    """The number words that a word begins with, and how much of it they are; all of it, or none, if ``is_whole``."""
+    found = (_number_words_from(word, known) for known in NUMBER_WORDS)
+    return max((one for one in found if not is_whole or one[1] == len(word)), key=itemgetter(1), default=([], 0))
 
 
 def _number_words_from(word: str, known: Mapping[str, str]) -> tuple[list[tuple[str, int]], int]:
-    found: list[tuple[str, int]] = []
-    place = 0
-    for _ in range(_MOST_WITHIN):
-        sizes = range(min(len(word) - place, _LONGEST_WITHIN), 0, -1)
-        size = next((size for size in sizes if word[place : place + size] in known), 0)
-        if not size:
-            break
-        found.append((known[word[place : place + size]], size))
-        place += size
-    return found, place
+    ways: dict[int, list[tuple[str, int]]] = {0: []}
+    for place in range(min(len(word), _LONGEST_NUMBER)):
+        for end in range(place + 1, min(len(word), place + _LONGEST_WITHIN) + 1) if place in ways else ():
+            if word[place:end] in known:
+                ways.setdefault(end, [*ways[place], (known[word[place:end]], end - place)])
+    last = max(ways)
+    return ways[last], last
 
 
 def of_han(signs: str) -> float:
@@ -154,8 +151,10 @@ def all_of_han(signs: str) -> list[float]:
         digits = pair[0] if _is_either(pair[0]) else pair[0][:1]
         told = [_with_places(whole[: pair.start()] + digit + whole[pair.end() :]) for digit in digits]
     else:
-        told = [_with_places(whole)]
-    return [one + rest for one in told]
+        # Chinese leaves out the last place, Japanese counts the last digit as it is; and a one before a place.
+        told = [_with_places(whole), _with_places(whole, is_full=True)]
+        told = told[::-1] if whole[0] in _HAN_TENS else told
+    return [one + rest for one in dict.fromkeys(told)]
 
 
 def _begins_number(signs: str) -> bool:
@@ -166,7 +165,7 @@ def _is_either(digits: str) -> bool:
     return 0 < _HAN_DIGITS[digits[0]] == _HAN_DIGITS[digits[1]] - 1
 
 
-def _with_places(signs: str) -> float:
+def _with_places(signs: str, *, is_full: bool = False) -> float:
     total = section = digit = 0
     for sign in signs:
         if sign in _HAN_DIGITS:
@@ -175,7 +174,7 @@ def _with_places(signs: str) -> float:
             section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
         elif sign in _HAN_SCALES:
             total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
-    if len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": the next power of ten
+    if not is_full and len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": the next power of ten
         digit *= {**_HAN_TENS, **_HAN_SCALES}[signs[-2]] // 10
     return float(total + section + digit)
 

@@ -201,8 +201,8 @@ def syllables(match: re.Match[str]) -> Iterator[Token]:
     """A Korean word: numbers, then a unit or another known word, then an ending; nothing where anything is left."""
     text, start = match.group(), match.start()
     numbers, size = ([], 0) if text in SCANNED else beginning(text)
-    if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS:  # the 1 is spelled as the day
-        size -= numbers.pop()[1]
+    if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS and not _is_unit_behind(match, size):
+        size -= numbers.pop()[1]  # the 1 is spelled as the day
     known = next(
         (end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size
     )
@@ -214,6 +214,13 @@ def syllables(match: re.Match[str]) -> Iterator[Token]:
         start += length
     if known > size:
         yield _token("w", text[size:known], start)
+
+
+def _is_unit_behind(match: re.Match[str], size: int) -> bool:
+    following = match.string[match.end() : match.end() + 1 + _LONGEST_KNOWN]
+    ends = range(2, len(following) + 1)
+    is_blank = size == len(match.group()) and following[:1] == " "
+    return is_blank and any(following[1:end] in UNITS or following[1:end] in CURRENCIES for end in ends)
 
 
 def han_number(match: re.Match[str]) -> Iterator[Token]:

@@ -6,7 +6,7 @@ a number in one word, how Russian halves an hour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from app.core.text.calendar_names import Name, month_names, short_months, weekday_names
@@ -92,7 +92,11 @@ def _tens_and_ones(code: str, said: Values) -> Iterator[tuple[str, float]]:
         for ten, base in tens:
             for one, number in ones:
                 yield template.replace("{ten}", ten).replace("{one}", one), base + number
-    yield from ((own_word(word, code), float(first)) for first, words in said.within_words for word in words)
+    yield from ((word, number) for word, number in _within_words(code, said) if number < _HUNDRED)
+
+
+def _within_words(code: str, said: Values) -> Iterator[tuple[str, float]]:
+    return ((own_word(word, code), float(first)) for first, words in said.within_words for word in words)
 
 
 def _number_words(code: str, said: Values) -> Iterator[tuple[str, str]]:
@@ -109,7 +113,12 @@ _COMPOUNDS: Final = {word: number for code, said in _IN_ONE_WORD.items() for wor
 NUMBER_WORDS: Final = tuple(dict(_number_words(code, said)) for code, said in _IN_ONE_WORD.items())
 """Of each language that writes numbers in one word, what such a word may consist of."""
 NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
-SCALES: Final[Mapping[str, float]] = _numbers("scales")
+SCALES: Final[Mapping[str, float]] = _numbers("scales") | {
+    word: number
+    for code, said in _IN_ONE_WORD.items()
+    for word, number in _within_words(code, said)
+    if number >= _HUNDRED
+}
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _first_two_by_word("units").items()
 }
@@ -220,4 +229,14 @@ COMPOUND_HEADS: Final[Mapping[str, float]] = {
     **{word: float(first) for said in _IN_ONE_WORD.values() if said.compounds
        for first, words in (*said.numbers, *said.scales) for word in words},
 }  # fmt: skip
-HEADS: Final = frozenset(word[:3] for words in (COMPOUND_HEADS, *NUMBER_WORDS) for word in words if len(word) > 2)  # noqa: PLR2004
+_SHORTEST_HEAD: Final = 3
+
+
+def _heads(words: Collection[str]) -> Iterator[str]:
+    short = [word for word in words if len(word) < _SHORTEST_HEAD]
+    for word in (*words, *(one + other for one in short for other in words)):
+        if len(word) >= _SHORTEST_HEAD:
+            yield word[:_SHORTEST_HEAD]
+
+
+HEADS: Final = frozenset(head for words in (COMPOUND_HEADS, *NUMBER_WORDS) for head in _heads(words))
