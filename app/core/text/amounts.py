@@ -210,7 +210,7 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
     if point in NUMBER_JOINTS and c.near(after + 1):
         is_joined, after = True, after + 1
     second = c.word(after) if c.near(after) or is_joined else ""
-    if not c.all_readings or not second:
+    if not c.all_readings or not (second or point):
         return
     whole: list[float] = []
     joint = after - (point in NUMBER_JOINTS)

@@ -16,15 +16,14 @@ from app.core.text.word_lists import STOPWORDS
 
 MAYBE: Final = "maybe"
 """The data of a word that is one of values only if a text is in a language that it may be in: "dos meses"."""
-_KEYS: Final = (
-    "numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour", "currencies", "ten_joints",
-)  # fmt: skip
+_AMOUNTS: Final = ("numbers", "scales", "units", "shares", "currencies")
+_KEYS: Final = (*_AMOUNTS, "date_fill", "before_clock", "past_hour", "ten_joints")
 """Words that show a language beside a homograph."""
 
 
-def _words(code: str) -> Iterator[str]:
+def _words(code: str, keys: Sequence[str] = _KEYS) -> Iterator[str]:
     said = next(one.values for one in languages() if one.code == code)
-    for key in _KEYS:
+    for key in keys:
         for row in getattr(said, key):
             yield from (row,) if isinstance(row, str) else row[1]
 
@@ -36,9 +35,10 @@ def _all_words(said: Values) -> frozenset[str]:
 
 
 _EVERY: Final = {one.code: frozenset(_words(one.code)) for one in languages()}
+_COUNTING: Final = {one.code: frozenset(_words(one.code, _AMOUNTS)) for one in languages()}
 _USED: Final = {one.code: _all_words(one.values) | STOPWORDS.get(one.code, frozenset()) for one in languages()}
 _ELSEWHERE: Final = {
-    word: [_EVERY[code] for code, used in _USED.items() if code not in codes and word in used]
+    word: [used for code, used in _USED.items() if code not in codes and word in used]
     for word, codes in t.HOMOGRAPHS.items()
 }
 """Words of the languages in which a homograph is another word."""
@@ -65,7 +65,7 @@ def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...
             if code == detect(text) or _is_beside_word_of_language(tokens, place, text, code):
                 return (replace(token, text=t.own_word(token.text, code)),)
         for code in sorted(t.HOMOGRAPHS[token.text]):
-            if any(word in _EVERY[code] for word in _words_beside(tokens, place, text)):
+            if any(word in _COUNTING[code] for word in _words_beside(tokens, place, text)):
                 return (replace(token, text=t.own_word(token.text, code), data=MAYBE),)
     return (token,) if token.text in VOCABULARY else ()
 
