@@ -40,7 +40,7 @@ from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
 FOLDER: Final = Path(__file__).parent / "ordinary"
-SETS: Final = ("open", "held", "later", "work-open", "work-held", "everyday", "languages")
+SETS: Final = ("open", "held", "later", "work-open", "work-held", "everyday", "languages", "further")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
