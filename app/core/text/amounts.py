@@ -143,7 +143,8 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         readings, after = [reading + more for reading in readings], after + half
     if after > first and c.tokens[after - 1].text[0] >= _HAN:
         rest, after = _rest_after_han_scale(c, after, scale)
-        readings = [reading + rest for reading in readings]
+        if rest:
+            readings, scale = [(reading + rest) * scale for reading in readings], 1.0
     return readings, after, scale
 
 

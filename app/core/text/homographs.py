@@ -17,7 +17,10 @@ from app.core.text.word_lists import STOPWORDS
 MAYBE: Final = "maybe"
 """The data of a word that is one of values only if a text is in a language that it may be in: "dos meses"."""
 _AMOUNTS: Final = ("numbers", "scales", "units", "shares", "currencies")
-_KEYS: Final = (*_AMOUNTS, "date_fill", "before_clock", "past_hour", "ten_joints")
+_KEYS: Final = (
+    *_AMOUNTS, "date_fill", "before_clock", "past_hour", "ten_joints", "ordinals", "quarters", "half_past",
+    "named_hours",
+)  # fmt: skip
 """Words that show a language beside a homograph."""
 
 

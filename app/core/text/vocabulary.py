@@ -22,7 +22,7 @@ SCANNED: Final = VOCABULARY | t.HOMOGRAPHS.keys()
 """With the words that may be left out again, once their language is known."""
 BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
     t.NUMBERS, t.SCALES, t.UNITS, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS, t.HALF_HOURS,
-    t.NAMED_HOURS, t.SPANS, t.MONTH_ENDS,
+    t.NAMED_HOURS, t.SPANS, t.MONTH_ENDS, t.MINUTES_BEFORE,
 )  # fmt: skip
 """Words that a value may begin with; others are only looked at beside them."""
 HAN_WORDS: Final = sorted(
