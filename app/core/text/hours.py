@@ -25,6 +25,7 @@ from app.core.text.tables import (
     HOUR_JOINTS,
     HOUR_WORDS,
     LATE,
+    LOOSE_MINUTES,
     MINUTES_BEFORE,
     MINUTES_PAST,
     MINUTES_TO,
@@ -51,7 +52,6 @@ _IN_BETWEEN: Final = CLOCK | words_of("values", "within_times")
 _LENGTHS: Final = words_of("values", "hours_of_length")
 """Alone they are as often lengths as times."""
 _MINUTE_WORDS: Final = {"half": 30, **dict.fromkeys(sorted(QUARTERS), 15)}
-_LOOSE: Final = words_of("values", "loose_minutes")
 _HALF: Final = 0.5
 _ONE_HOUR: Final = frozenset({"час", "часу"})
 """Before "дня" or "ночи": one o'clock."""
@@ -220,7 +220,7 @@ def _minutes_past_or_to_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     way = 1 if joint in MINUTES_PAST else -1 if joint in MINUTES_TO else 0
     last = place + 2 + (c.word(place + 2) in BEFORE_CLOCK)
     is_named = c.kind(place) == "w" and c.word(last) in NAMED_HOURS
-    is_plain = word in _MINUTE_WORDS or joint not in _LOOSE or is_named or c.word(last) in ORDINALS
+    is_plain = word in _MINUTE_WORDS or joint not in LOOSE_MINUTES or is_named or c.word(last) in ORDINALS
     is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"
     if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(last)):
         return 0, 0, place
@@ -266,7 +266,8 @@ def _minutes_before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     if c.word(place + 1) in TENS and 0 < c.small(last) < _TEN and c.small(last + 1):
         minutes, last = minutes + c.small(last), last + 1
     is_hour = minutes and c.near(last) and c.kind(last) == "w"
-    return (_small_hour(c, last) if is_hour else 0), -minutes, last
+    hour = ORDINALS.get(c.word(last), 0) if c.word(place) in LOOSE_MINUTES else _small_hour(c, last)
+    return (hour if is_hour else 0), -minutes, last
 
 
 def _minutes_behind_hour(c: Cursor, place: int) -> tuple[int, int, int]:

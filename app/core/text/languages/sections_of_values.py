@@ -115,8 +115,8 @@ class Values(Section):
     minutes_to: Words = ()
     """Between minutes and the hour behind them: "zehn vor neun"."""
     loose_minutes: Words = ()
-    """Of the last two keys: they stand between two bare numbers that are no time as well ("5 to 3"), and so count
-    beside a quarter, an ordinal or a named hour alone."""
+    """Of the keys around: they stand beside two bare numbers that are no time as well ("5 to 3"), and so count beside
+    a quarter, an ordinal or a named hour alone; those before minutes beside an ordinal."""
     minutes_before: Words = ()
     """Before minutes and the hour behind them: «без десяти девять»."""
     past_behind: Words = ()
