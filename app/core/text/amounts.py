@@ -101,6 +101,8 @@ def number_at(c: Cursor, place: int) -> int:
     """Read the number at a token into ``c.found``; returns the token after it, or the same where none begins."""
     token = c.tokens[place]
     readings, after, scale = _readings(c, place)
+    if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is no rounding
+        readings, scale = [reading * scale for reading in readings], 1.0
     if readings and readings[0] < _SMALL and c.word(after) in _PARTS and c.near(after) and c.word(after + 1) in _OF:
         return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
@@ -143,8 +145,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         readings, after = [reading + more for reading in readings], after + half
     if after > first and c.tokens[after - 1].text[0] >= _HAN:
         rest, after = _rest_after_han_scale(c, after, scale)
-        if rest:
-            readings, scale = [(reading + rest) * scale for reading in readings], 1.0
+        readings = [reading + rest for reading in readings]
     return readings, after, scale
 
 
