@@ -326,7 +326,7 @@ def _day_number(c: Cursor, place: int) -> tuple[int, int]:
 def _year_behind(c: Cursor, place: int) -> tuple[int | None, int]:
     token = c.tokens[place] if c.kind(place) in {"n", "o"} and c.near(place, LOOSE) else None
     text = "" if token is None else str(token.data) if token.kind == "o" else token.text
-    if len(text) == 4 and text.isdecimal() and text[0] in "12":  # noqa: PLR2004
+    if len(text) == 4 and text.isdecimal() and text[0] in "12" and not _is_amount(c, place):  # noqa: PLR2004
         return int(text), place + 1
     return None, place
 

@@ -203,6 +203,8 @@ def syllables(match: re.Match[str]) -> Iterator[Token]:
     numbers, size = ([], 0) if text in SCANNED else beginning(text)
     if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS and not _is_unit_behind(match, size):
         size -= numbers.pop()[1]  # the 1 is spelled as the day
+    if len(numbers) > 1 and text[size - numbers[-1][1] :] in ENDINGS:  # so is the 2 as some endings begin
+        size -= numbers.pop()[1]
     known = next(
         (end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size
     )
