@@ -254,7 +254,7 @@ def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     is_quarter = word in QUARTERS
     if SHARES.get(word) == _HALF or is_quarter:
         is_maybe = not is_quarter and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
-        hour = c.small(last) if is_maybe or is_joined else 0
+        hour = c.small(last) if is_maybe and not is_joined else 0
         return ORDINALS.get(following, hour), -45 if is_quarter else -30, last
     return 0, 0, place
 
