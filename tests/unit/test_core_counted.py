@@ -122,6 +122,7 @@ def test_what_is_said_in_words_is_told_in_digits(said: str, told: str, wrong: st
     "Das Haus steht um die Ecke, on ira.",
     "만일 이사 사이에 일이 생기면 말해 줘.",
     "Хотим в Казань на выходные.",
+    "$v_{0y} = v_0$",
     "Ділимо торт навпіл, половину на три частини.",
 ])  # fmt: skip
 def test_words_that_are_no_numbers_here(text: str) -> None:
@@ -134,7 +135,10 @@ def test_words_that_are_no_numbers_here(text: str) -> None:
     ("fertig um zehn nach eins", "t:01:10"),
     ("the 28E tram", "i:28e"),
     ("on 16 May, 1740 euros", "d:--05-16"),
-    ("expires 1y", "q:12|mo"),
+    ("светодиод 2,1В", "n:2.1"),
+    ("enable 2fa", "i:2fa"),
+    ("van 11 tot en met 22 mei in Spanje, niet later", "d:--05-11"),
+    ("Vertrek om 8.50 uur en niet later", "t:08:50"),
     ("4주 만에 83.5kg", "n:4"),
 ])  # fmt: skip
 def test_words_of_other_languages_change_nothing(text: str, form: str) -> None:

@@ -26,6 +26,7 @@ from app.core.text.tables import (
     AHEAD,
     APPROXIMATE,
     ARTICLES,
+    CLOCK,
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
@@ -510,6 +511,8 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
             found.forms |= day_beside_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
             _state_day_of_weekday(c, found, moments.of_weekday(weekday, int(digits)))
+    if found.unit and c.word(place + 1) in CLOCK:  # "8.50 uur"
+        found.forms |= {form for form in short_forms(digits) if form[:2] == "t:"}
     if c.all_readings:
         found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]

@@ -12,12 +12,17 @@ from app.core.text.numerals import HAN_DIGITS, all_of_han, beginning, of_compoun
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import (
+    CLOCK,
     COMPOUND_STEMS,
     CURRENCIES,
+    EARLY,
     ENDINGS,
     FRACTION_SIGNS,
     HALF_SIGNS,
     HEADS,
+    LATE,
+    MONTHS,
+    NIGHT,
     NUMBER_ENDINGS,
     ORDINAL_ENDINGS,
     SCALES,
@@ -67,9 +72,7 @@ _SHORTEST_COMPOUND: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
 _YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
-_BEHIND_DIGITS: Final = frozenset(
-    word for word in SCANNED if len(word) > 1 or word in UNITS or word in SCALES or word in CURRENCIES
-)
+_BEHIND_DIGITS: Final = UNITS.keys() | SCALES.keys() | CURRENCIES.keys() | MONTHS.keys() | CLOCK | LATE | EARLY | NIGHT
 """Words that may stand in one word with the digits before them: "30min", but not the letter of "28E"."""
 _MINUTES: Final = {"一刻": 15, "三刻": 45} | dict.fromkeys(HALF_SIGNS, 30)
 
