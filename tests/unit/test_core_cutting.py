@@ -74,7 +74,7 @@ def rest(text: str, *failing: str) -> str:
         ),
         (
             "Il podere è saldato: 2.000 € il 4 luglio 2026, 27 giorni prima.",
-            "27",
+            "27 giorni",
             "Il podere è saldato: 2.000 € il 4 luglio 2026.",
         ),
         (

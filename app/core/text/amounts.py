@@ -26,15 +26,18 @@ from app.core.text.tables import (
     AHEAD,
     APPROXIMATE,
     ARTICLES,
+    CLOCK,
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
     MONTHS,
+    NUMBER_JOINTS,
     NUMBERING,
     NUMBERS,
     ONES,
     ORDINAL_SHARES,
     ORDINALS,
+    POINTS,
     RANGE_WORDS,
     SCALES,
     SHARES,
@@ -58,9 +61,7 @@ _ABOUT: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
 _RANGES: Final = words_of("values", "ranges") | {"-", "±"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
-_JOINT_WORDS: Final = words_of("values", "number_joints")
-_JOINTS: Final = _JOINT_WORDS | {"", ","}
-_POINTS: Final = words_of("values", "points")
+_JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
 _MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
 _MOST_SIDES: Final = 3
@@ -74,12 +75,15 @@ _SHARE_BEFORE: Final = capped(
     rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
 )
 _SHARE: Final = 30
-_HAN: Final = chr(0x3400)
+_HAN, _HANGUL = chr(0x3400), chr(0xAC00)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Directly after their number only: "5 m" are metres, "5m" may be millions."""
-_RESTS: Final = {("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16}
+_RESTS: Final = {
+    ("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16,
+    ("g", 1_000.0): 1_000,
+}  # fmt: skip
 """The units of which a second number, without its unit, counts parts, and how many parts there are."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
@@ -98,6 +102,8 @@ def number_at(c: Cursor, place: int) -> int:
     """Read the number at a token into ``c.found``; returns the token after it, or the same where none begins."""
     token = c.tokens[place]
     readings, after, scale = _readings(c, place)
+    if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is no rounding
+        readings, scale = [reading * scale for reading in readings], 1.0
     if readings and readings[0] < _SMALL and c.word(after) in _PARTS and c.near(after) and c.word(after + 1) in _OF:
         return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
@@ -145,12 +151,14 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
 
 
 def _rest_after_han_scale(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    if c.kind(place) != "n" or c.gap(place):
+    is_apart = c.tokens[place - 1].text[0] >= _HANGUL and c.gap(place) == " "
+    if c.kind(place) != "n" or (c.gap(place) and not is_apart):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
-    # One digit alone counts tenths of the scale before it.
-    if smaller == 1 and rest and len(c.tokens[place].text) == 1:
-        return rest[0] / 10, after
+    digits = c.tokens[place].text
+    # One digit alone counts tenths of the scale before it; of "1万4000" all count.
+    if smaller == 1 and rest and (len(digits) == 1 or (digits.isdecimal() and rest[0] < scale)):
+        return (rest[0] / 10 if len(digits) == 1 else rest[0] / scale), after
     is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
     return (rest[0] * smaller / scale, after) if is_part else (0.0, place)
 
@@ -184,7 +192,7 @@ def _spelled_number(c: Cursor, place: int) -> tuple[list[float], int]:
 
 
 def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[float]:
-    if words[0] not in SCALES:
+    if SCALES.get(words[0], 0) <= _HUNDRED:
         return []
     number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
     return [number * SCALES[words[0]]] if number else []
@@ -200,19 +208,23 @@ def _with_scale_left_out(words: list[str]) -> list[float]:
 
 def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
     """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», «пять девятьсот»."""
-    is_joined = c.gap(after).strip() in _JOINT_WORDS  # "dieciséis con cuarenta"
+    point = c.word(after) if c.near(after) else ""
+    is_joined = c.gap(after).strip() in NUMBER_JOINTS  # "dieciséis con cuarenta"
+    if point in NUMBER_JOINTS and c.near(after + 1):
+        is_joined, after = True, after + 1
     second = c.word(after) if c.near(after) or is_joined else ""
-    if not c.all_readings or not second:
+    if not c.all_readings or not (second or point):
         return
     whole: list[float] = []
+    joint = after - (point in NUMBER_JOINTS)
     if first >= _SMALL and second in ORDINALS and goes_on(first, ORDINALS[second]):
         tens = first + ORDINALS[second]
         whole = [tens, 1900 + tens, 2000 + tens] if tens < _HUNDRED else [tens]
     elif c.kind(place) == "w" and second in NUMBERS and (is_joined or c.gap(after) == " "):
         rest, _ = _spelled_number(c, after)
         whole = list(_of_two_spoken(first, rest[0], is_joined=is_joined)) if rest else []
-    elif second in _POINTS and 0 < c.small(after + 1) < _SMALL and c.near(after + 1):
-        whole = [first + c.small(after + 1) / 10]
+    if point in POINTS and 0 < c.small(joint + 1) < _SMALL and c.near(joint + 1):
+        whole.append(first + c.small(joint + 1) / 10)
     c.add_possible(place, [f"n:{plain(number)}" for number in whole], "number")
 
 
@@ -499,6 +511,8 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
             found.forms |= day_beside_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
             _state_day_of_weekday(c, found, moments.of_weekday(weekday, int(digits)))
+    if found.unit and c.word(place + 1) in CLOCK:  # "8.50 uur"
+        found.forms |= {form for form in short_forms(digits) if form[:2] == "t:"}
     if c.all_readings:
         found.forms |= {f"v:{digits}", *unseparated_day(digits)}
     around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]

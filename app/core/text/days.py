@@ -57,8 +57,9 @@ _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_o
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _OF: Final = words_of("values", "shared")
 _YEAR: Final = compiled(r"(?:19|20)\d\d")
-_LAST_DAY, _LIST, _FILLING, _FAR = 31, 4, 2, 5
+_LAST_DAY, _LIST, _FILLING, _FAR = 31, 4, 3, 5
 _DAY: Final = 86_400
+_DAYS: Final = ("s", float(_DAY))
 _WEEK: Final = 7
 _STOPS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
@@ -85,6 +86,8 @@ def date_at(c: Cursor, place: int) -> int:
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
     days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
+    if c.kind(first) == "w" and c.near(first):
+        _give_counted_day_behind(c, first, month)
     if days and not _has_unit_behind(c, days[-1][2]):
         return _state_days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
@@ -94,10 +97,21 @@ def _give_counted_day(c: Cursor, place: int) -> None:
     """Give the day of a month that is told by a number in words: "le trente juin", "el quince de julio"."""
     told, after = spelled(c, place) if c.all_readings else ([], place)
     after += c.word(after) in DATE_FILL
-    month, day = MONTHS.get(c.word(after), 0), of_words(told)
-    if told and month and c.near(after) and day in range(1, _LAST_DAY + 1) and not _is_verb(c, after):
-        one = (None, month, int(day))
-        c.add_possible(place, moments.given(one, c.at) if moments.is_day(one) else ())
+    if told and c.near(after) and not _is_verb(c, after):
+        _give_day(c, place, MONTHS.get(c.word(after), 0), of_words(told))
+
+
+def _give_counted_day_behind(c: Cursor, place: int, month: int) -> None:
+    """Give the same where the month stands first: 오월 십육일."""
+    told, after = spelled(c, place) if c.all_readings else ([], place)
+    if told and UNITS.get(c.word(after)) == _DAYS and not c.gap(after):
+        _give_day(c, place, month, of_words(told))
+
+
+def _give_day(c: Cursor, place: int, month: int, number: float) -> None:
+    one = (None, month, int(number))
+    if month and number in range(1, _LAST_DAY + 1) and moments.is_day(one):
+        c.add_possible(place, moments.given(one, c.at))
 
 
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
@@ -312,7 +326,7 @@ def _day_number(c: Cursor, place: int) -> tuple[int, int]:
 def _year_behind(c: Cursor, place: int) -> tuple[int | None, int]:
     token = c.tokens[place] if c.kind(place) in {"n", "o"} and c.near(place, LOOSE) else None
     text = "" if token is None else str(token.data) if token.kind == "o" else token.text
-    if len(text) == 4 and text.isdecimal() and text[0] in "12":  # noqa: PLR2004
+    if len(text) == 4 and text.isdecimal() and text[0] in "12" and not _is_amount(c, place):  # noqa: PLR2004
         return int(text), place + 1
     return None, place
 

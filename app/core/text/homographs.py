@@ -9,29 +9,42 @@ from typing import Final
 from app.core.text import tables as t
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_values import Values
 from app.core.text.scanned import TIGHT, Token
 from app.core.text.vocabulary import VOCABULARY
+from app.core.text.word_lists import STOPWORDS
 
-_KEYS: Final = ("numbers", "scales", "units", "shares", "date_fill", "before_clock", "past_hour")
+MAYBE: Final = "maybe"
+"""The data of a word that is one of values only if a text is in a language that it may be in: "dos meses"."""
+_AMOUNTS: Final = ("numbers", "scales", "units", "shares", "currencies")
+_KEYS: Final = (
+    *_AMOUNTS, "date_fill", "before_clock", "past_hour", "ten_joints", "ordinals", "quarters", "half_past",
+    "named_hours",
+)  # fmt: skip
 """Words that show a language beside a homograph."""
 
 
-def _words(code: str) -> Iterator[str]:
+def _words(code: str, keys: Sequence[str] = _KEYS) -> Iterator[str]:
     said = next(one.values for one in languages() if one.code == code)
-    for key in _KEYS:
+    for key in keys:
         for row in getattr(said, key):
             yield from (row,) if isinstance(row, str) else row[1]
 
 
-def _words_of_one_language_only() -> dict[str, frozenset[str]]:
-    every = {language.code: frozenset(_words(language.code)) for language in languages()}
-    return {
-        code: every[code].difference(t.HOMOGRAPHS, *(words for other, words in every.items() if other != code))
-        for code in sorted(frozenset().union(*t.HOMOGRAPHS.values()))
-    }
+def _all_words(said: Values) -> frozenset[str]:
+    rows = (getattr(said, name) for name in type(said).model_fields)
+    listed = (row for several in rows if isinstance(several, tuple) for row in several)
+    return frozenset(word for row in listed for word in ((row,) if isinstance(row, str) else row[1]))
 
 
-_OWN: Final = _words_of_one_language_only()
+_EVERY: Final = {one.code: frozenset(_words(one.code)) for one in languages()}
+_COUNTING: Final = {one.code: frozenset(_words(one.code, _AMOUNTS)) for one in languages()}
+_USED: Final = {one.code: _all_words(one.values) | STOPWORDS.get(one.code, frozenset()) for one in languages()}
+_ELSEWHERE: Final = {
+    word: [used for code, used in _USED.items() if code not in codes and word in used]
+    for word, codes in t.HOMOGRAPHS.items()
+}
+"""Words of the languages in which a homograph is another word."""
 
 
 def settled(tokens: list[Token], text: str) -> list[Token]:
@@ -54,7 +67,18 @@ def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...
         for code in sorted(t.HOMOGRAPHS[token.text]):
             if code == detect(text) or _is_beside_word_of_language(tokens, place, text, code):
                 return (replace(token, text=t.own_word(token.text, code)),)
+        for code in sorted(t.HOMOGRAPHS[token.text]):
+            if any(word in _COUNTING[code] for word in _words_beside(tokens, place, text)):
+                return (replace(token, text=t.own_word(token.text, code), data=MAYBE),)
     return (token,) if token.text in VOCABULARY else ()
+
+
+def certain(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens without readings that are only possible."""
+    if not any(token.data is MAYBE for token in tokens):
+        return tokens
+    plain = (replace(one, text=one.text.rpartition(".")[0], data=None) if one.data is MAYBE else one for one in tokens)
+    return [one for one in plain if one.kind != "w" or one.text not in t.HOMOGRAPHS or one.text in VOCABULARY]
 
 
 def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
@@ -62,9 +86,23 @@ def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
-    for other, last, first in ((place - 1, place - 1, place), (place + 1, place, place + 1)):
-        word = tokens[other].text if 0 <= other < len(tokens) else ""
-        is_own = word in _OWN[code] or code in t.HOMOGRAPHS.get(word, ())
-        if is_own and text[tokens[last].end : tokens[first].start] in TIGHT:
-            return True
-    return False
+    others = _ELSEWHERE[tokens[place].text]
+    return any(
+        code in t.HOMOGRAPHS.get(word, ()) or (word in _EVERY[code] and not any(word in other for other in others))
+        for word in _words_beside(tokens, place, text)
+    )
+
+
+def _words_beside(tokens: Sequence[Token], place: int, text: str) -> Iterator[str]:
+    for step in (-1, 1):
+        yield (word := _word_near(tokens, place, step, text))
+        if word in t.TEN_JOINTS:
+            yield _word_near(tokens, place + step, step, text)
+
+
+def _word_near(tokens: Sequence[Token], place: int, step: int, text: str) -> str:
+    other = place + step
+    if not 0 <= other < len(tokens) or tokens[other].kind != "w":
+        return ""
+    before, behind = tokens[min(place, other)], tokens[max(place, other)]
+    return tokens[other].text if text[before.end : behind.start] in TIGHT else ""

@@ -15,21 +15,32 @@ from app.core.text.tables import (
     BEFORE_CLOCK,
     BEFORE_HOURS,
     CLOCK,
+    CURRENCIES,
     DATE_FILL,
     DOZENS,
     EARLY,
+    HALF_BEFORE,
     HALF_HOURS,
+    HALF_PAST,
+    HOUR_JOINTS,
     HOUR_WORDS,
     LATE,
+    LOOSE_MINUTES,
+    MINUTES_BEFORE,
+    MINUTES_PAST,
+    MINUTES_TO,
     NAMED_HOURS,
     NEAR,
     NIGHT,
     ONE_OR_ARTICLE,
     ORDINALS,
+    PAST_BEHIND,
     PAST_HOUR,
+    QUARTERS,
     RANGE_WORDS,
     SHARES,
     TENS,
+    TO_BEHIND,
     TO_HOUR,
     UNITS,
 )
@@ -40,8 +51,7 @@ _COUNTED: Final = _PARTS_OF_DAY & UNITS.keys()
 _IN_BETWEEN: Final = CLOCK | words_of("values", "within_times")
 _LENGTHS: Final = words_of("values", "hours_of_length")
 """Alone they are as often lengths as times."""
-_MINUTE_WORDS: Final = {"half": 30, "quarter": 15, "viertel": 15}
-_TO_OR_PAST: Final = {"past": 1, "nach": 1, "after": 1, "to": -1, "vor": -1, "before": -1}
+_MINUTE_WORDS: Final = {"half": 30, **dict.fromkeys(sorted(QUARTERS), 15)}
 _HALF: Final = 0.5
 _ONE_HOUR: Final = frozenset({"час", "часу"})
 """Before "дня" or "ночи": one o'clock."""
@@ -74,7 +84,7 @@ def _time(c: Cursor, place: int) -> int:
         hour, minute = NAMED_HOURS[word]
         c.add("time", place, place + 1, {f"t:{hour:02}:{minute:02}"})
         return place + 1
-    for spoken in (_minutes_past_or_to_hour, _half_of_hour, _minutes_before_hour):
+    for spoken in (_minutes_past_or_to_hour, _half_of_hour, _minutes_before_hour, _minutes_behind_hour):
         hour, minutes, last = spoken(c, place)
         named = c.word(last)
         if named in NAMED_HOURS and minutes:  # "twenty to midnight"
@@ -85,7 +95,8 @@ def _time(c: Cursor, place: int) -> int:
             half, after = _half_of_day(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
             c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
-            is_maybe = c.word(place + 1) == "to" and word not in _MINUTE_WORDS  # "5 to 3" is a range as well
+            # "5 to 3" is a range as well, and "yedi buçuk" seven and a half.
+            is_maybe = (c.word(place + 1) == "to" and word not in _MINUTE_WORDS) or c.word(place + 1) in HALF_PAST
             return place if is_maybe else after
     return _hour(c, place)
 
@@ -140,10 +151,18 @@ def _minutes_after_hour(c: Cursor, place: int) -> tuple[int, int]:
 
 def _counts_minutes(c: Cursor, count: int, after: int) -> bool:
     if after < len(c.tokens) and c.unit(after)[0] is not None:
-        return False
+        return _is_clock_alone(c, after)
     end = c.tokens[after - 1].end
     is_alone = not c.text[end : end + 2].strip()[:1].isalpha()
     return count >= _TEN or is_alone or (c.word(after) in DATE_FILL and c.near(after))
+
+
+def _is_clock_alone(c: Cursor, place: int) -> bool:
+    """Whether these are minutes of a clock whose word for hours means no length: 다섯 시 사십 분."""
+    words = [c.word(place - step) for step in (2, 3)]
+    return UNITS.get(c.word(place), ("", 0.0)) == ("s", 60.0) and any(
+        word in HOUR_WORDS - UNITS.keys() for word in words
+    )
 
 
 def _is_end_of_hour_range(c: Cursor, place: int) -> bool:
@@ -198,40 +217,70 @@ def _name_of_half(word: str) -> str:
 def _minutes_past_or_to_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     word, joint = c.word(place), c.word(place + 1)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
-    way = _TO_OR_PAST.get(joint, 0)
-    is_named = c.kind(place) == "w" and c.word(place + 2) in NAMED_HOURS
-    is_plain = word in _MINUTE_WORDS or joint in {"past", "vor", "nach"} or is_named
+    way = 1 if joint in MINUTES_PAST else -1 if joint in MINUTES_TO else 0
+    last = place + 2 + (c.word(place + 2) in BEFORE_CLOCK)
+    is_named = c.kind(place) == "w" and c.word(last) in NAMED_HOURS
+    is_plain = word in _MINUTE_WORDS or joint not in LOOSE_MINUTES or is_named or c.word(last) in ORDINALS
     is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"
-    if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(place + 2)):
+    if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(last)):
         return 0, 0, place
-    return c.small(place + 2), way * minutes, place + 2
+    return 0 if _has_unit(c, last + 1) else _small_hour(c, last), way * minutes, last
+
+
+def _has_unit(c: Cursor, place: int) -> bool:
+    is_money = c.word(place) in CURRENCIES and c.near(place)
+    return is_money or (place < len(c.tokens) and c.unit(place)[0] is not None and c.word(place) not in _PARTS_OF_DAY)
+
+
+def _small_hour(c: Cursor, place: int) -> int:
+    """An hour up to twelve by its number, or by its ordinal, as in Slavic languages."""
+    return c.small(place) or ORDINALS.get(c.word(place), 0)
 
 
 def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    """Such as "halb sieben", «половина седьмого», «четверть девятого»: the hour, minutes to add, the last token."""
-    word, following = c.word(place), c.word(place + 1)
+    """Such as "halb sieben", «половина седьмого», "wpół do siódmej": the hour, minutes to add, the last token."""
+    word, last = c.word(place), place + 1
+    is_joined = c.word(last) in HOUR_JOINTS and c.near(last)
+    last += is_joined
+    following = c.word(last)
     if word in HALF_HOURS:
         return HALF_HOURS[word], -30, place
-    if not c.near(place + 1):
+    if not c.near(last):
         return 0, 0, place
-    if word in {"halb", "dreiviertel"} and c.word(place + 2) not in UNITS:
-        return c.small(place + 1), -30 if word == "halb" else -15, place + 1
+    if (word in HALF_BEFORE or word == "dreiviertel") and c.word(place + 2) not in UNITS:
+        return c.small(place + 1), -30 if word in HALF_BEFORE else -15, place + 1
     if word == "half" and c.all_readings and c.word(place + 2) not in UNITS:  # "half 12" is 12:30
         return c.small(place + 1), 30, place + 1
-    if SHARES.get(word) == _HALF or word == "четверть":
-        is_maybe = word != "четверть" and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
-        hour = c.small(place + 1) if is_maybe else 0
-        return ORDINALS.get(following, hour), -45 if word == "четверть" else -30, place + 1
+    is_quarter = word in QUARTERS
+    if SHARES.get(word) == _HALF or is_quarter:
+        is_maybe = not is_quarter and c.all_readings and c.word(place + 2) not in UNITS and following not in DOZENS
+        hour = c.small(last) if is_maybe and not is_joined else 0
+        return ORDINALS.get(following, hour), -45 if is_quarter else -30, last
     return 0, 0, place
 
 
 def _minutes_before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    if c.word(place) != "без" or not (c.near(place + 1) and c.near(place + 2)):
+    if c.word(place) not in MINUTES_BEFORE or not (c.near(place + 1) and c.near(place + 2)):
         return 0, 0, place
-    minutes, last = 15 if c.word(place + 1) == "четверти" else c.small(place + 1), place + 2
+    minutes, last = 15 if c.word(place + 1) in QUARTERS else c.small(place + 1), place + 2
     if c.word(place + 1) in TENS and 0 < c.small(last) < _TEN and c.small(last + 1):
         minutes, last = minutes + c.small(last), last + 1
-    return (c.small(last) if minutes and c.near(last) else 0), -minutes, last
+    is_hour = minutes and c.near(last) and c.kind(last) == "w"
+    hour = ORDINALS.get(c.word(last), 0) if c.word(place) in LOOSE_MINUTES else _small_hour(c, last)
+    return (hour if is_hour else 0), -minutes, last
+
+
+def _minutes_behind_hour(c: Cursor, place: int) -> tuple[int, int, int]:
+    """Such as "beşe yirmi kala", "yedi buçuk": the hour, what its minutes are, and which way they count."""
+    hour, at = (c.small(place), place + 1) if c.kind(place) in {"w", "n"} else (0, place)
+    if not hour or not c.near(at):
+        return 0, 0, place
+    at += c.word(at) in CLOCK and c.near(at)
+    if c.word(at) in HALF_PAST:
+        return (hour, 30, at) if c.all_readings else (0, 0, place)
+    minutes, last = (15, at + 1) if c.word(at) in QUARTERS else number_below_sixty(c, at)
+    way = 1 if c.word(last) in PAST_BEHIND else -1 if c.word(last) in TO_BEHIND else 0
+    return (hour, way * minutes, last) if way and minutes and c.near(last) else (0, 0, place)
 
 
 def _hour(c: Cursor, place: int) -> int:
@@ -240,6 +289,8 @@ def _hour(c: Cursor, place: int) -> int:
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
         return place + 2
+    if not hour and c.word(place) in ORDINALS and c.before(place) in BEFORE_HOURS:
+        _give_ordinal_hour(c, place)
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
         c.add_possible(place, moments.times(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
@@ -259,6 +310,14 @@ def _hour(c: Cursor, place: int) -> int:
         c.add_possible(place, moments.times(hour, 0, half), "time")
     _give_hyphenated_time(c, place, hour)
     return place
+
+
+def _give_ordinal_hour(c: Cursor, place: int) -> None:
+    """Such as "o siódmej trzydzieści", «о десятій ранку»."""
+    minute, after = number_below_sixty(c, place + 1) if c.near(place + 1) else (0, place + 1)
+    half, _ = _half_of_day(c, after)
+    if (hour := ORDINALS[c.word(place)]) <= _HOURS:
+        c.add_possible(place, moments.times(hour, minute, half), "time")
 
 
 def _hour_or_length(c: Cursor, place: int, half: str) -> int:

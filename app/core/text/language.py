@@ -27,11 +27,37 @@ _LETTERS_PER_WORD: Final = 5.0
 
 _LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
 """Of scripts that several languages share, and English does not."""
-_SAYING: Final[Mapping[str, tuple[str, ...]]] = {
-    word: tuple(language for language, known in STOPWORDS.items() if word in known)
-    for word in frozenset[str]().union(*STOPWORDS.values())
+_COUNTED: Final = ("numbers", "scales", "days")
+_SHORTEST_COUNTED: Final = 3
+
+
+def _counting_words() -> dict[str, frozenset[str]]:
+    """How each language counts, in words that no other has, as far as is known."""
+    every: dict[str, frozenset[str]] = {
+        one.code: frozenset(word for key in _COUNTED for _, words in getattr(one.values, key) for word in words)
+        for one in languages()
+    }
+    shared = Counter(word for words in (*every.values(), *STOPWORDS.values()) for word in words)
+    ambiguous = frozenset(word for one in languages() for word in one.values.homographs)
+    return {
+        code: frozenset(
+            word
+            for word in words - ambiguous
+            if shared[word] == 1 and len(word) >= _SHORTEST_COUNTED and word.isalpha()
+        )
+        for code, words in every.items()
+    }
+
+
+_TELLING: Final[Mapping[str, frozenset[str]]] = {
+    code: STOPWORDS[code] | words for code, words in _counting_words().items() if code in STOPWORDS
 }
-"""The languages that have a function word."""
+"""Words by which a language is known: function words, and how it counts. Talk about prices has few of the former."""
+_SAYING: Final[Mapping[str, tuple[str, ...]]] = {
+    word: tuple(language for language, known in _TELLING.items() if word in known)
+    for word in frozenset[str]().union(*_TELLING.values())
+}
+"""The languages that have such a word."""
 _UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
 _RUSSIAN_LETTERS: Final = frozenset("ыэъё")
 _PERSIAN_LETTERS: Final = frozenset("پچژگ")
@@ -230,5 +256,5 @@ def _by_function_words(found: list[str], spoken: tuple[str, ...]) -> str | None:
     if not best:
         return None
     sure = best >= max(_MINIMUM_HITS, _HIT_SHARE * total) and best >= _MARGIN * second
-    sure = sure and sum(len(word) > 1 for word in STOPWORDS[language] & words.keys()) >= _MINIMUM_HITS
+    sure = sure and sum(len(word) > 1 for word in _TELLING[language] & words.keys()) >= _MINIMUM_HITS
     return language if total >= _MINIMUM_WORDS and sure else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final
 
 from app.core.text.patterns import compiled
-from app.core.text.tables import ARTICLES, COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBERS, SCALES, THOUSANDS
+from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBER_WORDS, NUMBERS, SCALES
 
 _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
@@ -19,6 +21,8 @@ _PAIR: Final = 2
 _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
+_LONGEST_NUMBER, _LONGEST_WITHIN = 96, 24
+"""Letters of a number in one word, and of one number word in it."""
 _MOST_DIGITS: Final = 15
 """Digits; longer runs are no amounts."""
 _TENTH: Final = 0.1
@@ -106,17 +110,25 @@ def of_words(words: list[str]) -> float:
     return total + group
 
 
-def of_one_word(word: str) -> float:
-    """The number that one word makes ("zweitausendfünfhundert"); zero for any other word."""
-    if word in NUMBERS:
-        return NUMBERS[word]
-    for thousand, joint in THOUSANDS:
-        before, found, after = word.partition(thousand)
-        thousands = 1.0 if not before or before in ARTICLES else NUMBERS.get(before, 0.0)
-        rest = NUMBERS.get(after.removeprefix(joint), -1.0) if after else 0.0
-        if found and thousands and rest >= 0:
-            return thousands * 1_000 + rest
-    return 0.0
+def within(word: str) -> list[tuple[str, int]]:
+    """The number words that make one word ("zweitausendfünfhundert"), each with its length; none of any other word."""
+    return beginning(word, is_whole=True)[0]
+
+
+def beginning(word: str, *, is_whole: bool = False) -> tuple[list[tuple[str, int]], int]:
+    """The number words that a word begins with, and how much of it they are; all of it, or none, if ``is_whole``."""
+    found = (_number_words_from(word, known) for known in NUMBER_WORDS)
+    return max((one for one in found if not is_whole or one[1] == len(word)), key=itemgetter(1), default=([], 0))
+
+
+def _number_words_from(word: str, known: Mapping[str, str]) -> tuple[list[tuple[str, int]], int]:
+    ways: dict[int, list[tuple[str, int]]] = {0: []}
+    for place in range(min(len(word), _LONGEST_NUMBER)):
+        for end in range(place + 1, min(len(word), place + _LONGEST_WITHIN) + 1) if place in ways else ():
+            if word[place:end] in known:
+                ways.setdefault(end, [*ways[place], (known[word[place:end]], end - place)])
+    last = max(ways)
+    return ways[last], last
 
 
 def of_han(signs: str) -> float:
@@ -127,7 +139,8 @@ def of_han(signs: str) -> float:
 def all_of_han(signs: str) -> list[float]:
     """The numbers that Chinese numerals may make: of "三四百" 300 and 400, of "七八" 78, 7 and 8; none of "万一"."""
     whole, _, decimals = signs.partition("点")
-    if not whole or whole[0] in "百千万亿":
+    # Without digits they are scales; with one the first of them may count once.
+    if not whole or whole[0] in _HAN_SCALES or (whole[0] in _HAN_TENS and not _begins_number(whole)):
         return []
     rest = float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else 0.0
     if all(sign in _HAN_DIGITS for sign in whole):
@@ -138,15 +151,21 @@ def all_of_han(signs: str) -> list[float]:
         digits = pair[0] if _is_either(pair[0]) else pair[0][:1]
         told = [_with_places(whole[: pair.start()] + digit + whole[pair.end() :]) for digit in digits]
     else:
-        told = [_with_places(whole)]
-    return [one + rest for one in told]
+        # Chinese leaves out the last place, Japanese counts the last digit as it is; and a one before a place.
+        told = [_with_places(whole), _with_places(whole, is_full=True)]
+        told = told[::-1] if whole[0] in _HAN_TENS else told
+    return [one + rest for one in dict.fromkeys(told)]
+
+
+def _begins_number(signs: str) -> bool:
+    return _HAN_TENS[signs[0]] == 10 or not _HAN_DIGITS.keys().isdisjoint(signs)  # noqa: PLR2004
 
 
 def _is_either(digits: str) -> bool:
     return 0 < _HAN_DIGITS[digits[0]] == _HAN_DIGITS[digits[1]] - 1
 
 
-def _with_places(signs: str) -> float:
+def _with_places(signs: str, *, is_full: bool = False) -> float:
     total = section = digit = 0
     for sign in signs:
         if sign in _HAN_DIGITS:
@@ -155,7 +174,7 @@ def _with_places(signs: str) -> float:
             section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
         elif sign in _HAN_SCALES:
             total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
-    if len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": the next power of ten
+    if not is_full and len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": the next power of ten
         digit *= {**_HAN_TENS, **_HAN_SCALES}[signs[-2]] // 10
     return float(total + section + digit)
 
@@ -164,9 +183,10 @@ def of_compound(word: str) -> tuple[float, str] | None:
     """The number and the unit in one word ("семилетняя", "dreitägig"); the unit may be empty."""
     rest, number = word, 0.0
     while True:
-        for size in range(min(len(rest), 24), 2, -1):
+        for size in range(min(len(rest), _LONGEST_WITHIN), 2, -1):
             if rest[:size] in COMPOUND_HEADS:
-                number += COMPOUND_HEADS[rest[:size]]
+                told = COMPOUND_HEADS[rest[:size]]
+                number = (number or 1) * told if rest[:size] in SCALES else number + told
                 rest = rest[size:]
                 break
         else:

@@ -17,6 +17,7 @@ from app.core.text.days import (
     stated,
     unseparated_day,
 )
+from app.core.text.homographs import certain
 from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -51,7 +52,7 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
         at: The day of its message, from which relative days follow.
         all_readings: Whether to give all that the text may mean; otherwise the values that it states.
     """
-    cursor = Cursor(text.text, text.cased, pieces, at, all_readings)
+    cursor = Cursor(text.text, text.cased, pieces if all_readings else certain(pieces), at, all_readings)
     place = 0
     while place < len(cursor.tokens):
         token = cursor.tokens[place]

@@ -107,9 +107,9 @@ def is_relative(text: str) -> bool:
 
 
 def _bits_of_possible_patterns(text: str) -> int:
-    # Japanese shares signs with Chinese, whose words for times mean something else there.
+    # Ukrainian shares words with Russian, and Japanese with Chinese; they may mean something else there.
     found = SAID.may_match_text(text)
-    return found & ~_CHINESE if found & _CHINESE and detect(text) == "ja" else found
+    return 0 if found & _ANY and detect(text) in _WITHOUT else found
 
 
 def in_brackets(day: date, language: str) -> str:
@@ -198,9 +198,7 @@ _OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
     if source
 ]
 _ANY: Final = sum([*(bit for bit, _, _ in _NEAR.values()), *(bit for _, _, bit, _ in _OTHER)])
-_CHINESE: Final = sum(
-    [_NEAR["zh"][0], *(bit for language, _, bit, _ in _OTHER if language == "zh")],
-)
+_WITHOUT: Final = frozenset(language.code for language in languages()) - _TABLES.keys()
 _ADDED: Final = tuple(
     compiled(pattern, re.IGNORECASE) for table in _TABLES.values() for pattern in _added_patterns(table)
 )

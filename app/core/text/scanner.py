@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from app.core.text import shapes
+from app.core.text import tables as t
 from app.core.text.homographs import settled
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
 from app.core.text.scanned import Token
-from app.core.text.scripts import CHINESE_JAPANESE
-from app.core.text.tables import FRACTION_SIGNS
+from app.core.text.scripts import EAST_ASIAN, SCRIPTS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
 
-_FRACTIONS: Final = "".join(FRACTION_SIGNS)
-_LETTER: Final = rf"[^\W\d_{CHINESE_JAPANESE}{_FRACTIONS}]"
-_INNER: Final = rf"[^\W{CHINESE_JAPANESE}{_FRACTIONS}]"
+_FRACTIONS: Final = "".join(t.FRACTION_SIGNS)
+_LETTER: Final = rf"[^\W\d_{EAST_ASIAN}{_FRACTIONS}]"
+_INNER: Final = rf"[^\W{EAST_ASIAN}{_FRACTIONS}]"
 _EXTENSIONS: Final = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|env|sql|html?|css|scss|go|rs|java|kt|swift"
     "|c|h|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|odt|ods|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb"
@@ -30,6 +30,8 @@ _POINT: Final = "点"
 _HAN_DIGIT: Final = "[零一二三四五六七八九]"
 _HAN_DECIMALS: Final = f"(?:{_POINT}{_HAN_DIGIT}{{1,6}})?"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
+_OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in t.HOUR_SIGNS} - {""})) or "(?!)"
+"""What makes a length of an hour's sign."""
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word: read first for speed alone
     (
@@ -54,19 +56,24 @@ _SHAPES: Final = (
     ),
     (
         r"(?P<phone>(?<![\w+])"
-        r"(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13}(?!\w))"
+        r"(?:\d{2,4} \d{6,8}"
+        r"|(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13})(?!\w))"
     ),
     rf"(?P<percent>百分之(?P<share>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}}{_HAN_DECIMALS}))",
     rf"(?P<parts>(?P<under>[{HAN_SIGNS}]{{1,4}})分之(?P<over>[{HAN_SIGNS}]{{1,4}}))",
     (
-        rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?年 ?)?(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?月(?!饼)"
-        rf"(?: ?(?P<day>\d{{1,2}}(?![\d年月点:])|{_FEW_HAN}{{1,3}}) ?[日号]?)?)"
+        rf"(?P<han_date>(?:(?P<year>\d{{4}}|{_FEW_HAN}{{4}}) ?[{t.YEAR_SIGNS}] ?)?"
+        rf"(?P<month>\d{{1,2}}|{_FEW_HAN}{{1,2}}) ?[{t.MONTH_SIGNS}](?!饼)"
+        rf"(?: ?(?P<day>\d{{1,2}}(?![\d:{t.YEAR_SIGNS}{t.MONTH_SIGNS}{t.HOUR_SIGNS}])|{_FEW_HAN}{{1,3}})"
+        rf" ?[{t.DAY_SIGNS}]?)?)"
     ),
-    rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[日号](?!线))",
+    rf"(?P<han_day>(?<!\d)(?P<lone>\d{{1,2}}|{_FEW_HAN}{{1,3}})[{t.DAY_SIGNS}](?!线))",
     rf"(?P<han_decimal>[{HAN_SIGNS}]{{1,20}}+{_POINT}(?!零){_HAN_DIGIT}(?![十分刻]){_HAN_DIGIT}{{0,5}})",
     (
-        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[点时]"
-        rf"(?:(?P<part>半|一刻|三刻|整|钟)|(?P<minute>\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}})分?)?)"
+        rf"(?P<han_time>(?<![\d.])(?P<hour>\d{{1,2}}|{_FEW_HAN}{{1,3}})[{t.HOUR_SIGNS}](?!{_OF_LENGTH})"
+        rf"(?:(?P<part> ?[{t.HALF_SIGNS}]|一刻|三刻|整|钟)"
+        rf"|(?P<minute>\d{{1,2}}(?!\.?\d)|{_FEW_HAN}{{1,3}})[{t.MINUTE_SIGNS}]?"
+        rf"| (?P<minutes>\d{{1,2}}) ?[{t.MINUTE_SIGNS}])?)"
     ),
     r"(?P<weekday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<name>[一二三四五六日天]))",
     r"(?P<span>上上?个?(?:周末|周|星期|礼拜|月)|下下?个?(?:周末|周|星期|礼拜|月)|[这本]个?(?:周末|周|星期|礼拜|月)|[今明去后前]年)",
@@ -81,6 +88,7 @@ _SHAPES: Final = (
         rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
     ),
+    rf"(?P<syllables>[{SCRIPTS['hangul']}]++)",
     rf"(?P<han_word>{'|'.join(HAN_WORDS)})",
     rf"(?P<han_number>[{HAN_SIGNS}]{{1,20}}+{_HAN_DECIMALS})",
     rf"(?P<fraction>[{_FRACTIONS}])",
@@ -92,7 +100,8 @@ _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
     "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,
-    "han_word": shapes.word, "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
+    "syllables": shapes.syllables, "han_word": shapes.word,
+    "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip
 
 

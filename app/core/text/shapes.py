@@ -8,13 +8,21 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.core.text.moments import is_day
-from app.core.text.numerals import HAN_DIGITS, all_of_han, of_compound, of_han, of_one_word, readings
+from app.core.text.numerals import HAN_DIGITS, all_of_han, beginning, of_compound, of_han, readings, within
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
 from app.core.text.tables import (
+    CLOCK,
     COMPOUND_STEMS,
+    CURRENCIES,
+    EARLY,
+    ENDINGS,
     FRACTION_SIGNS,
+    HALF_SIGNS,
     HEADS,
+    LATE,
+    MONTHS,
+    NIGHT,
     NUMBER_ENDINGS,
     ORDINAL_ENDINGS,
     SCALES,
@@ -54,6 +62,7 @@ _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
 _LOCAL: Final = 9
 """Digits of a telephone number without those of the country or the trunk."""
+_LONGEST_KNOWN: Final = 6
 _SHORTEST_CODE: Final = 9
 _LONGEST_CODE: Final = 4
 """Capitals behind the number of a contract or a case: "45-CB"."""
@@ -63,7 +72,9 @@ _SHORTEST_COMPOUND: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
 _YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
-_MINUTES: Final = {"半": 30, "一刻": 15, "三刻": 45}
+_BEHIND_DIGITS: Final = UNITS.keys() | SCALES.keys() | CURRENCIES.keys() | MONTHS.keys() | CLOCK | LATE | EARLY | NIGHT
+"""Words that may stand in one word with the digits before them: "30min", but not the letter of "28E"."""
+_MINUTES: Final = {"一刻": 15, "三刻": 45} | dict.fromkeys(HALF_SIGNS, 30)
 
 
 def squashed(text: str) -> str:
@@ -164,8 +175,8 @@ def han_day(match: re.Match[str]) -> Iterator[Token]:
 def han_time(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese time, such as "八点半"; numerals with 点 alone may also be points."""
     part, hour = match["part"] or "", match["hour"]
-    minute = _MINUTES.get(part) or _integer(match["minute"]) or 0
-    is_plain = bool(part or match["minute"]) or hour[0].isdecimal()
+    minute = _MINUTES.get(part.strip()) or _integer(match["minute"] or match["minutes"]) or 0
+    is_plain = bool(part or match["minute"] or match["minutes"]) or hour[0].isdecimal()
     yield _token("t", match.group(), match.start(), (_integer(hour), minute, None, "" if is_plain else "?"))
 
 
@@ -187,6 +198,34 @@ def span(match: re.Match[str]) -> Iterator[Token]:
 def word(match: re.Match[str]) -> Iterator[Token]:
     """A known word."""
     yield _token("w", match.group(), match.start())
+
+
+def syllables(match: re.Match[str]) -> Iterator[Token]:
+    """A Korean word: numbers, then a unit or another known word, then an ending; nothing where anything is left."""
+    text, start = match.group(), match.start()
+    numbers, size = ([], 0) if text in SCANNED else beginning(text)
+    if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS and not _is_unit_behind(match, size):
+        size -= numbers.pop()[1]  # the 1 is spelled as the day
+    if len(numbers) > 1 and text[size - numbers[-1][1] :] in ENDINGS:  # so is the 2 as some endings begin
+        size -= numbers.pop()[1]
+    known = next(
+        (end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size
+    )
+    is_told = known > size or len(numbers) > 1 or match.string[max(0, start - 1) : start].isdigit()
+    if (known < len(text) and text[known:] not in ENDINGS) or not is_told:
+        return
+    for word, length in numbers:
+        yield Token("w", word, start, start + length)
+        start += length
+    if known > size:
+        yield _token("w", text[size:known], start)
+
+
+def _is_unit_behind(match: re.Match[str], size: int) -> bool:
+    following = match.string[match.end() : match.end() + 1 + _LONGEST_KNOWN]
+    ends = range(2, len(following) + 1)
+    is_blank = size == len(match.group()) and following[:1] == " "
+    return is_blank and any(following[1:end] in UNITS or following[1:end] in CURRENCIES for end in ends)
 
 
 def han_number(match: re.Match[str]) -> Iterator[Token]:
@@ -274,7 +313,7 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     elif not more and name not in SCANNED and not _POWERS.isdisjoint(name):  # "3x²"
         return
     elif not _ends_with_code(tail, cased[match.start("tail") : match.end()]) and (
-        name in SCANNED or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name)
+        name in _BEHIND_DIGITS or name in NUMBER_ENDINGS or tail[0] == "-" or _unit_of_compound(name)
     ):
         yield from _digit_tokens(digits, start)
         yield from _known_words(
@@ -351,13 +390,15 @@ def _known_words(pieces: list[str], start: int) -> Iterator[Token]:
 
 
 def _number_in_compound(text: str, start: int) -> Iterator[Token]:
-    value, unit = of_one_word(text), ""
-    if not value:
-        value, unit = of_compound(text) or (0.0, "")
-    if value:
+    if words := within(text):
+        for word, size in words:
+            yield Token("w", word, start, start + size)
+            start += size
+    elif compound := of_compound(text):
+        value, unit = compound
         yield _token("n", text, start, [value])
-    if unit:
-        yield Token("w", unit, start + len(text), start + len(text))
+        if unit:
+            yield Token("w", unit, start + len(text), start + len(text))
 
 
 def _unit_of_compound(text: str) -> str:

@@ -12,6 +12,7 @@ from app.core.text.scanned import Cursor
 from app.core.text.tables import (
     AND_MORE,
     DOZENS,
+    HUNDRED_JOINTS,
     NO_NUMERAL_AFTER,
     NUMBERS,
     ONE_OR_ARTICLE,
@@ -21,6 +22,7 @@ from app.core.text.tables import (
 
 _Phrases = Mapping[str, tuple[tuple[str, ...], ...]]
 _MOST_WORDS, _HUNDRED, _MINUTES, _TEN, _AFTER = 12, 100, 60, 10, 12
+_EAST_ASIAN: Final = "\u3040"
 _BETWEEN: Final = frozenset({"", " ", "-", "  "})
 
 
@@ -64,7 +66,7 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
 
 def _counts_as_scale(c: Cursor, word: str, last: float) -> bool:
     is_counted = last > 1 or c.all_readings or word not in _COUNTED_SCALES
-    return len(word) > 1 and word not in NUMBERS and is_counted
+    return (len(word) > 1 or word >= _EAST_ASIAN) and word not in NUMBERS and is_counted
 
 
 def phrase_at(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
@@ -99,7 +101,7 @@ def _joins_two_numbers(c: Cursor, place: int, last: float) -> bool:
     following = NUMBERS.get(c.word(place + 1), 0.0)
     if c.word(place) in TEN_JOINTS and last < _HUNDRED:
         return 0 < following < _TEN and goes_on(last, following) and c.near(place + 1)
-    return c.word(place) == "and" and last >= _HUNDRED and c.word(place + 1) in NUMBERS
+    return c.word(place) in HUNDRED_JOINTS and last >= _HUNDRED and c.word(place + 1) in NUMBERS
 
 
 def _is_pronoun_one(c: Cursor, place: int) -> bool:

@@ -1,18 +1,21 @@
 """Words of numbers, units, money and the calendar, of all languages, in small letters; "ё" is written "е".
 
-They stand in the files of ``languages``, under ``values``. Here is what makes more words of them: how German writes a
-number in one word, how Russian halves an hour.
+They stand in the files of ``languages``, under ``values``. Here is what makes more words of them: how a language writes
+a number in one word, how Russian halves an hour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from app.core.text.calendar_names import Name, month_names, short_months, weekday_names
 from app.core.text.languages.loading import languages
-from app.core.text.languages.sections_of_values import OneWord
+from app.core.text.languages.sections_of_values import Values
+from app.core.text.plain_text import plain_text_of
 
+_KANA: Final = "\u3040"
+"""The first sign of scripts in which a text in plain letters may have other signs."""
 _VALUES: Final = {language.code: language.values for language in languages()}
 _LISTED: Final = {word for values in _VALUES.values() for _, words in values.months for word in words}
 _FULL_MONTHS: Final = month_names()
@@ -32,7 +35,7 @@ HOMOGRAPHS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _own_spellings(words: Iterable[str], code: str) -> Iterator[str]:
-    for word in words:
+    for word in (plain_text_of(one).text if one[0] >= _KANA else one for one in words):
         yield " ".join(own_word(one, code) if code in HOMOGRAPHS.get(one, ()) else one for one in word.split(" "))
 
 
@@ -76,40 +79,46 @@ def _words(key: str) -> frozenset[str]:
     return frozenset(word for code, values in _VALUES.items() for word in _own_spellings(getattr(values, key), code))
 
 
-_ONE_WORD: Final = tuple(values.one_word for values in _VALUES.values() if values.one_word.ones)
-
-
-def _in_one_word(said: OneWord) -> Iterator[tuple[str, float]]:
-    """One to 999, each in one word: "zweiundvierzig", "dreihundertacht"."""
-    below = dict(zip([*said.ones, *said.teens], range(1, 20), strict=True))
-    for number, ten in zip(range(20, 100, 10), said.tens, strict=True):
-        below[ten] = number
-        below |= {f"{one}{said.joint}{ten}": number + digit for digit, one in enumerate(said.ones, start=1)}
-    yield from below.items()
-    for digit, one in enumerate(["", *said.ones]):
-        hundred, word = max(digit, 1) * 100, f"{one}{said.hundred}"
-        yield word, hundred
-        yield from (
-            (f"{word}{joint}{rest}", hundred + number) for joint in ("", said.joint) for rest, number in below.items()
-        )
-
-
-def _without_signs(word: str) -> str:
-    return word.replace("ß", "ss").replace("ü", "ue").replace("ö", "oe")
-
-
-def _compounds() -> dict[str, float]:
-    every = {word: float(number) for said in _ONE_WORD for word, number in _in_one_word(said)}
-    spelled = {_without_signs(word): number for word, number in every.items()}
-    return {word: number for word, number in (spelled | every).items() if word not in ARTICLES}
-
-
 ARTICLES: Final = _words("articles")
-_COMPOUNDS: Final = _compounds()
-THOUSANDS: Final = tuple((said.thousand, said.joint) for said in _ONE_WORD)
-"""The word for a thousand within one word, and what may follow it."""
+_TEN, _HUNDRED = 10, 100
+
+
+def _tens_and_ones(code: str, said: Values) -> Iterator[tuple[str, float]]:
+    """Such as "zweiundvierzig" and "ventotto", of a language that writes them in one word."""
+    told = [(word, float(first)) for first, words in (*said.numbers, *said.within_words) for word in words]
+    ones = [(word, number) for word, number in told if 1 <= number < _TEN and number.is_integer()]
+    tens = [(word, number) for word, number in told if _TEN <= number < _HUNDRED and number % _TEN == 0]
+    for template in said.tens_and_ones:
+        for ten, base in tens:
+            for one, number in ones:
+                yield template.replace("{ten}", ten).replace("{one}", one), base + number
+    yield from ((word, number) for word, number in _within_words(code, said) if number < _HUNDRED)
+
+
+def _within_words(code: str, said: Values) -> Iterator[tuple[str, float]]:
+    return ((own_word(word, code), float(first)) for first, words in said.within_words for word in words)
+
+
+def _number_words(code: str, said: Values) -> Iterator[tuple[str, str]]:
+    """What a number in one word may consist of, each with the word that it is as a token."""
+    rows = (*said.numbers, *said.scales)
+    for word in (*(word for _, words in rows for word in words), *said.hundred_joints):
+        yield word, next(_own_spellings((word,), code))
+    yield from ((word, word) for word, _ in _tens_and_ones(code, said) if "." not in word)
+    yield from ((word, own_word(word, code)) for _, words in said.within_words for word in words)
+
+
+_IN_ONE_WORD: Final = {code: said for code, said in _VALUES.items() if said.tens_and_ones}
+_COMPOUNDS: Final = {word: number for code, said in _IN_ONE_WORD.items() for word, number in _tens_and_ones(code, said)}
+NUMBER_WORDS: Final = tuple(dict(_number_words(code, said)) for code, said in _IN_ONE_WORD.items())
+"""Of each language that writes numbers in one word, what such a word may consist of."""
 NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
-SCALES: Final[Mapping[str, float]] = _numbers("scales")
+SCALES: Final[Mapping[str, float]] = _numbers("scales") | {
+    word: number
+    for code, said in _IN_ONE_WORD.items()
+    for word, number in _within_words(code, said)
+    if number >= _HUNDRED
+}
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _first_two_by_word("units").items()
 }
@@ -120,16 +129,7 @@ WEEKDAYS: Final[Mapping[str, int]] = _number_by_name(weekday_names()) | _integer
 """Monday is 0."""
 NEAR: Final[Mapping[str, int]] = _integers("days")
 """Days from the message's day."""
-_FIRSTS: Final = _integers("ordinals")
-ORDINALS: Final[Mapping[str, int]] = {
-    **_FIRSTS,
-    **{
-        f"{one}{said.joint}{tens}{said.ordinal}": base + digit
-        for said in _ONE_WORD
-        for tens, base in zip(said.tens, (20, 30), strict=False)
-        for digit, one in enumerate(said.ones, start=1)
-    },
-}
+ORDINALS: Final[Mapping[str, int]] = _integers("ordinals")
 TENS: Final[Mapping[str, int]] = _integers("tens")
 """What may stand before an ordinal: "twenty-first"."""
 SHARES: Final[Mapping[str, float]] = _numbers("shares")
@@ -143,7 +143,7 @@ HALF_UNITS: Final[Mapping[str, tuple[float, str]]] = {
 """One word that says how much of which unit."""
 HALF_HOURS: Final[Mapping[str, int]] = {
     f"пол{word}": hour
-    for word, hour in _FIRSTS.items()
+    for word, hour in ORDINALS.items()
     if word.endswith("го") and hour <= 12  # noqa: PLR2004
 }
 """The hour that is half over: in Russian the one that began is not named."""
@@ -161,12 +161,31 @@ ORDINAL_SHARES: Final = _words("ordinal_shares")
 """Ordinals that behind an article are shares: "a third"."""
 TEN_JOINTS: Final = _words("ten_joints")
 """Between a ten and its one: "treinta y ocho"."""
+HUNDRED_JOINTS: Final = _words("hundred_joints")
+"""Between hundreds and what is below: "two hundred and five"."""
 AND_MORE: Final[Mapping[str, float]] = _numbers("and_more")
 """After a number or its unit: "and a half"."""
 BEFORE_CLOCK: Final = _words("before_clock")
 HOUR_WORDS: Final = _words("hour_words")
 PAST_HOUR: Final = _words("past_hour")
 TO_HOUR: Final = _words("to_hour")
+QUARTERS: Final = _words("quarters")
+HALF_BEFORE: Final = _words("half_before")
+HOUR_JOINTS: Final = _words("hour_joints")
+MINUTES_PAST: Final = _words("minutes_past")
+MINUTES_TO: Final = _words("minutes_to")
+MINUTES_BEFORE: Final = _words("minutes_before")
+LOOSE_MINUTES: Final = _words("loose_minutes")
+PAST_BEHIND: Final = _words("past_behind")
+TO_BEHIND: Final = _words("to_behind")
+HALF_PAST: Final = _words("half_past")
+YEAR_SIGNS, MONTH_SIGNS, DAY_SIGNS, HOUR_SIGNS, MINUTE_SIGNS, HALF_SIGNS = (
+    "".join(signs) for signs in zip(*(said.date_signs for said in _VALUES.values() if said.date_signs), strict=True)
+)
+POINTS: Final = _words("points")
+ENDINGS: Final = _words("endings")
+NUMBER_JOINTS: Final = _words("number_joints")
+"""Between two amounts that are one: "five euros and ten cents"."""
 JOINTS: Final = _words("joints")
 """Words that only join others."""
 APPROXIMATE: Final = _words("approximate")
@@ -208,5 +227,17 @@ _RUSSIAN_HEADS: Final = {
 }
 COMPOUND_HEADS: Final[Mapping[str, float]] = {
     **_RUSSIAN_HEADS, **_COMPOUNDS, **_numbers("compound_heads"),
+    **{word: float(first) for said in _IN_ONE_WORD.values() if said.compounds
+       for first, words in (*said.numbers, *said.scales) for word in words},
 }  # fmt: skip
-HEADS: Final = frozenset(word[:3] for word in COMPOUND_HEADS)
+_SHORTEST_HEAD: Final = 3
+
+
+def _heads(words: Collection[str]) -> Iterator[str]:
+    short = [word for word in words if len(word) < _SHORTEST_HEAD]
+    for word in (*words, *(one + other for one in short for other in words)):
+        if len(word) >= _SHORTEST_HEAD:
+            yield word[:_SHORTEST_HEAD]
+
+
+HEADS: Final = frozenset(head for words in (COMPOUND_HEADS, *NUMBER_WORDS) for head in _heads(words))

@@ -7,21 +7,6 @@ from collections.abc import Mapping
 from app.core.text.languages.kinds import Numbers, OfDay, Pattern, Patterns, Rows, Section, Words
 
 
-class OneWord(Section):
-    """Numbers up to 999 that are written in one word, the ones before the tens as in German."""
-
-    ones: Words = ()
-    teens: Words = ()
-    """From ten on."""
-    tens: Words = ()
-    """From twenty on."""
-    joint: str = ""
-    hundred: str = ""
-    thousand: str = ""
-    ordinal: str = ""
-    """The ending of an ordinal from twenty on."""
-
-
 class Values(Section):
     """Words of numbers, units, money and the calendar. What all languages write (signs, codes) stands in English."""
 
@@ -89,7 +74,13 @@ class Values(Section):
     """Words of the calendar that are other words too."""
     ordinal_endings: Words = ()
     number_endings: Words = ()
-    one_word: OneWord = OneWord()
+    tens_and_ones: Words = ()
+    """How a ten and its one are written in one word: ``{one}und{ten}``. Where something stands here, larger numbers may
+    be written in one word too."""
+    endings: Words = ()
+    """What is written behind numbers and units in one word with them: the particles of Korean."""
+    within_words: Numbers = ()
+    """Numbers that stand so within one word alone: the "vent" of "ventuno"."""
     compound_heads: Numbers = ()
     """Beside the numbers themselves: what one word may begin with that holds a number and its unit."""
     beginnings: Words = ()
@@ -98,6 +89,8 @@ class Values(Section):
     """After a number or its unit: ``0.5 and_a_half``."""
     ten_joints: Words = ()
     """Between a ten and its one: "treinta y ocho"."""
+    hundred_joints: Words = ()
+    """Between hundreds and what is below: "two hundred and five"."""
     one_or_article: Words = ()
     """Number words that are articles where they stand alone."""
     homographs: Words = ()
@@ -111,8 +104,32 @@ class Values(Section):
     """Between an hour and the minutes after it: "ocho y media"."""
     to_hour: Words = ()
     """Between an hour and the minutes before it: "neuf heures moins dix"."""
+    quarters: Words = ()
+    """A quarter of an hour before the words of the next keys."""
+    half_before: Words = ()
+    """Before an hour: half of an hour before it, as in "halb sieben"."""
+    hour_joints: Words = ()
+    """Between a half or a quarter and the hour that it leads to: "wpół do dziewiątej"."""
+    minutes_past: Words = ()
+    """Between minutes and the hour before them: "ten past nine"."""
+    minutes_to: Words = ()
+    """Between minutes and the hour behind them: "zehn vor neun"."""
+    loose_minutes: Words = ()
+    """Of the keys around: they stand beside two bare numbers that are no time as well ("5 to 3"), and so count beside
+    a quarter, an ordinal or a named hour alone; those before minutes beside an ordinal."""
+    minutes_before: Words = ()
+    """Before minutes and the hour behind them: «без десяти девять»."""
+    past_behind: Words = ()
+    """Behind an hour and the minutes after it."""
+    to_behind: Words = ()
+    """Behind an hour and the minutes before it."""
+    half_past: Words = ()
+    """Directly behind an hour: half past it."""
     between_sides: Words = ()
     """Between the lengths of two sides: "90 by 60 cm"."""
+    date_signs: Words = ()
+    """In a script whose dates have signs behind their numbers: those of the year, the month, the day, the hour, the
+    minute and the half of an hour; several for one stand together."""
     before_decimals: Words = ()
     """Units after which a digit stands for a tenth of them: 三块五, 一米五."""
     after_decimals: Words = ()
