@@ -197,7 +197,15 @@ def test_a_full_date_needs_its_year() -> None:
     texts = shown("on 12 September", at=at)
     assert texts.holds(values("12 September 2026")[0])
     assert not texts.holds(values("12 September 2028")[0])
-    assert shown("on 12 September").holds(values("12 September 2028")[0]), "nothing says which year"
+    assert not shown("on 12 September").holds(values("12 September 2028")[0]), "nothing tells of that year"
+    assert shown("on 12 September", "until 2028").holds(values("12 September 2028")[0]), "nothing says which year"
+
+
+def test_bytes_parted_by_colons_are_one_identifier() -> None:
+    assert [value.text for value in values("certificate D0:5E:22 until 28 January")] == ["D0:5E:22", "28 January"]
+    assert holds("00:1b:44:11:3a:b7", '{"mac": "00:1B:44:11:3A:B7"}')
+    assert not holds("00:1B:11:44:3A:B7", "00:1B:44:11:3A:B7")
+    assert [value.kind for value in values("at 12:30:45")] == ["time"]
 
 
 @pytest.mark.parametrize("year", [1, 9999])

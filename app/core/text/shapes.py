@@ -112,6 +112,11 @@ def code(match: re.Match[str]) -> Iterator[Token]:
     yield _token("identifier", match.group(), match.start(), {f"i:{squashed(match.group())}"})
 
 
+def octets(match: re.Match[str]) -> Iterator[Token]:
+    """The address of a device or a fingerprint: bytes parted by colons."""
+    yield _code_token(match.group(), match.start())
+
+
 def phone(match: re.Match[str]) -> Iterator[Token]:
     """A telephone number."""
     digits = squashed(match.group())

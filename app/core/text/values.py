@@ -221,11 +221,7 @@ class Given:
     def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
         for form in _forms_to_look_up(value):
-            found |= (
-                frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
-                if "&" in form
-                else self._sources_of(form)
-            )
+            found |= self._sources_of_all(form)
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
     def holds(self, value: Value) -> bool:
@@ -256,6 +252,12 @@ class Given:
         alike = sizes[bisect_left(sizes, max(amount / most, _EXACT)) : bisect_right(sizes, amount * most)]
         found = (self._amounts[""][one] for one in alike[:_MOST_ALIKE] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
+
+    def _sources_of_all(self, form: str) -> frozenset[int]:
+        first, *others = (self._sources_of(part) for part in form.split("&"))
+        if form.startswith(moments.YEARLESS):  # of whichever year is told anywhere
+            return first if all(others) else frozenset()
+        return first.intersection(*others)
 
     def _sources_of(self, form: str) -> frozenset[int]:
         if form not in self._known:
