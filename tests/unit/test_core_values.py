@@ -197,8 +197,14 @@ def test_a_full_date_needs_its_year() -> None:
     texts = shown("on 12 September", at=at)
     assert texts.holds(values("12 September 2026")[0])
     assert not texts.holds(values("12 September 2028")[0])
-    assert not shown("on 12 September").holds(values("12 September 2028")[0]), "nothing tells of that year"
-    assert shown("on 12 September", "until 2028").holds(values("12 September 2028")[0]), "nothing says which year"
+    assert shown("on 12 September").holds(values("12 September 2028")[0]), "nothing says which year"
+
+
+def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
+    texts = shown("on 12 September")
+    texts.add(2, "the lease ends in 2029", datetime(2026, 3, 1, tzinfo=UTC))
+    held = [year for year in range(2024, 2032) if texts.sources(values(f"12 September {year}")[0])]
+    assert held == [2026, 2029]
 
 
 def test_bytes_parted_by_colons_are_one_identifier() -> None:

@@ -169,7 +169,7 @@ def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
 class Given:
     """What was shown, by numbered sources: whether and where a value stands in it."""
 
-    __slots__ = ("_amounts", "_forms", "_known", "_plain", "_sizes", "_squashed", "_texts")
+    __slots__ = ("_amounts", "_forms", "_is_dated", "_known", "_plain", "_sizes", "_squashed", "_texts")
 
     def __init__(self) -> None:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
@@ -179,6 +179,7 @@ class Given:
         self._squashed: list[_Searched] = []
         self._known: dict[str, frozenset[int]] = {}
         self._plain: dict[tuple[object, ...], frozenset[int]] = {}
+        self._is_dated = False
 
     def add(self, source: int, text: str, at: datetime | None = None) -> None:
         """Show a text.
@@ -191,6 +192,7 @@ class Given:
         """
         self._known.clear()
         self._plain.clear()
+        self._is_dated = self._is_dated or at is not None
         day = day_of(at)
         forms, amounts, searched = _possible_meanings(text, day)
         for form in forms:
@@ -255,8 +257,8 @@ class Given:
 
     def _sources_of_all(self, form: str) -> frozenset[int]:
         first, *others = (self._sources_of(part) for part in form.split("&"))
-        if form.startswith(moments.YEARLESS):  # of whichever year is told anywhere
-            return first if all(others) else frozenset()
+        if form.startswith(moments.YEARLESS):  # of any year that is told, where it is known when texts were written
+            return first if all(others) or not self._is_dated else frozenset()
         return first.intersection(*others)
 
     def _sources_of(self, form: str) -> frozenset[int]:
