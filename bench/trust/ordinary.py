@@ -4,8 +4,8 @@ Talks in English, Russian, Chinese, German, Spanish and French, as people write 
 not seen the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that
 fails is an honest one that is asked about again, and cut or gone where the writer repeats it. Of thirty talks every
 second one was worked on; the others (``held``) are only counted, as are eight that were written afterwards (``later``).
-Fifteen more, about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). The last two
-sets (``everyday``, ``languages``) were worked on. ``--show`` prints what fails of the open talks.
+Fifteen more, about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). The next two
+sets (``everyday``, ``languages``) were worked on, as was ``rounds``: ten long talks in five rounds each. ``--show`` prints what fails of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
 hints that the writer of such a statement is given, so many name the value that stood there. The last two say how many
@@ -40,7 +40,7 @@ from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
 FOLDER: Final = Path(__file__).parent / "ordinary"
-SETS: Final = ("open", "held", "later", "work-open", "work-held", "everyday", "languages")
+SETS: Final = ("open", "held", "later", "work-open", "work-held", "everyday", "languages", "rounds")
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
