@@ -4,8 +4,9 @@ Talks in English, Russian, Chinese, German, Spanish and French, as people write 
 not seen the checks, each to the very prompts that the service asked. Nothing in them is a lie: each statement that
 fails is an honest one that is asked about again, and cut or gone where the writer repeats it. Of thirty talks every
 second one was worked on; the others (``held``) are only counted, as are eight that were written afterwards (``later``).
-Fifteen more, about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). The next two
-sets (``everyday``, ``languages``) were worked on, as was ``rounds``: ten long talks in five rounds each. ``--show`` prints what fails of the open talks.
+Fifteen more, about code, lessons, support and friends, are halved likewise (``work-open``, ``work-held``). The last
+three sets (``everyday``, ``languages`` and ``rounds``: ten long talks in five rounds each) were worked on. ``--show``
+prints what fails of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
 hints that the writer of such a statement is given, so many name the value that stood there. The last two say how many
