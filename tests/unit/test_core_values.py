@@ -207,6 +207,15 @@ def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
     assert held == [2026, 2029]
 
 
+def test_about_does_not_stand_for_other_digits() -> None:
+    assert holds("about 856 km", "854 km")
+    assert not holds("about 856 km", "850.5 km")
+    assert not holds("≈ 0.742", "0.75")
+    assert holds("about 131 ft", "40 m")
+    assert holds("about 10,000 people", "9,870 people")
+    assert not holds("about 10,000 people", "8,900 people")
+
+
 def test_bytes_parted_by_colons_are_one_identifier() -> None:
     assert [value.text for value in values("certificate D0:5E:22 until 28 January")] == ["D0:5E:22", "28 January"]
     assert holds("00:1b:44:11:3a:b7", '{"mac": "00:1B:44:11:3A:B7"}')

@@ -34,6 +34,8 @@ _EXACT: Final = 1_000
 ROUNDED: Final = 0.02
 ROUGHLY: Final = 0.1
 """How far off a rounding may be, and one that says "about"."""
+_ABOUT: Final = 2
+"""Of its last digit may be off what says "about" and is told to the digit: "about 83" stands for 84, not for 87."""
 _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 """Minutes in which people tell times about; to the minute nothing is about."""
 _PARTS_OF_TIME: Final = 2
@@ -278,8 +280,9 @@ class Given:
         """The sources of amounts of which the value is a rounding.
 
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
-        number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
+        tenth, or by two of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits than
+        the amount and is within 2 %; a whole number below a thousand only of one with decimals: 17,995 told as 18,000
+        is found, 147 told as 150 is not.
         An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
         """
         found: set[int] = set()
@@ -293,15 +296,16 @@ class Given:
             if not claimed:
                 continue
             is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
-            last = resolution_as_written(value.text, value.amount)
-            step = last * (claimed / abs(value.amount) if value.amount else 1)
+            scale = claimed / abs(value.amount) if value.amount else 1
+            about = _ABOUT * resolution(plain(abs(value.amount))) * scale
+            step = resolution_as_written(value.text, value.amount) * scale
             step = min(step, 1.0) if is_exact else step
             # A foot has no digits that a metre could have more of.
             is_converted = bool(base) and base not in _TOLD_APART and bool(plain(value.factor).strip("10."))
             for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
-                    is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), claimed * ROUNDED)
+                    is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), min(about, claimed * ROUNDED))
                 else:
                     is_rounding = off <= min(step / 2, claimed * ROUNDED) and (
                         is_converted or resolution(plain(amount)) < step
