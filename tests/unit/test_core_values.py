@@ -207,6 +207,14 @@ def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
     assert held == [2026, 2029]
 
 
+def test_hours_minutes_and_seconds_are_told_apart() -> None:
+    assert not holds("45 hours", "for 45 minutes")
+    assert not holds("300 s", "the target is 300 ms")
+    assert holds("45 hours", "takes 45")
+    assert holds("45 minutes", "0.75 hours")
+    assert holds("47 minutes", "took 1:47")
+
+
 def test_about_does_not_stand_for_other_digits() -> None:
     assert holds("about 856 km", "854 km")
     assert not holds("about 856 km", "850.5 km")

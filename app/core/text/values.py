@@ -4,8 +4,9 @@ What is only to be copied, as it is written, is found by ``identifiers.py``.
 
 A claim is strict: only what is plainly a value (``values``). What was shown is read generously (``Given``): a value is
 found when any reading of the text gives it, whatever its unit, separators, words or order. Only currencies, percent,
-lengths of time and times of the clock are told apart (``measure``): "12 days" is shown by a bare 12, but not by "12 %".
-What follows from other values by calculation is not found; days that follow from the message's date are.
+hours, minutes, seconds, longer lengths of time and times of the clock are told apart (``measure``): "12 hours" is shown
+by a bare 12, but not by "12 %" or "12 minutes". What follows from other values by calculation is not found; days that
+follow from the message's date are.
 """
 
 from __future__ import annotations
@@ -121,18 +122,26 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
 
 
 def _measure(found: Found) -> str:
-    base, factor = found.unit or (found.currency, 1.0)
-    if found.kind == "time" or (base == "s" and factor < _DAY):
+    if found.kind == "time":
         return _CLOCK
+    base, factor = found.unit or (found.currency, 1.0)
+    if _is_shown_by_clock(base, factor):
+        return f"{base} {factor:g}"
     # The signs of other units are letters that stand for much else (m, g, l, t).
     return base if found.currency or base in _TOLD_APART else ""
+
+
+def _is_shown_by_clock(base: str, factor: float) -> bool:
+    return base == "s" and factor < _DAY
 
 
 def _forms_to_look_up(value: Value) -> Iterator[str]:
     for form in value.forms:
         if value.measure and _is_number(form):
-            # As a number of the same thing, and as a bare one.
+            # As a number of the same thing, and as a bare one; "1:47" shows 47 minutes, and may show 47 seconds.
             yield from (f"{form}|#{value.measure}", f"{form}|#")
+            if _is_shown_by_clock(value.base, value.factor):
+                yield f"{form}|#{_CLOCK}"
         else:
             yield form
 
