@@ -207,6 +207,13 @@ def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
     assert held == [2026, 2029]
 
 
+def test_a_file_in_other_folders_is_another_one() -> None:
+    assert holds("internal/queue/batcher.go", "in internal/queue: batcher.go")
+    assert holds("queue/batcher.go", "internal/queue/batcher.go")
+    assert shown("cd internal/queue", "batcher.go is 118 lines").sources(values("internal/queue/batcher.go")[0]) == {2}
+    assert not holds("internal/store/batcher.go", "internal/queue/batcher.go")
+
+
 def test_hours_minutes_and_seconds_are_told_apart() -> None:
     assert not holds("45 hours", "for 45 minutes")
     assert not holds("300 s", "the target is 300 ms")

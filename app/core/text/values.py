@@ -25,7 +25,7 @@ from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
 from app.core.text.scanned import WEEKDAY, Found
-from app.core.text.shapes import squashed_within
+from app.core.text.shapes import FILE, squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 NAMING: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
@@ -61,10 +61,10 @@ class Value:
     """A text that holds any of them holds the value; parts joined by ``&`` are all needed.
 
     ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
-    ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
-    address, ``r:7`` the number of a source, ``l:6:40`` a length as a clock shows it; days and times (``d:``, ``o:``,
-    ``t:``) are in ``moments.py``. Of what was shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and
-    ``w:`` a day that a weekday may mean, or that it is elsewhere when a message is written.
+    ``s:`` text that is searched for as it is, ``f:`` a file's name likewise, ``v:`` a version or digits as written,
+    ``p:`` a part of a network's address, ``r:7`` the number of a source, ``l:6:40`` a length as a clock shows it; days
+    and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was shown, ``n:14|#EUR`` is a number of euros,
+    ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean, or that it is elsewhere when a message is written.
     """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
@@ -268,8 +268,10 @@ class Given:
 
     def _sources_of_all(self, form: str) -> frozenset[int]:
         first, *others = (self._sources_of(part) for part in form.split("&"))
-        if form.startswith(moments.YEARLESS):  # of any year that is told, where it is known when texts were written
-            return first if all(others) or not self._is_dated else frozenset()
+        if form.startswith(moments.YEARLESS) and not self._is_dated:  # nothing tells of any year
+            return first
+        if form.startswith((moments.YEARLESS, FILE)):  # its year, its folders may be told elsewhere
+            return first if all(others) else frozenset()
         return first.intersection(*others)
 
     def _sources_of(self, form: str) -> frozenset[int]:
@@ -282,7 +284,7 @@ class Given:
         if kind == "i":
             for one in self._texts[len(self._squashed) :]:
                 self._squashed.append(_Searched(one.source, squashed_within(one.text), str.isdigit))
-        texts = {"s": self._texts, "i": self._squashed}.get(kind, [])
+        texts = {"s": self._texts, "f": self._texts, "i": self._squashed}.get(kind, [])
         return frozenset(one.source for one in texts if needle in one.text and one.holds(needle))
 
     def _rounded(self, value: Value) -> set[int]:
