@@ -207,6 +207,23 @@ def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
     assert held == [2026, 2029]
 
 
+@pytest.mark.parametrize(
+    ("claim", "is_held"),
+    [
+        ("Friday, 16 October 2026", True),
+        ("Thursday, 16 October 2026", False),
+        ("пятница, 16 октября 2026 г.", True),
+        ("четверг, 16 октября 2026 г.", False),
+        ("Freitag, den 16. Oktober 2026", True),
+        ("from Thursday 15 to Friday 16 October 2026", True),
+        ("from Thursday 15 to Sunday 16 October 2026", False),
+        ("Monday 17 October 2026", True),
+    ],
+)
+def test_a_date_has_its_own_weekday(claim: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(claim, "15 and 16 October 2026; the invitation says Monday 17 October 2026") is is_held
+
+
 def test_a_file_in_other_folders_is_another_one() -> None:
     assert holds("internal/queue/batcher.go", "in internal/queue: batcher.go")
     assert holds("queue/batcher.go", "internal/queue/batcher.go")
