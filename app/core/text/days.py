@@ -107,7 +107,7 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
     """
     weekday_at = first - 1 - (c.word(first - 1) in DATE_FILL)
     if not c.all_readings and _is_another_weekday(c, weekday_at, days):
-        c.add("date", weekday_at, after, {f"s:{c.text[c.tokens[weekday_at].start : c.tokens[after - 1].end]}"})
+        c.add("date", first, after, {f"s:{c.text[c.tokens[weekday_at].start : c.tokens[after - 1].end]}"})
         return
     possible = [day for day in days if moments.is_day(day)]
     forms = {
