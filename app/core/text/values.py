@@ -291,9 +291,9 @@ class Given:
         """The sources of amounts of which the value is a rounding.
 
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth, or by three of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits than
-        the amount and is within 2 %; a whole number below a thousand only of one with decimals: 17,995 told as 18,000
-        is found, 147 told as 150 is not.
+        tenth, or by three of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits
+        than the amount and is within 2 %; a whole number below a thousand only of one with decimals: 17,995 told as
+        18,000 is found, 147 told as 150 is not.
         An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
         """
         found: set[int] = set()
