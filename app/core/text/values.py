@@ -35,7 +35,7 @@ _EXACT: Final = 1_000
 ROUNDED: Final = 0.02
 ROUGHLY: Final = 0.1
 """How far off a rounding may be, and one that says "about"."""
-_ABOUT: Final = 3
+_ABOUT: Final = 4
 """Of its last digit may be off what says "about" and is told to the digit: "about 83" stands for 84, not for 88."""
 _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 """Minutes in which people tell times about; to the minute nothing is about."""
@@ -291,7 +291,7 @@ class Given:
         """The sources of amounts of which the value is a rounding.
 
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth, or by three of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits
+        tenth, or by four of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits
         than the amount and is within 2 %; a whole number below a thousand only of one with decimals: 17,995 told as
         18,000 is found, 147 told as 150 is not.
         An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
