@@ -5,8 +5,8 @@ as they are dictated, and the answers of writers who had not seen the checks, ea
 asked. Nothing in them is a lie: each statement that fails is an honest one that is asked about again, and cut or gone
 where the writer repeats it. Of thirty talks every second one was worked on; the others (``held``) are only counted, as
 are eight that were written afterwards (``later``). Fifteen more, about code, lessons, support and friends, are halved
-likewise (``work-open``, ``work-held``). The sets ``everyday``, ``languages`` and ``further`` were worked on,
-``further-held`` was only counted. ``--show`` prints what fails of the open talks.
+likewise (``work-open``, ``work-held``). The sets ``everyday``, ``languages``, ``further`` and ``rounds`` (ten talks
+in five rounds) were worked on, ``further-held`` was only counted. ``--show`` prints what fails of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
 hints that the writer of such a statement is given, so many name the value that stood there. The last two say how many
@@ -41,7 +41,10 @@ from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
 FOLDER: Final = Path(__file__).parent / "ordinary"
-SETS: Final = ("open", "held", "later", "work-open", "work-held", "everyday", "languages", "further", "further-held")
+SETS: Final = (
+    *("open", "held", "later", "work-open", "work-held"),
+    *("everyday", "languages", "further", "further-held", "rounds"),
+)
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,

@@ -611,6 +611,19 @@ def statements(*told: str) -> Mapping[str, Any]:
 WRONG = "Clara pays 950 euros for the cabin"
 
 
+def test_what_the_prompt_put_around_a_statement_is_no_part_of_the_answer() -> None:
+    told = "Clara pays 900 euros for the cabin; the kitchen is 17 square metres"
+    written = answer("Story.", [fact(told, 1)])
+    copied = f"[logos] {told} (17 square metres: not in the messages)"
+    for said in (copied, copied.replace("17 square metres (", "large (")):
+        _, again = asked_again(written, statements(said))
+        assert again.candidate is not None
+        assert [one.text for one in again.candidate.items] in (
+            ["Clara pays 900 euros for the cabin"],
+            ["Clara pays 900 euros for the cabin; the kitchen is large"],
+        )
+
+
 def test_the_mended_text_stands_and_keeps_what_it_replaces() -> None:
     written = answer("", [fact(WRONG, 1, replaces=["F7"]), fact("The dog is three", 3)])
     first, again = asked_again(written, statements(CABIN))

@@ -200,6 +200,61 @@ def test_a_full_date_needs_its_year() -> None:
     assert shown("on 12 September").holds(values("12 September 2028")[0]), "nothing says which year"
 
 
+def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
+    texts = shown("on 12 September")
+    texts.add(2, "the lease ends in 2029", datetime(2026, 3, 1, tzinfo=UTC))
+    held = [year for year in range(2024, 2032) if texts.sources(values(f"12 September {year}")[0])]
+    assert held == [2026, 2029]
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_held"),
+    [
+        ("Friday, 16 October 2026", True),
+        ("Thursday, 16 October 2026", False),
+        ("пятница, 16 октября 2026 г.", True),
+        ("четверг, 16 октября 2026 г.", False),
+        ("Freitag, den 16. Oktober 2026", True),
+        ("from Thursday 15 to Friday 16 October 2026", True),
+        ("from Thursday 15 to Sunday 16 October 2026", False),
+        ("Monday 17 October 2026", True),
+    ],
+)
+def test_a_date_has_its_own_weekday(claim: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(claim, "15 and 16 October 2026; the invitation says Monday 17 October 2026") is is_held
+
+
+def test_a_file_in_other_folders_is_another_one() -> None:
+    assert holds("internal/queue/batcher.go", "in internal/queue: batcher.go")
+    assert holds("queue/batcher.go", "internal/queue/batcher.go")
+    assert shown("cd internal/queue", "batcher.go is 118 lines").sources(values("internal/queue/batcher.go")[0]) == {2}
+    assert not holds("internal/store/batcher.go", "internal/queue/batcher.go")
+
+
+def test_hours_minutes_and_seconds_are_told_apart() -> None:
+    assert not holds("45 hours", "for 45 minutes")
+    assert not holds("300 s", "the target is 300 ms")
+    assert holds("45 hours", "takes 45")
+    assert holds("45 minutes", "0.75 hours")
+    assert holds("47 minutes", "took 1:47")
+
+
+def test_about_does_not_stand_for_other_digits() -> None:
+    assert holds("about 856 km", "854 km")
+    assert not holds("about 856 km", "850.5 km")
+    assert not holds("≈ 0.742", "0.75")
+    assert holds("about 131 ft", "40 m")
+    assert holds("about 10,000 people", "9,870 people")
+    assert not holds("about 10,000 people", "8,900 people")
+
+
+def test_bytes_parted_by_colons_are_one_identifier() -> None:
+    assert [value.text for value in values("certificate D0:5E:22 until 28 January")] == ["D0:5E:22", "28 January"]
+    assert holds("00:1b:44:11:3a:b7", '{"mac": "00:1B:44:11:3A:B7"}')
+    assert not holds("00:1B:11:44:3A:B7", "00:1B:44:11:3A:B7")
+    assert [value.kind for value in values("at 12:30:45")] == ["time"]
+
+
 @pytest.mark.parametrize("year", [1, 9999])
 def test_moments_at_the_ends_of_the_calendar(year: int) -> None:
     at = datetime(year, 12, 31, 23, tzinfo=UTC)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.model.candidate import Candidate, CandidateDrop, CandidateItem
 from app.core.model.conversation import Message
-from app.core.model.schemas import SESSION
+from app.core.model.schemas import HANDOFF, SESSION
 from app.core.model.state import ID_LETTERS, StateEntry
 from app.core.state import pruning
 from app.core.state.merge import MergeResult, merge
@@ -150,10 +150,20 @@ def test_a_drop_or_replacement_of_an_unknown_entry_is_ignored() -> None:
     assert (texts(result), result.counts.dropped, result.counts.superseded) == (["b"], 0, 0)
 
 
-def test_only_an_entry_of_the_same_role_can_be_replaced() -> None:
-    result = merged([entry("F1", "Allergic to nuts")], candidate(item("Cheerful", 20, field="pathos", replaces=["F1"])))
-    assert texts(result) == ["Allergic to nuts", "Cheerful"]
-    assert (result.counts.restored_by_code, result.counts.superseded) == (1, 0)
+def test_an_entry_of_another_role_that_is_replaced_waits_for_the_verifier() -> None:
+    earlier = [entry("O1", "Lower the limit after 24 hours", field="next_steps")]
+    done = item("The limit is 1Gi since 9 June", 20, field="progress", replaces=["O1"])
+    result = merge(HANDOFF, earlier, candidate(done), SPAN, 7, 50, by_model=True)
+    assert [(each.text, each.in_doubt, each.replaced_by) for each in result.entries] == [
+        ("The limit is 1Gi since 9 June", False, ()),
+        ("Lower the limit after 24 hours", True, ("F50",)),
+    ]
+
+
+def test_no_item_takes_the_place_of_a_narrative() -> None:
+    proposed = candidate(item("They met.", 20, replaces=["N1"]))
+    result = merge(SESSION, [entry("N1", "They met.")], proposed, SPAN, 7, 50, by_model=True)
+    assert texts(result) == ["They met.", "They met."]
 
 
 def test_the_narrative_is_replaced_by_a_new_one_and_stays_without() -> None:

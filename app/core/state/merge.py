@@ -128,7 +128,7 @@ def merge(
         candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
         if outdated is not None and schema.home("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
-    fate = _fate_of_entries(served, candidate, roles, {message.seq for message in span})
+    fate = _fate_of_entries(served, candidate, {message.seq for message in span})
     if by_model:
         fate = _set_aside_until_verified(fate, served, candidate, anchors, demands)
     places = _place_items(_places_that_stay(served, fate), candidate.items, fate.replaced, older)
@@ -189,22 +189,19 @@ def _without_outdated_sentences(candidate: Candidate, outdated: Outdated) -> Can
     return replace(candidate, narrative={field: text for field, text in narrative.items() if text})
 
 
-def _fate_of_entries(
-    served: Mapping[str, StateEntry], candidate: Candidate, roles: Mapping[str, FieldRole], span: set[int]
-) -> _Fate:
+def _fate_of_entries(served: Mapping[str, StateEntry], candidate: Candidate, span: set[int]) -> _Fate:
     stated = {(item.field, canonical(item.text)) for item in candidate.items}
     restated = {entry.id for entry in served.values() if (entry.field, canonical(entry.text)) in stated}
-    named = [
-        (served[entry], roles[item.field]) for item in candidate.items for entry in item.replaces if entry in served
-    ]
-    replaced = {entry.id: entry for entry, role in named if entry.role == role and entry.id not in restated}
+    named = [served[entry] for item in candidate.items for entry in item.replaces if entry in served]
+    # Of any role: a next step may be done, and be told as progress now.
+    replaced = {entry.id: entry for entry in named if entry.role != "narrative" and entry.id not in restated}
     sound = {
         drop.entry
         for drop in candidate.dropped
         if drop.entry in served and drop.reason in DROP_REASONS and drop.by_seq in span
     }
     droppable = {entry for entry in sound if served[entry].role != "narrative"} - restated - replaced.keys()
-    threatened = {entry.id for entry, _ in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
+    threatened = {entry.id for entry in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
     return _Fate(
         replaced=replaced,
         dropped=frozenset(droppable),

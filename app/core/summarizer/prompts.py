@@ -202,12 +202,25 @@ def _request_to_look_again(request: SummaryRequest) -> Iterator[str]:
 
 
 def _doubt_line(doubt: Doubt) -> str:
+    return f"{_field_before(doubt)}{doubt.statement}{_reason_behind(doubt)}"
+
+
+def _field_before(doubt: Doubt) -> str:
+    return f"[{doubt.field}] "
+
+
+def _reason_behind(doubt: Doubt) -> str:
     if not doubt.values:
         why = "orders the reader about, and no user asked for that: tell it as what that person said"
     else:
         found = f"; the messages say {doubt.says}" if doubt.says else ""
         why = f"{', '.join(doubt.values)}: not in the messages{found}"
-    return f"[{doubt.field}] {doubt.statement} ({why})"
+    return f" ({why})"
+
+
+def without_copied_line(text: str, doubt: Doubt) -> str:
+    """What a model answers about a doubt, without what the prompt put around the statement."""
+    return text.removesuffix(_reason_behind(doubt)).removeprefix(_field_before(doubt))
 
 
 def _earlier_kept_passages(request: SummaryRequest) -> str:

@@ -115,7 +115,14 @@ def _give_day(c: Cursor, place: int, month: int, number: float) -> None:
 
 
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
-    """Keep a date of which each of these days is a reading."""
+    """Keep a date of which each of these days is a reading.
+
+    With a weekday that it does not have, it is shown only where it stands in the same words.
+    """
+    weekday_at = first - 1 - (c.word(first - 1) in DATE_FILL)
+    if not c.all_readings and _is_another_weekday(c, weekday_at, days):
+        c.add("date", first, after, {f"s:{c.text[c.tokens[weekday_at].start : c.tokens[after - 1].end]}"})
+        return
     possible = [day for day in days if moments.is_day(day)]
     forms = {
         form for day in possible for form in (moments.given(day, c.at) if c.all_readings else moments.claimed(day))
@@ -126,6 +133,15 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
         forms |= set(numbers) if c.all_readings else {"&".join(numbers)}
     if forms:
         c.add("date", first, after, forms, is_stated=any(day[0] or day[2] for day in possible))
+
+
+def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
+    """Whether a weekday stands there, before a date of which no reading has it."""
+    word = c.word(place)
+    if word not in WEEKDAYS or not c.near(place + 1, _IN_DATE) or (word in WORDS_AND_VERBS and not c.is_capital(place)):
+        return False
+    told = [moments.date_or_none(year, month, number) for year, month, number in days if year and month and number]
+    return bool(told) and all(day is not None and day.weekday() != WEEKDAYS[word] for day in told)
 
 
 def named(c: Cursor) -> Iterator[Day]:

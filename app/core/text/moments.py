@@ -17,6 +17,7 @@ Day = tuple[int | None, int | None, int | None]
 _WEEK: Final = 7
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NOON: Final = 12
+YEARLESS: Final = "d:*-"
 LEAP_YEAR: Final = 2024
 """A year that has every day."""
 _DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), len("t:17:00")
@@ -50,7 +51,7 @@ def claimed(day: Day) -> frozenset[str]:
     return frozenset(
         {
             f"d:{year}-{month:02}-{number:02}",
-            f"d:*-{month:02}-{number:02}",
+            f"{YEARLESS}{month:02}-{number:02}&n:{year}",
             f"d:{year}-{month:02}&o:{number}",
         }
     )
@@ -65,7 +66,7 @@ def given(day: Day, at: date | None) -> Iterator[str]:
         yield f"d:--{month:02}"
         if number:
             yield f"d:--{month:02}-{number:02}"
-            yield f"d:*-{month:02}-{number:02}"
+            yield f"{YEARLESS}{month:02}-{number:02}"
         return
     for each in [year] if year else _years(month, number or 1, at):
         yield from (f"d:{each}-{month:02}", f"d:--{month:02}", f"n:{each}")

@@ -50,6 +50,8 @@ _SHAPES: Final = (
     ),
     rf"(?P<version>(?<!{_INNER})v\d{{1,5}}(?:\.\d{{1,5}}){{1,4}}(?!{_INNER}))",
     r"(?P<uuid>(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-]))",
+    # Of a device or a certificate, "9a:41:c7"; fewer than four pairs of digits alone are a time.
+    r"(?P<octets>(?<![\w:-])(?=[\d:]{0,10}[a-f]|(?:\d\d:){3})[0-9a-f]{2}(?::[0-9a-f]{2}){2,63}+(?![\w:-]))",
     (
         r"(?P<iso>(?<![\w-])\d{4}-\d{2}-\d{2}"
         r"(?:[t ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?(?![\w-]))"
@@ -97,7 +99,7 @@ _SHAPES: Final = (
 _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
-    "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
+    "octets": shapes.octets, "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
     "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,
     "syllables": shapes.syllables, "han_word": shapes.word,

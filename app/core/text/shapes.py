@@ -57,6 +57,8 @@ _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """Of a network: also where it could be a number with its thousands parted."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
+FILE: Final = "f:"
+"""Of a file by its name alone."""
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
 _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
@@ -106,11 +108,14 @@ def email(match: re.Match[str]) -> Iterator[Token]:
 
 
 def path(match: re.Match[str]) -> Iterator[Token]:
-    """A file or folder, also found by its last part."""
+    """A file or folder, also found by its last part where the folders before that stand anywhere."""
     text = match.group().rstrip(".,-")
-    last = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
-    parts = (text, last, _HAN_BEFORE.sub("", text), _HAN_BEFORE.sub("", last))
-    yield _token("path", text, match.start(), {f"s:{part}" for part in parts if part})
+    forms = {f"s:{part}" for part in (text, _HAN_BEFORE.sub("", text)) if part}
+    parts = [part for part in text.replace("\\", "/").split("/") if part.strip(".~")]
+    if parts:
+        last = _HAN_BEFORE.sub("", parts[-1]) or parts[-1]
+        forms.add("&s:".join([f"{FILE}{last}", *parts[:-1]]))
+    yield _token("path", text, match.start(), forms)
 
 
 def version(match: re.Match[str]) -> Iterator[Token]:
@@ -121,6 +126,11 @@ def version(match: re.Match[str]) -> Iterator[Token]:
 def code(match: re.Match[str]) -> Iterator[Token]:
     """A UUID."""
     yield _token("identifier", match.group(), match.start(), {f"i:{squashed(match.group())}"})
+
+
+def octets(match: re.Match[str]) -> Iterator[Token]:
+    """The address of a device or a fingerprint: bytes parted by colons."""
+    yield _code_token(match.group(), match.start())
 
 
 def phone(match: re.Match[str]) -> Iterator[Token]:

@@ -4,8 +4,9 @@ What is only to be copied, as it is written, is found by ``identifiers.py``.
 
 A claim is strict: only what is plainly a value (``values``). What was shown is read generously (``Given``): a value is
 found when any reading of the text gives it, whatever its unit, separators, words or order. Only currencies, percent,
-lengths of time and times of the clock are told apart (``measure``): "12 days" is shown by a bare 12, but not by "12 %".
-What follows from other values by calculation is not found; days that follow from the message's date are.
+hours, minutes, seconds, longer lengths of time and times of the clock are told apart (``measure``): "12 hours" is shown
+by a bare 12, but not by "12 %" or "12 minutes". What follows from other values by calculation is not found; days that
+follow from the message's date are.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from app.core.text.memo import memoized
 from app.core.text.numerals import plain, resolution, resolution_as_written
 from app.core.text.reader import day_of, read, scanned
 from app.core.text.scanned import WEEKDAY, Found
-from app.core.text.shapes import squashed_within
+from app.core.text.shapes import FILE, squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 NAMING: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
@@ -34,6 +35,8 @@ _EXACT: Final = 1_000
 ROUNDED: Final = 0.02
 ROUGHLY: Final = 0.1
 """How far off a rounding may be, and one that says "about"."""
+_ABOUT: Final = 4
+"""Of its last digit may be off what says "about" and is told to the digit: "about 83" stands for 84, not for 88."""
 _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 """Minutes in which people tell times about; to the minute nothing is about."""
 _PARTS_OF_TIME: Final = 2
@@ -58,10 +61,10 @@ class Value:
     """A text that holds any of them holds the value; parts joined by ``&`` are all needed.
 
     ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
-    ``s:`` text that is searched for as it is, ``v:`` a version or digits as written, ``p:`` a part of a network's
-    address, ``r:7`` the number of a source, ``l:6:40`` a length as a clock shows it; days and times (``d:``, ``o:``,
-    ``t:``) are in ``moments.py``. Of what was shown, ``n:14|#EUR`` is a number of euros, ``n:14|#`` a bare one, and
-    ``w:`` a day that a weekday may mean, or that it is elsewhere when a message is written.
+    ``s:`` text that is searched for as it is, ``f:`` a file's name likewise, ``v:`` a version or digits as written,
+    ``p:`` a part of a network's address, ``r:7`` the number of a source, ``l:6:40`` a length as a clock shows it; days
+    and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was shown, ``n:14|#EUR`` is a number of euros,
+    ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean, or that it is elsewhere when a message is written.
     """
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
@@ -119,18 +122,26 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
 
 
 def _measure(found: Found) -> str:
-    base, factor = found.unit or (found.currency, 1.0)
-    if found.kind == "time" or (base == "s" and factor < _DAY):
+    if found.kind == "time":
         return _CLOCK
+    base, factor = found.unit or (found.currency, 1.0)
+    if _is_shown_by_clock(base, factor):
+        return f"{base} {factor:g}"
     # The signs of other units are letters that stand for much else (m, g, l, t).
     return base if found.currency or base in _TOLD_APART else ""
+
+
+def _is_shown_by_clock(base: str, factor: float) -> bool:
+    return base == "s" and factor < _DAY
 
 
 def _forms_to_look_up(value: Value) -> Iterator[str]:
     for form in value.forms:
         if value.measure and _is_number(form):
-            # As a number of the same thing, and as a bare one.
+            # As a number of the same thing, and as a bare one; "1:47" shows 47 minutes, and may show 47 seconds.
             yield from (f"{form}|#{value.measure}", f"{form}|#")
+            if _is_shown_by_clock(value.base, value.factor):
+                yield f"{form}|#{_CLOCK}"
         else:
             yield form
 
@@ -169,7 +180,7 @@ def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
 class Given:
     """What was shown, by numbered sources: whether and where a value stands in it."""
 
-    __slots__ = ("_amounts", "_forms", "_known", "_plain", "_sizes", "_squashed", "_texts")
+    __slots__ = ("_amounts", "_forms", "_is_dated", "_known", "_plain", "_sizes", "_squashed", "_texts")
 
     def __init__(self) -> None:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
@@ -179,6 +190,7 @@ class Given:
         self._squashed: list[_Searched] = []
         self._known: dict[str, frozenset[int]] = {}
         self._plain: dict[tuple[object, ...], frozenset[int]] = {}
+        self._is_dated = False
 
     def add(self, source: int, text: str, at: datetime | None = None) -> None:
         """Show a text.
@@ -191,6 +203,7 @@ class Given:
         """
         self._known.clear()
         self._plain.clear()
+        self._is_dated = self._is_dated or at is not None
         day = day_of(at)
         forms, amounts, searched = _possible_meanings(text, day)
         for form in forms:
@@ -221,11 +234,7 @@ class Given:
     def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
         for form in _forms_to_look_up(value):
-            found |= (
-                frozenset.intersection(*(self._sources_of(part) for part in form.split("&")))
-                if "&" in form
-                else self._sources_of(form)
-            )
+            found |= self._sources_of_all(form)
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
     def holds(self, value: Value) -> bool:
@@ -257,6 +266,14 @@ class Given:
         found = (self._amounts[""][one] for one in alike[:_MOST_ALIKE] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
 
+    def _sources_of_all(self, form: str) -> frozenset[int]:
+        first, *others = (self._sources_of(part) for part in form.split("&"))
+        if form.startswith(moments.YEARLESS) and not self._is_dated:  # nothing tells of any year
+            return first
+        if form.startswith((moments.YEARLESS, FILE)):  # its year, its folders may be told elsewhere
+            return first if all(others) else frozenset()
+        return first.intersection(*others)
+
     def _sources_of(self, form: str) -> frozenset[int]:
         if form not in self._known:
             self._known[form] = frozenset(self._forms.get(form, ())) | self._searched(form)
@@ -267,15 +284,16 @@ class Given:
         if kind == "i":
             for one in self._texts[len(self._squashed) :]:
                 self._squashed.append(_Searched(one.source, squashed_within(one.text), str.isdigit))
-        texts = {"s": self._texts, "i": self._squashed}.get(kind, [])
+        texts = {"s": self._texts, "f": self._texts, "i": self._squashed}.get(kind, [])
         return frozenset(one.source for one in texts if needle in one.text and one.holds(needle))
 
     def _rounded(self, value: Value) -> set[int]:
         """The sources of amounts of which the value is a rounding.
 
         A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
-        number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
+        tenth, or by four of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits
+        than the amount and is within 2 %; a whole number below a thousand only of one with decimals: 17,995 told as
+        18,000 is found, 147 told as 150 is not.
         An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
         """
         found: set[int] = set()
@@ -289,15 +307,16 @@ class Given:
             if not claimed:
                 continue
             is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
-            last = resolution_as_written(value.text, value.amount)
-            step = last * (claimed / abs(value.amount) if value.amount else 1)
+            scale = claimed / abs(value.amount) if value.amount else 1
+            about = _ABOUT * resolution(plain(abs(value.amount))) * scale
+            step = resolution_as_written(value.text, value.amount) * scale
             step = min(step, 1.0) if is_exact else step
             # A foot has no digits that a metre could have more of.
             is_converted = bool(base) and base not in _TOLD_APART and bool(plain(value.factor).strip("10."))
             for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
-                    is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), claimed * ROUNDED)
+                    is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), min(about, claimed * ROUNDED))
                 else:
                     is_rounding = off <= min(step / 2, claimed * ROUNDED) and (
                         is_converted or resolution(plain(amount)) < step

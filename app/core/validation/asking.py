@@ -12,6 +12,7 @@ from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
 from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
+from app.core.summarizer.prompts import without_copied_line
 from app.core.text.words import stems
 from app.core.validation.exact import MOST_DOUBTS, Failure
 from app.core.validation.excuses import is_excuse
@@ -57,11 +58,11 @@ def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Se
     passages = {name for name, _ in names_of(request.anchors)}
     doubts = dict(enumerate(request.doubts, start=1))
     statements = {
-        number: told
+        number: meant
         for one in _objects(data.get("statements"), len(doubts))
         if (number := number_in(one.get("n"))) in doubts
-        and (told := _text(one.get("text"), passages)) is not None
-        and _is_answer(told, doubts[number].statement)
+        and (copied := _text(one.get("text"), passages)) is not None
+        and _is_answer(meant := without_copied_line(copied, doubts[number]), doubts[number].statement)
     }
     added = tuple(
         CandidateItem(field=one["field"], text=told, from_seqs=sources_in(one.get("from"))[:_MOST_SOURCES])
