@@ -20,18 +20,11 @@ from app.core.model.gauge import Breakdown
 from app.core.model.pace import COMPACTIONS, Pace, Step, pace_of
 from app.core.model.policies.adaptive import adapt, in_force
 from app.core.model.policies.allotments import digest_room
-from app.core.model.policies.policy import (
-    Budgets,
-    CompactionPolicy,
-    Moment,
-    Trigger,
-    budgets_of,
-    first_due_trigger,
-    quiet_after,
-)
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
+from app.core.planning.triggers import first_due_trigger, quiet_after
 
 CHUNK: Final = 16_000
 """Tokens that one call of a summarizer digests."""

@@ -14,7 +14,7 @@ from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
 from app.core.model.state import StateVersion
-from app.core.retrieval.choose import Recalled
+from app.core.retrieval.ranking import Recalled
 from app.core.segments.markers import render
 from app.http import schemas
 from app.off_loop import in_slices

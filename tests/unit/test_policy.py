@@ -16,11 +16,10 @@ from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.gauge import Breakdown, gauge_of
 from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.contradictions import contradictions
-from app.core.model.policies.policy import (
-    Budgets,
-    CompactionPolicy,
-    Moment,
-    Threshold,
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Threshold
+from app.core.model.policies.resolving import PRESETS, resolve
+from app.core.model.policies.short_forms import SHORT_FORMS
+from app.core.planning.triggers import (
     first_due_trigger,
     moments_at_rest,
     moments_of_append,
@@ -29,8 +28,6 @@ from app.core.model.policies.policy import (
     trigger_messages,
     trigger_tokens,
 )
-from app.core.model.policies.resolving import PRESETS, resolve
-from app.core.model.policies.short_forms import SHORT_FORMS
 from tests.builders import START, budgets, policy_of
 from tests.corpus import assert_values, corpus, names
 

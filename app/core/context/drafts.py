@@ -18,7 +18,7 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment, ShownSegment
 from app.core.model.state import StateSchema
-from app.core.retrieval.choose import Ranking, Recalled
+from app.core.retrieval.ranking import Ranking, Recalled
 from app.core.retrieval.serving import Passage, Recall
 from app.core.segments.budgeting import Choice
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out

@@ -29,7 +29,7 @@ from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
 from app.core.reading.labels import role_of, told_name
-from app.core.retrieval.choose import MARGIN, Recalled
+from app.core.retrieval.ranking import MARGIN, Recalled
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
     Passage,

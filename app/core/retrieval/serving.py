@@ -13,10 +13,10 @@ from typing import Final, get_args
 from app.core.anchors.rendering import escape_served
 from app.core.model.conversation import Role
 from app.core.reading.labels import names_a_role
-from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import Question
+from app.core.retrieval.ranking import Recalled
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.localization.days import date_line

@@ -10,15 +10,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Quiet
-from app.core.model.policies.policy import (
-    TURN_ENDS,
-    Moment,
-    Trigger,
-    first_due_trigger,
-    moments_at_rest,
-    moments_of_append,
-    moments_of_reply,
-)
+from app.core.model.policies.policy import TURN_ENDS, Moment, Trigger
+from app.core.planning.triggers import first_due_trigger, moments_at_rest, moments_of_append, moments_of_reply
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
 from app.usecases.compaction.pacing import ends_turn

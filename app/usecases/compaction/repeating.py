@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from app.core.model.policies.policy import Trigger, quiet_after
+from app.core.model.policies.policy import Trigger
 from app.core.planning.compaction import NothingToFold
+from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import IN_ONE, before_running_turn, plan, read_tail
 from app.usecases.shared.resolve import Resolved
