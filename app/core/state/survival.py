@@ -29,7 +29,7 @@ from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
-from app.core.validation.verdicts import VerifiedState
+from app.core.validation.verified_state import VerifiedState
 
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
 _AGAIN: Final = 0.85  # of its words and values together: the same told again

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.model.state import StateEntry
-from app.core.validation.verdicts import VerifiedState
+from app.core.validation.verified_state import VerifiedState
 
 
 def gone_between(
