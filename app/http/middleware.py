@@ -75,9 +75,9 @@ class RequestContext:
             try:
                 await self._app(scope, receive, with_id)
             finally:
-                asking = scope["state"].get("asking")
-                if asking is not None:
-                    asking.end()
+                request_scope = scope["state"].get("request_scope")
+                if request_scope is not None:
+                    request_scope.end()
                 _log_line(scope, status, time.perf_counter() - began)
 
 

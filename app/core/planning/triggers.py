@@ -11,7 +11,7 @@ from datetime import datetime
 from app.core.model.conversation import Quiet
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
 
-FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
+FLOOR_MESSAGES = 100  # messages before a compaction is tried again where held messages alone exceed the target
 
 
 def first_due_trigger(
@@ -30,11 +30,11 @@ def first_due_trigger(
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
-        moments: What it is now: ``before_call`` before the chat model is asked, or those of the functions below.
-        tokens: Numerator of utilization, the new message included.
-        messages: Messages after the boundary, the new one included.
+        moments: What happens now: ``before_call`` before the chat model is asked, or the result of a function below.
+        tokens: The size of the context, the new message included.
+        messages: How many messages follow the boundary, the new one included.
         last_seq: The newest message.
-        quiet: When nothing triggers.
+        quiet: The quiet period, in which nothing is due.
         now: The present moment.
     """
     if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
@@ -44,37 +44,37 @@ def first_due_trigger(
 
 
 def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:
-    """What a client's own append is: stored, perhaps the end of a turn.
+    """The moments of a message that a client appends: it is stored, and may end a turn.
 
-    Nobody calls a model then, so that an inline trigger counts too where the policy has no stored one.
+    No model call follows, so where the policy has no trigger on ``stored``, its inline triggers count too.
     """
     ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
     return _moments_of_stored_message(policy) | ended
 
 
 def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
-    """What the end of a chat turn is: a stored reply, complete or interrupted."""
+    """The moments at the end of a chat turn: a reply is stored, and the turn is complete or interrupted."""
     return frozenset({"stored", "interrupted" if interrupted else "completed"})
 
 
 def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
-    """What the sweeper, or a change of the policy, may claim for: a stored message, and how the newest turn ended."""
+    """The moments for the sweeper and after a change of the policy: ``stored``, and how the last turn ended."""
     return _moments_of_stored_message(policy) | {end}
 
 
 def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
-    """Whether a quiet period is over: by a new message, by weight, and by time."""
+    """Whether a quiet period is over: a new message has come, the context has grown, and the time has passed."""
     return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and (quiet.until is None or now >= quiet.until)
 
 
 def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
-    """The smallest context that is due by itself, for the sweeper's index; ``None`` = never."""
+    """The smallest context in tokens that is due without a new message, for the sweeper's index; ``None`` = never."""
     firsts = (trigger.at.first_tokens(budgets) for trigger in _triggers_at_rest(policy))
     return min((first for first in firsts if first is not None), default=None)
 
 
 def trigger_messages(policy: CompactionPolicy) -> int | None:
-    """The smallest number of messages after the boundary that is due by itself; ``None`` = never."""
+    """The smallest number of messages after the boundary that is due without a new one; ``None`` = never."""
     firsts = (trigger.at.first_messages for trigger in _triggers_at_rest(policy))
     return min((first for first in firsts if first is not None), default=None)
 
@@ -82,15 +82,15 @@ def trigger_messages(policy: CompactionPolicy) -> int | None:
 def quiet_after(
     policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
 ) -> Quiet:
-    """The quiet period that a compaction begins which was applied, or found nothing (more) to do.
+    """The quiet period after a compaction that was applied, or that found nothing (more) to fold.
 
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
-        seen_seq: The newest message that the plan had seen.
-        predicted_tokens: What the context weighs now, as evaluation will see it.
-        lasting_floor: What is held alone is above the target: given up for many messages, since more of them change
-            nothing about it. A change of policy or pins, or a restore, ends that.
+        seen_seq: The newest message when the compaction was planned.
+        predicted_tokens: The size of the context now, as triggers will measure it.
+        lasting_floor: Held messages alone exceed the target. More messages do not change that, so the period lasts for
+            many of them, unless the policy or a pin changes, or an earlier version is restored.
     """
     return Quiet(
         until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),

@@ -28,7 +28,7 @@ from app.core.model.allowances import (
 from app.core.model.errors import DependencyUnavailableError, RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import Counters, Place
-from app.usecases.shared.caller import Principal, asker, asking
+from app.usecases.shared.caller import Principal, current_principal, current_request
 from app.usecases.shared.shell import Shell
 
 PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification", "embedding")
@@ -90,7 +90,7 @@ class LimitService:
 
     async def take(self, kind: Kind) -> Place | None:
         """A place for a turn or a stream of the caller; ``None`` without limits. Raises ``RateLimitedError``."""
-        principal = asker()
+        principal = current_principal()
         bounds = [] if principal is None else self._bounds(principal)
         limited = [(bound, most) for bound in bounds if (most := getattr(bound.limits, kind)) is not None]
         if not limited:
@@ -105,7 +105,7 @@ class LimitService:
 
     async def hold(self, kind: Kind) -> None:
         """A place until the present request ends, one of a kind. Raises ``RateLimitedError``."""
-        present = asking()
+        present = current_request()
         if present is None or kind in present.held:
             return
         place = await self.take(kind)
@@ -119,7 +119,7 @@ class LimitService:
 
     async def check_chat(self, uow: UnitOfWork) -> None:
         """Before a turn that costs money. Raises ``RateLimitedError`` where what chats may spend is spent."""
-        principal = asker()
+        principal = current_principal()
         if principal is not None:
             over = [one for one in await self._spent(uow, principal, ("chat",)) if one.wait]
             if over:

@@ -98,7 +98,7 @@ class CacheService:
         """Have the provider delete it, and forget it: in one transaction, so that it is deleted for certain."""
         now = self._shell.clock.now()
         async with self._shell.uow(found.tenant_id) as uow:
-            row = await uow.caches.taken_off(found.id, orphan=is_orphan)
+            row = await uow.caches.remove(found.id, orphan=is_orphan)
             if row is None:  # somebody has begun with it again, or has ended it
                 return
             if row.name is not None and row.expires_at is not None and row.expires_at > now:
