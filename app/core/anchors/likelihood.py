@@ -30,7 +30,7 @@ TYPES: Final[tuple[AnchorType, ...]] = (
     "critical_fact",
     "correction",
 )
-"""In the order of the columns of the weights."""
+"""The types of anchors, in the order of the columns of the weights."""
 _FILE: Final = files(__package__).joinpath("weights.json")
 Weights = Mapping[str, int]
 """By feature, packed as one number: how much it speaks for each type against none of them, in hundredths."""

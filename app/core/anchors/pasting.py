@@ -79,7 +79,7 @@ def _start_of_paste(content: str, said: Sequence[Statement]) -> int:
 
 
 def quoted(content: str, said: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Where quotations of several sentences stand, their marks included."""
+    """The places of quotations of several sentences, with their quotation marks."""
     starts = [statement.offset for statement in said]
     for start, end in quotations(content):
         touched = said[max(0, bisect_right(starts, start) - 1) : bisect_right(starts, end)]

@@ -95,5 +95,5 @@ def bare_choice(text: str) -> str | None:
 
 
 def exclude_each_other(new: Topic, old: Topic) -> bool:
-    """Whether both topics name nothing but things of one kind of which only one is chosen, such as databases."""
+    """Whether both topics name things of one kind and nothing else, and only one of the kind is chosen (databases)."""
     return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words

@@ -26,9 +26,9 @@ class Served:
     """The anchors of a conversation that the state block shows."""
 
     shown: tuple[FoundAnchor, ...] = ()
-    """In the order of their positions."""
+    """The anchors that are shown, in the order of their positions."""
     behind_marker: int = 0
-    """For how many more, all with other words, there was no room: the marker tells their number."""
+    """How many more anchors, all with other words, had no room: the marker tells their number."""
 
 
 NOTHING_SERVED: Final = Served()
@@ -130,7 +130,7 @@ class Servable:
 
     @cached_property
     def _newer_on_the_same(self) -> dict[int, list[int]]:
-        """By place the later ones that tell of the same thing, where both may go, in order."""
+        """For each place of an anchor, the places of later anchors on the same thing, where both may be left out."""
         said = {place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)}
         holding = Counter(stem for stems in said.values() for stem in stems)
         rarity = {stem: math.log((len(said) + 1) / (count + 0.5)) for stem, count in holding.items()}

@@ -1,4 +1,4 @@
-"""A draft of a context: its parts, which of them may still be made smaller, and how many tokens it takes."""
+"""A draft of a context: its parts, which of them may still become smaller, and its size in tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOKENS: Final = attrgetter("token_count")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Covered segments that a larger budget serves more of."""
+    """Covered segments, for serving them in more detail where a budget is larger."""
 
     segments: tuple[ServableSegment, ...] = ()
     """The newest ones with all their levels, by position."""

@@ -16,7 +16,7 @@ from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
 LARGE: Final = 32
-"""A message is large from this part of a window on: so many without their middle still say something in one window."""
+"""A message is large if it takes more than this part of a window: that many shortened ones still fit side by side."""
 _SHARE: Final = 2  # such a message is shown in half the room, so that the rest stays
 
 

@@ -75,5 +75,5 @@ def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Pa
 
 
 def told_size(size: int) -> str:
-    """A number of bytes in the largest unit that it fills."""
+    """A number of bytes in words, in the largest unit of which it has at least one."""
     return next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size} B")

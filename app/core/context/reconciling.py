@@ -39,7 +39,7 @@ class Line:
     optional: bool = False
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False
-    """Stored and erased: what it said is not known any more."""
+    """Whether the message is erased, so that any words match it."""
     may_give_way: bool = False
     """Stored, and the end of an answer: the client may ask for it again."""
     is_step: bool = False

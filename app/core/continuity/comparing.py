@@ -36,7 +36,7 @@ class Comparison:
 
     continuity: Continuity
     lost: tuple[tuple[int, str], ...]
-    """(message, sentence) of the first probes that it does not answer, or answers in another way."""
+    """(message, sentence) of the first probes that are not answered, or are answered differently."""
 
 
 class Exam:

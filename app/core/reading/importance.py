@@ -49,7 +49,7 @@ FEATURES: Final = (*TRAITS, "new", "question", "reply", "alone", "sentences", "a
 """Names of all features, in order."""
 _LIKELIEST: Final = 30.0  # logarithm of odds, for the sake of numbers
 _USUAL: Final = math.log(3)
-"""Of how many sentences a message of an entry had, whose conversation is not at hand."""
+"""The number of sentences that is assumed for the message of an entry, whose conversation is not at hand."""
 
 
 def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:

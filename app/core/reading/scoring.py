@@ -53,7 +53,7 @@ _MEANT: Final = 1.8  # the record of a list that the talk was of, by what it say
 _NOT_MEANT: Final = 0.6  # the others of that list, when it is long; of few each may be needed
 _LONG_LIST: Final = 8  # records
 HEAD: Final = 1.4
-"""For the first id of a record: what it is asked for and changed by."""
+"""The weight of the first id of a record: records are asked for and changed by it."""
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _MAY_BE_CODE: Final = compiled(r"[a-z0-9][-/][a-z0-9]|[0-9a-f]{7}")
@@ -78,9 +78,9 @@ class Worth:
 
     rest: float
     values: Mapping[str, float]
-    """By the value in lower case."""
+    """The worth of each value, by the value in lower case."""
     about: str = "fact"
-    """What kind of thing it is: of a kind of which much is told already, more is worth less."""
+    """The kind of thing that is told. The more is told of a kind already, the less more of it is worth."""
 
     @property
     def total(self) -> float:
@@ -201,7 +201,7 @@ def is_mentioned(value: str, mentioned: Collection[str]) -> bool:
 
 
 def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
-    """What a call that changed something is worth: its values, and that it was made."""
+    """The worth of a call that changed something: its values, and the fact that it was made."""
     return worth_of_data(parse_line(text), mentioned).plus(_CHANGED)
 
 

@@ -363,7 +363,7 @@ class Corpus:
         return Fraction(sum(source.tokens for source in self.sources if source.role == "tool"), max(whole, 1))
 
     def neighbours(self, distance: int) -> list[int]:
-        """For each piece the index of its neighbour so many places on in the same run of talk; -1: there is none."""
+        """For each piece, the index of its neighbour ``distance`` places further in the same run of talk; -1: none."""
         found = self._neighbours.get(distance)
         if found is None:
             runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))

@@ -1,4 +1,4 @@
-"""What a question means in a conversation: whom it names, what its mistyped words stand for, what it takes up."""
+"""Completes a question from its conversation: whom it names, what a mistyped word means, what it refers back to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ what was asked says better what is talked of."""
 
 _WORD: Final = r"([^\W\d_]+)"
 _BEGINS: Final = r"(?<![^\W\u3400-\u9fff])"
-"""Where a word may begin: Chinese has no spaces around one."""
+"""The places where a word may begin. Chinese has no spaces between words."""
 _LATIN: Final = tuple(language for language in languages() if language.script == "latin")
 
 
@@ -114,7 +114,7 @@ def _with_what_it_takes_up(question: Question, corpus: Corpus, before: Sequence[
 
 
 def called_in(text: str, corpus: Corpus) -> dict[str, str]:
-    """The names, in lower case, by which a text calls one of two speakers, each with that speaker."""
+    """The names in lower case by which a text calls one of two speakers, each with the speaker that it means."""
     speakers = sorted(corpus.speakers or ("assistant", "user"))
     if len(speakers) != _SPEAKERS:
         return {}

@@ -43,7 +43,7 @@ class Note:
     role: str
     is_narrative: bool = False
     source: str = ""
-    """Where a caller's passage is from."""
+    """The source of a passage of the caller's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,11 +36,11 @@ from app.core.text.values import Given, Value, values
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
 
 ENOUGH: Final = 0.95
-"""Of the weight of a question's words: with so much in one place nothing is missing but a word that says little."""
+"""The share of the weight of a question's words. If one place has more, only words that say little are missing."""
 NEIGHBOURS: Final = 3
 """Served messages next to each other that are read as one: a question and its answer share few words."""
 BEFORE: Final = 2
-"""Messages before a question that it may take up words of."""
+"""How many messages before a question it may refer back to."""
 _COURTESY_WORDS: Final = 6
 _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
 _MOST_PLACES: Final = 24  # served texts in which they are looked for

@@ -35,7 +35,7 @@ class Query:
     stems: tuple[str, ...]
     """The stems of its words, each once, those that lead nowhere left out."""
     language: str | None = None
-    """Whose stems these are: as of the messages that it is compared with."""
+    """The language whose stems these are. Messages are compared in the same language."""
 
     @property
     def literal(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
     for say in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
-"""By the opening, whose language they are in: what is read back may have been served in any."""
+"""The words of each language by their opening: what is read back may have been served in any language."""
 _ELEMENT: Final = compiled(
     rf"(?:(?P<opening>{'|'.join(map(re.escape, _MARKED))})\n(?P<inside>.*?)\n{_CLOSING}"
     rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
@@ -82,7 +82,7 @@ class Recall:
     """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
     passages: tuple[Passage, ...] = ()
     cosines: Mapping[int, float] = field(default_factory=dict)
-    """By ``seq``, how alike question and message are by their vectors; empty: words alone decide."""
+    """The likeness of question and message by their vectors, by ``seq``; empty: only words decide."""
 
     @cached_property
     def asked(self) -> Question:

@@ -48,11 +48,11 @@ class Step(NamedTuple):
     """A step from one form of a segment to a better one."""
 
     segment: int
-    """Its place in the list of all."""
+    """The place of the segment in the list of all segments."""
     form: int
     """The place of the better form among the segment's."""
     tokens: int
-    """What it adds; of a form that is shorter as well as better less than nothing."""
+    """Tokens that the step adds; negative for a form that is better and also shorter."""
     gain: float
     slope: float
     """Value per token."""
@@ -65,7 +65,7 @@ class Choice:
     forms: Sequence[Sequence[Form]]
     """The forms of each segment, the present one first."""
     steps: Sequence[Step]
-    """In the order in which they are taken."""
+    """All steps, in the order in which they are taken."""
 
     def taken(self, steps: Sequence[Step]) -> list[Form]:
         """What each segment is served as once these steps are taken."""

@@ -1,4 +1,4 @@
-"""Makes a state version of an accepted candidate: merge, prune to the cap, lay out, prove that it is smaller."""
+"""Makes a state version of an accepted candidate: merge, prune to the cap, lay out, and check that it saves tokens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from app.core.validation.same_subject import is_about_another
 from app.core.validation.survival import LostSentence, Stale, lost_sentences
 
 QUOTES_SHARE: Final = 4
-"""One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
+"""A quarter of the state's cap is for values that code brings back. A state in one text also gives its free room."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
 SEAM: Final = (
@@ -104,7 +104,7 @@ class Applied:
     found: tuple[FoundAnchor, ...] = ()
     """Anchors that the model proposed and that stand verbatim in the span."""
     ranking: Ranking = field(default_factory=Ranking)
-    """What the model said of the anchors that it was shown."""
+    """The model's word on the anchors that it was shown."""
     digests: tuple[SegmentDigest, ...] = ()
     """What the model wrote about the chunk's segments, checked."""
     repairs: tuple[Repair, ...] = ()
@@ -116,7 +116,7 @@ class Applied:
 
 
 def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
-    """The state that an accepted candidate leads to, or the reason word why there is none.
+    """The state version that an accepted candidate gives, or the reason word why there is none.
 
     What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
     input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
@@ -457,7 +457,7 @@ def _said_tokens(context: ApplyContext) -> int:
 
 
 def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: Iterable[StateEntry]) -> set[str]:
-    """Ids of the entries that came in doubt just now, and of which what may have taken their place tells nothing."""
+    """Ids of the entries that were just put in doubt and of which no possible successor tells anything."""
     clear = {entry.id for entry in previous if not entry.in_doubt and entry.role != "narrative"}
     texts = {one.id: one.text for one in entries}
     return {

@@ -20,16 +20,18 @@ from app.core.text.values import values
 from app.core.text.words import stems
 
 _SPARED: Final = 2
-"""So many of the newest entries of each field go only in the last round. Otherwise a state that is always full of facts
-would never serve tone and shared knowledge."""
+"""The newest entries of each field that are only removed in the last round.
+
+Otherwise a state that is always full of facts would never serve tone and shared knowledge.
+"""
 _FIRST: Final = 6
-"""So many of the oldest facts with exact values go only in the last round, too: a conversation is about what it set
-out with."""
+"""The oldest facts with exact values that are only removed in the last round too: a conversation is about what it
+began with."""
 _EARLIER: Final = 1 / 8
 """A model has just written the narrative anew, and the earlier one stands behind it, in doubt. This share of both is
 kept for the earlier one as long as the new one can be shortened: its values stand nowhere else."""
 _STEPS: Final = 64
-"""In so many steps at most a narrative is shortened: it may have thousands of sentences."""
+"""The most steps in which a narrative is shortened: it may have thousands of sentences."""
 _DOUBLE: Final = 0.5  # two entries that share more of their words are doubles: the older says little of its own
 
 Fits = Callable[[dict[str, Any]], bool]

@@ -110,7 +110,7 @@ def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
 
 
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
-    """Every statement of a text as a fact, what it is about among them."""
+    """Every statement of a narrative as a fact of its own."""
     numbers = count(next_entry)
     target = schema.home("fact")
     found: list[StateEntry] = []

@@ -37,7 +37,7 @@ class Superseding:
 
     items: tuple[CandidateItem, ...]
     older: Mapping[int, tuple[CandidateItem, ...]]
-    """By the index of an item: other items of the same candidate that it makes untrue; they are not among ``items``."""
+    """Items of the same candidate that an item makes untrue, by its index; these are not among ``items``."""
 
 
 def supersede(

@@ -209,7 +209,7 @@ def _sentences_with_speaker(text: str) -> list[str]:
 def _narrative_with_quotes(
     entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool
 ) -> StateEntry:
-    """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
+    """A narrative with the sentences that it lost. Those of the opening or the earlier narrative stand first."""
     if entry.role != "narrative" or entry.in_doubt or not quotes:
         return entry
     told = [(seq, as_sentence(text)) for seq, text in quotes]

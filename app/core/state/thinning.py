@@ -20,11 +20,11 @@ from app.core.text.shortening import clip
 from app.core.validation.survival import critical_values
 
 _STEPS: Final = 64
-"""In which a text is made shorter: it may be tens of thousands of characters."""
+"""Steps in which a text is shortened: it may have tens of thousands of characters."""
 _CLIPS: Final = 16
-"""In which a single statement is cut that is longer than its room."""
+"""Steps in which a single statement is cut that is longer than its room."""
 _OPENING: Final = 0.2
-"""At most this share of the text is kept for the first statements with exact values: these began the conversation."""
+"""The largest share of the text for its first statements with exact values, with which the conversation began."""
 
 
 def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
