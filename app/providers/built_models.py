@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 _NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[A-Za-z0-9][\w.:/@+-]{0,199})", re.ASCII)
 _MOST_MODELS: Final = 64
-"""So many models stay built, and so many refusals are remembered; the oldest goes first."""
+"""How many built models are kept, and how many refusals are remembered; the oldest is dropped first."""
 _REFUSED_FOR: Final = 60.0  # seconds: a build that fails may have waited long for a server that does not answer
 _TRIAL_GRACE: Final = 5.0  # seconds beyond its timeout after which nothing more will be heard of a call
 

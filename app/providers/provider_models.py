@@ -64,7 +64,7 @@ class ProviderModel:
     profile: ModelProfile
     takes_media: TakesMedia
     loop: ProviderLoop
-    """Where its client runs."""
+    """The event loop in which the provider's client runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class ProviderSummarizer:
     provider_model: ProviderModel
     timeout: float
     words: PromptWords = WORDS
-    """The rules that it is given: others than the present ones are for comparing versions."""
+    """The rules of the prompt. Others than the present ones are for comparing versions."""
 
     @property
     def profile(self) -> ModelProfile:

@@ -18,7 +18,7 @@ from app.core.model.model_io import ContextMessage, Continuation
 from app.providers.failures import unavailable
 
 KIND: Final = "openai-responses"
-"""In a model's name; its provider is that of ``openai``."""
+"""The prefix in a model's name. The provider is that of ``openai``."""
 
 
 def make_model(name: str, provider: Provider[Any]) -> Model:

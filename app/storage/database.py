@@ -130,7 +130,7 @@ def _json_value(written: str) -> Any:
 
 
 def make_patient_engine(url: str) -> AsyncEngine:
-    """For migrations and backups: as the user that signs in, no pool, and statements may take their time."""
+    """An engine for migrations and backups: no pool, no time limits, and the rights of the user that signs in."""
     return create_async_engine(_driver_address(url), connect_args=_connect_arguments(url, {}), poolclass=NullPool)
 
 

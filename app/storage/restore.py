@@ -26,7 +26,7 @@ _INDEXES: Final = """
     LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid
     WHERE c.relname = ANY($1) AND k.oid IS NULL AND i.indpred IS NULL AND i.indexprs IS NULL
 """
-"""Of plain columns: PostgreSQL does not print an expression as it was given."""
+"""Indexes of plain columns: PostgreSQL does not print an expression as it was given."""
 _INDEX_MEMORY: Final = "256MB"
 _GOING_SECONDS: Final = 2.0
 _SAYS_NOTHING: Final = frozenset({"tenants"})

@@ -152,7 +152,7 @@ class TenantSession:
         return compiled.scalar(records[0]) if records else None
 
     async def begin_with(self, statement: Executable, /, **given: Any) -> int:
-        """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
+        """Run a kept statement that writes, and return how many rows. The first one goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._arguments(compiled, given)
         if self._lent is not None or self._pending or not can_be_literals(values):
@@ -162,7 +162,7 @@ class TenantSession:
         return _rows_in_status(self._pooled.driver_connection.told)
 
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
-        """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
+        """Run a kept statement as a transaction of its own, in one round trip; return how many rows it touches.
 
         Its values are written into the text (``CompiledStatement.text_with_values``). Before any other statement.
         """

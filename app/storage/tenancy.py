@@ -71,7 +71,7 @@ class TenantCriteria(CriteriaOption):
 
 
 class UserCriteria(TenantCriteria):
-    """The tenant's condition, and that of one end user: his conversations, and what belongs to them."""
+    """The condition of a tenant, and of one end user: only that user's conversations, and what belongs to them."""
 
     __slots__ = ("user",)
     _traverse_internals = [  # noqa: RUF012 -- so the base class has it

@@ -20,7 +20,7 @@ _SHORTEST_TEXT: Final = 40  # characters: what is shorter is a name or a remark
 
 
 class OwnWords:
-    """Where the own words of a message's sender stand.
+    """The parts of a message that are its sender's own words.
 
     Args:
         message: Any; only users show texts.

@@ -104,7 +104,7 @@ class Servable:
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
 
     def within(self, room: int | None) -> Served:
-        """What is shown if the whole element may take so many tokens.
+        """The anchors that are shown if the whole element may take ``room`` tokens.
 
         Anchors without room go behind the marker, in this order: those of which a model said that they are over, those
         that it passed over, those that no model proposed; among equals the least important, then the newest. Those that

@@ -30,7 +30,7 @@ _UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
 
 
 def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tuple[Part, ...]]:
-    """The parts of each message, so that data has no more than ``limit`` characters: the oldest media become words.
+    """The parts of each message, with the oldest media told in words so that all data has at most ``limit`` characters.
 
     A part that is put into words names its type, its size, its name where it has one, and the message that has it.
     """

@@ -40,7 +40,7 @@ class Comparison:
 
 
 class Exam:
-    """The probes of a stretch, with the context that it is going to be folded in.
+    """The probes of a stretch, and the context that it is folded in.
 
     All work is linear in texts of capped size; it takes some hundredths of a second, and belongs off an event loop.
     """

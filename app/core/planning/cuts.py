@@ -1,4 +1,4 @@
-"""Where a tail may be cut: legal cut points, as small invariants.
+"""The places at which a tail may be cut, as small rules that each forbid some.
 
 A *cut* at index ``i`` folds ``outline[0..i]``. Laws: a tool call and its result stay on one side; nothing is cut after
 a call that still waits for its result; the unanswered user message stays until a step of its answer has all its

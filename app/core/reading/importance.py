@@ -53,7 +53,7 @@ _USUAL: Final = math.log(3)
 
 
 def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
-    """Those of ``FEATURES``, for each passage of a span in order. Linear in the number of passages.
+    """The values of ``FEATURES`` for each passage of a span, in order. Takes linear time.
 
     * ``content``, ``new``: the square root of how many words say something, and the share of them not said before;
     * ``name``, ``value``, ``relative time``: 1 when it names somebody or something, holds an exact value, tells a time

@@ -149,7 +149,7 @@ def has_number(text: str) -> bool:
 
 
 class Postings:
-    """In which pieces each stem stands: how many hold it is counted for all, which, only where it is asked for.
+    """The pieces in which each stem stands. Their number is counted for every stem; which they are, only when asked.
 
     Args:
         counts: Of each piece, by stem how often it stands there.
@@ -201,7 +201,7 @@ class Postings:
 
 
 class Echoes(Sequence[float]):
-    """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
+    """For each piece, the rarity of its words that also stood in the few pieces before it in the same run of talk.
 
     None for the pieces of a long message: what an answer takes up it goes on about.
 

@@ -35,7 +35,7 @@ def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
 
 
 def alikeness(corpus: Corpus, found: Mapping[int, float]) -> list[float] | None:
-    """For each piece how far its message's cosine stands above the mean of all, 0–1; 0 for one without a vector.
+    """For each piece, how far the cosine of its message is above the mean of all, from 0 to 1; 0 without a vector.
 
     ``None`` where there are too few to tell, or they are all the same.
     """

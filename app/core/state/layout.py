@@ -47,7 +47,7 @@ class LeftOut:
 
 
 def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
-    """A state as the JSON that is served: compact, and escaped so that it cannot close its block.
+    """A state as the JSON that is served: compact, and escaped so that no text in it can close the block.
 
     Members stand in the schema's order, so that equal states give equal bytes.
     """

@@ -213,7 +213,7 @@ class AnchorRepository(Repository):
         return (await self._session.first(_TEXTS, **given) or [])[::-1]
 
     async def active_seqs(self, conversation_id: UUID, *, limit: int) -> list[int]:
-        """Where the newest ``limit`` active ones stand, in any order, in a twentieth of that time."""
+        """The ``seq`` of the newest ``limit`` active ones, in any order: a twentieth of the time of ``active``."""
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return await self._session.first(_SEQS, **given) or []
 
@@ -256,7 +256,7 @@ class AnchorRepository(Repository):
         return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
-        """The newest ``limit`` active ones up to that ``seq`` of which something is claimed, in order of position."""
+        """The newest ``limit`` active ones up to that ``seq`` with an unsettled claim, in order of position."""
         return await in_slices(_anchor, await self._newest_in_order(_CLAIMED, conversation_id, through_seq, limit))
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
@@ -324,7 +324,7 @@ class AnchorRepository(Repository):
         return len(gone), len(await self._session.all(back.returning(col(AnchorRow.id))))
 
     async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
-        """Delete the anchors of these messages; how many there were.
+        """Delete the anchors of these messages, and return how many there were.
 
         References to them are cleared, and so are claims that rest on these messages.
         """

@@ -31,6 +31,6 @@ class AuditRepository(Repository):
         return cut([record_from_row(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
-        """Housekeeping; how many were forgotten, at most ``limit``."""
+        """Delete older rows, at most ``limit``, and return how many."""
         old = select(_id).where(col(AuditRow.occurred_at) < began() - age).limit(limit)
         return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))

@@ -179,7 +179,7 @@ class CompactionRepository(LeasedRepository):
         await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows of all tenants whose lease expired, that of longest ago first; they are not locked."""
+        """Running rows of all tenants whose lease has expired, the longest expired first. They are not locked."""
         statement = select(CompactionRow).where(_has_expired_lease()).order_by(col(CompactionRow.lease_until))
         return await self._all(statement.limit(limit))
 

@@ -112,7 +112,7 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.change(_update_of(frozenset(values)), **given))
 
     async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
-        """As ``update``, of one that this transaction holds and knows as it stands: only the time is read back."""
+        """Like ``update``, for a conversation that this transaction has locked and read: only the time is read back."""
         self._check_tenant(known.tenant_id)
         values = _columns(changes)
         given = {"conversation_id": known.id, **new_values(values)}
@@ -127,7 +127,7 @@ class ConversationRepository(Repository):
         await self._session.execute(statement, conversation_id=conversation_id)
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
-        """A page by ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.
+        """A page in the order of ``last_message_at`` (else ``created_at``), then id; and the next cursor.
 
         Without state and scratchpad, and fewer than asked for where together they are large.
         """

@@ -108,7 +108,7 @@ class EventRepository(Repository):
         return found
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
-        """Housekeeping; how many were forgotten, at most ``limit``."""
+        """Delete older rows, at most ``limit``, and return how many."""
         old = places(EventRow).where(col(EventRow.occurred_at) < began() - age).limit(limit)
         gone = delete(EventRow).where(at_places(EventRow, old)).returning(col(EventRow.number))
         return len(await self._session.all(gone))

@@ -79,7 +79,7 @@ class IdempotencyRepository(Repository):
         await self._session.execute(delete(IdempotencyRow).where(_key == self._key_of_end_user(key)))
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
-        """Housekeeping; how many were forgotten, at most ``limit``."""
+        """Delete older rows, at most ``limit``, and return how many."""
         old = places(IdempotencyRow).where(col(IdempotencyRow.created_at) < began() - age).limit(limit)
         gone = delete(IdempotencyRow).where(at_places(IdempotencyRow, old)).returning(_key)
         return len(await self._session.all(gone))

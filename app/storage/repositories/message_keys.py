@@ -1,4 +1,4 @@
-"""The view by which messages are found by their keys: word stems and the ids of tool calls.
+"""The SQL view through which messages are found by their keys: word stems and ids of tool calls.
 
 Under row-level security an operator of arrays never reaches its index in the table, since Postgres cannot know that it
 keeps what it sees to itself. docs/decisions/0029 says what the view gives up.

@@ -145,7 +145,7 @@ _DERIVED = (
     *("meta", "call_ids", "result_ids", "contents", "is_protected"),
     *("message_sum", "token_sum", "byte_sum", "term_keys"),
 )
-"""Columns of a message that are none of its fields."""
+"""Columns of a message that are not among its fields."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
 built_once(
     _AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
@@ -297,7 +297,7 @@ class MessageRepository(Repository):
         )
 
     async def oldest(self, conversation_id: UUID, *, from_seq: int, limit: int, max_bytes: int) -> list[Message]:
-        """The oldest from that ``seq`` on, at most so many, in order: without commands, with superseded replies.
+        """The oldest ``limit`` messages from that ``seq`` on, in order: without commands, with superseded replies.
 
         Together they have at most ``max_bytes``, or there is only one.
         """
@@ -468,7 +468,7 @@ class MessageRepository(Repository):
         await self.renew_older_sums(conversation_id)
 
     async def renew_older_sums(self, conversation_id: UUID) -> bool:
-        """Make ``SUMMED_AT_ONCE`` more running sums anew, from the end backwards; whether more are left.
+        """Compute ``SUMMED_AT_ONCE`` more running sums again, from the end backwards; return whether more are left.
 
         Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is
         not made, or made twice.

@@ -49,14 +49,14 @@ LARGE: Final[dict[Any, tuple[str, ...]]] = {
     DetailCallRow: ("conversation_id", "id"),
     CacheEntryRow: ("conversation_id", "id"),
 }
-"""Tables of which a conversation may have many rows, and an index to go by; the rest goes in cascade."""
+"""Tables in which a conversation may have many rows, with an index to find them. All others are deleted in cascade."""
 
 
 class RemovalRepository(Repository):
     """What is removed for good, a bounded number of rows at a time."""
 
     async def remove(self, conversation_id: UUID, *, limit: int) -> int:
-        """Remove so many rows of a deleted conversation at most; how many: less than ``limit`` when it is gone.
+        """Delete at most ``limit`` rows of a deleted conversation; return how many. Fewer means that it is gone.
 
         Whoever removes it already is left alone, which looks as if everything were gone.
         """
@@ -87,13 +87,13 @@ class RemovalRepository(Repository):
         await self._session.execute(update(SegmentRow).where(wanting).values(wants_detail=False))
 
     async def forget_turns(self, age: timedelta, *, limit: int) -> int:
-        """Forget what ended so long ago, but responses, which their clients delete; how many."""
+        """Delete turns that ended longer ago than ``age``, except responses, which clients delete; return how many."""
         row = TurnRow
         old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
         return await self._remove_at_most(row, (), old, limit)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
-        """Forget what was brought back, which details were written, and what was cached, so long ago; how many."""
+        """Delete records of expansions, written details and caches that are older than ``age``; return how many."""
         removed = 0
         for table, at in (
             (ExpansionRow, ExpansionRow.created_at),

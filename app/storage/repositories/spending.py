@@ -84,7 +84,7 @@ class SpendingRepository(Repository):
         return int(calls), int(of_tenant)
 
     async def forget_old(self, *, limit: int) -> int:
-        """Housekeeping; how many rows were forgotten, at most ``limit``."""
+        """Delete old rows, at most ``limit``, and return how many."""
         old = places(_row).where(col(_row.minute) < now() - KEPT).limit(limit)
         gone = delete(_row).where(at_places(_row, old)).returning(col(_row.minute))
         return len(await self._session.all(gone))
@@ -105,7 +105,7 @@ class SpendingRepository(Repository):
 
 
 def _metered_calls() -> Any:
-    """Of the last ``span``: those of ``conversation_id``, and all."""
+    """Metered calls of the last ``span``: those of ``conversation_id``, and all."""
     since = _PRESENT - bindparam("span", type_=Interval())
     of_compactions = select(
         col(CompactionRow.conversation_id).label("conversation_id"),

@@ -153,7 +153,7 @@ class TurnRepository(LeasedRepository):
         )
 
     async def expired(self, *, limit: int) -> list[Turn]:
-        """Running turns whose lease expired, that of longest ago first; they are not locked."""
+        """Running turns of all tenants whose lease has expired, the longest expired first. They are not locked."""
         statement = select(TurnRow).where(_EXPIRED).order_by(col(TurnRow.lease_until)).limit(limit)
         return [as_turn(row) for row in await self._session.all(statement)]
 
