@@ -59,7 +59,7 @@ class _Bound:
 
 @dataclass(slots=True)
 class _Followed:
-    """Keys with open streams: each is told when its key is not usable any more."""
+    """Keys with open streams. Each stream is told when its key can no longer be used."""
 
     ended: defaultdict[UUID, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
     looking: asyncio.Task[None] | None = None
@@ -104,7 +104,7 @@ class LimitService:
         )
 
     async def hold(self, kind: Kind) -> None:
-        """A place until the present request ends, one of a kind. Raises ``RateLimitedError``."""
+        """Take a place until the present request ends, at most one of a kind. Raises ``RateLimitedError``."""
         present = current_request()
         if present is None or kind in present.held:
             return
@@ -113,12 +113,12 @@ class LimitService:
         present.at_end.append(lambda: self.release(place))
 
     def release(self, place: Place | None) -> None:
-        """Let others have it."""
+        """Give a place back, so that others can have it."""
         if place is not None:
             self._counters.release(place)
 
     async def check_chat(self, uow: UnitOfWork) -> None:
-        """Before a turn that costs money. Raises ``RateLimitedError`` where what chats may spend is spent."""
+        """Check spending before a turn that costs money. Raises ``RateLimitedError`` at a limit for chats."""
         principal = current_principal()
         if principal is not None:
             over = [one for one in await self._spent(uow, principal, ("chat",)) if one.wait]

@@ -1,4 +1,4 @@
-"""How a turn begins: what it answers is found or stored.
+"""Begins a turn: finds or stores the message that it answers.
 
 That is a new message of the user, results of the client's tools, or a stored message that has no reply yet.
 """
@@ -47,7 +47,7 @@ class PreparedOpening:
     """Large tool results of the client as messages with counted tokens, by the id of the call."""
 
     def unread(self) -> Self:
-        """The same, but its messages are looked through for anchors within the transaction."""
+        """The same, but anchors of its messages are looked for within the transaction."""
         return replace(self, history=self.history.unread(), said=self.said.unread())
 
 

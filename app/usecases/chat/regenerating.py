@@ -1,4 +1,4 @@
-"""Making a reply again: the first one stays stored, and gives way in everything that is made of messages."""
+"""Makes a reply again. The first one stays stored, but is left out of everything that is made of messages."""
 
 from __future__ import annotations
 

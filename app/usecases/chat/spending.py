@@ -40,7 +40,7 @@ async def answer_with_cost_noted(
 
 @dataclass(slots=True)
 class _Call:
-    """A chat model during one call of it: what it reported, and what it said."""
+    """One call of a chat model: what it said, and the usage that it reported."""
 
     inner: ChatModel
     is_asked: bool = False
@@ -75,7 +75,7 @@ class _Call:
                 await close()
 
     async def used(self, request: ChatRequest) -> Usage:
-        """As the provider reported it, else as we estimate it.
+        """The usage as the provider reported it, else as we estimate it.
 
         A call that failed or was blocked before it said anything has used nothing. One that its caller left has.
         """

@@ -78,7 +78,7 @@ class _Stored:
     claim: InlineClaim | None = None
     created_number: int = 0
     found: tuple[tuple[UUID, str], ...] = ()
-    """Records of look-ups, each with what it brought back."""
+    """The record of each look-up, with what it brought back."""
 
 
 class ToolLoop:
@@ -172,7 +172,7 @@ class ToolLoop:
         return stored
 
     async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> Message:
-        """The model's message with its calls; what it used is summed on the reply.
+        """Store the model's message with its calls. Its usage is added up on the reply.
 
         A stateful model goes on from here only if all of its calls are there: each wants a result.
         """

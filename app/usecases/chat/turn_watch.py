@@ -34,7 +34,7 @@ class Watch:
 async def watched(
     turn: Turn, handle: TurnHandle, *, uow: UnitOfWorkFactory, bus: EventBus, every: float, alone: float
 ) -> AsyncIterator[Watch]:
-    """Look at the turn's row ``every`` so many seconds; raises ``TurnLostError`` into the body when others ended it.
+    """Look at the turn's row every ``every`` seconds. Raises ``TurnLostError`` in the body once others ended the turn.
 
     It is to stop once a client left and nobody, in any process, has followed for ``alone`` seconds.
     """

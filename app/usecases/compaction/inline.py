@@ -58,7 +58,7 @@ class InlineOutcome:
 
 
 async def _tell_nobody() -> None:
-    """Where there is no stream."""
+    """For turns without a stream."""
 
 
 class InlineCompaction:
@@ -149,7 +149,7 @@ class InlineCompaction:
         return await self._compaction.run(again, LAST_TRY.until(deadline))
 
     async def _wait_for_row(self, claim: InlineClaim, deadline: float, tell_new: TellNew) -> Compaction:
-        """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
+        """Wait until the row has ended, has brought the turn below its threshold, or may be taken over."""
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while True:

@@ -193,7 +193,7 @@ async def _write_state(
     segment_ids: tuple[str, ...],
     mark: Verified,
 ) -> Conversation:
-    """The new version, and the conversation row that points at it."""
+    """Write the new version, and the conversation row that points to it."""
     plan, applying, present = chunk.plan, chunk.apply_context(), resolved.conversation
     boundary = await uow.messages.at_seq(present.id, plan.to_seq)
     covered = await uow.messages.sums_at(present.id, plan.to_seq)

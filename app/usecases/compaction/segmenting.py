@@ -127,7 +127,7 @@ async def store_segments(
 def extractive_level(
     level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
 ) -> SegmentLevel | None:
-    """A level that code writes; ``None`` where the messages say nothing any more. They come without their secrets."""
+    """A level that code writes; ``None`` if the messages say nothing any more. Their secrets are already replaced."""
     spoken = _told_messages(messages)
     text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
     if not text:
@@ -141,7 +141,7 @@ def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
 
 
 def described(segment: Segment) -> CutSegment:
-    """A stored segment as the value that it was made from."""
+    """A stored segment as the cut stretch that it was made from."""
     return value_of(CutSegment, segment)
 
 

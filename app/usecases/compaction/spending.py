@@ -16,7 +16,7 @@ WINDOW: Final = timedelta(hours=1)
 STEP: Final = timedelta(minutes=1)
 """How exactly it is told when the window frees."""
 SPARED: Final = 2
-"""One part in so many of each limit is all that may be spent on what can wait."""
+"""Work that can wait may spend only this part of each limit: one half."""
 SPEND_LIMIT: Final = "spend_limit"
 """The reason of a compaction that was not tried, or not gone on with, for it."""
 
@@ -69,7 +69,7 @@ class SpendGuard:
         return await self._time_to_wait_for(uow, purpose, SPARED if spares else 1)
 
     async def allows_cache(self, uow: UnitOfWork) -> bool:
-        """Whether a provider's cache may be paid for now: no more than half of what a tenant's chats may spend."""
+        """Whether a provider's cache may be paid for now: only while less than half of the limit for chats is spent."""
         return await self._time_to_wait_for(uow, "chat", SPARED) is None
 
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:

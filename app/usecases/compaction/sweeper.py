@@ -59,7 +59,7 @@ class Chore(Protocol):
     """What the sweeper asks of services that remove and forget: bounded steps, in transactions of their own."""
 
     async def work(self) -> bool:
-        """One step; whether more is left to do."""
+        """Do one step, and return whether more is left to do."""
 
 
 class Sweeper:
@@ -121,7 +121,7 @@ class Sweeper:
         self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in asides if one]
 
     async def run(self) -> None:
-        """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
+        """Sweep until cancelled. Errors do not end it. Jobs that it runs itself are cancelled with it."""
         try:
             while True:
                 await self.sweep()
@@ -152,7 +152,7 @@ class Sweeper:
                 lane.start()
 
     async def release(self) -> int:
-        """Put everything this owner holds back into the queue, uncounted; how many rows. Errors are logged."""
+        """Put all rows of this owner back into the queue without counting a try, and return how many. Logs errors."""
         released = 0
 
         async def step() -> None:

@@ -55,7 +55,7 @@ TOLD_PART = 4  # and that a digest is at most this part of
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
 _MOST_SECONDS_FOR_ANCHORS: Final = 2.0
-"""That a context waits while anchors are found, after an import; the worker finds the others."""
+"""The longest that a context waits for anchors after an import. The worker finds the rest."""
 _SERVED: Final = 10
 """Bytes that a message counts for which is served as it is: about five microseconds."""
 _LOOKED_THROUGH: Final = 250
@@ -69,7 +69,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """A context, and what it took."""
+    """A context, and what it was made from."""
 
     context: AssembledContext
     recall_ms: int
