@@ -33,7 +33,7 @@ EXPIRED: Final = 500
 REMEMBERED: Final = 4_096
 """Copies that are known to be usable, and contents that were refused, in one process."""
 REFUSED_SECONDS: Final = 60.0
-"""How long a file that could not be copied is not offered to the provider again; until then requests have no copy of it."""
+"""How long a file that could not be copied is not offered to the provider again. Until then requests have no copy."""
 FAILED_SECONDS: Final = 3_600.0
 """How long a content is not offered again that the provider could not process."""
 
@@ -106,7 +106,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return addresses, {sha256: why for sha256, (uri, why) in answers.items() if not uri}
 
     async def lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
-        """Forget these copies, one of which the provider lost, so that all are made again. Returns whether any existed."""
+        """Forget these copies, one of which the provider lost, so that all are made again. Whether any existed."""
         async with self._shell.uow(keeper.tenant_id) as uow:
             copies = await uow.file_copies.in_use(keeper.account, sha256s, lasting=timedelta())
             gone = await uow.file_copies.want_deleted(keeper.account, [copy.name for copy in copies.values()])
