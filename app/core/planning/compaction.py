@@ -16,7 +16,6 @@ from itertools import accumulate
 from typing import Literal
 
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets
 from app.core.model.records import FoldRequest
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts, weight_of
@@ -163,7 +162,7 @@ def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estima
     room = math.inf if budgets.anchor_tokens is None else max(budgets.anchor_tokens - breakdown.anchors, 0)
     rest = breakdown.total - breakdown.state - breakdown.digests
     state = max(breakdown.state, budgets.state_tokens)
-    digests = digest_room(budgets, beside=state + breakdown.anchors + breakdown.held)
+    digests = budgets.digest_room(beside=state + breakdown.anchors + breakdown.held)
     return _Projection(
         sizes=tuple(accumulate(weights)),
         folded=folded,

@@ -19,7 +19,6 @@ from app.core.retrieval.question import Question
 from app.core.retrieval.ranking import Recalled
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
-from app.core.text.localization.days import date_line
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK
@@ -185,7 +184,7 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
     for one in recalled:
         day = one.source.at.astimezone(UTC).date()
         if day != before:
-            yield date_line(day, say, with_year=before is None or before.year != day.year)
+            yield say.date(day, with_year=before is None or before.year != day.year)
         elif one.source.seq - seq > 1:
             yield LEFT_OUT
         before, seq = day, one.source.seq

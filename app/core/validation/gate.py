@@ -39,11 +39,11 @@ from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
 from app.core.validation.asking import second_answer
-from app.core.validation.cut_off import is_cut_off
 from app.core.validation.dates import with_dates
 from app.core.validation.digests import described
 from app.core.validation.exact import STRETCHES, Examined, examine, with_answers, without_failures
 from app.core.validation.excuses import is_excuse
+from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
 

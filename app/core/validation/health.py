@@ -15,7 +15,6 @@ from app.core.model.in_doubt import unmarked
 from app.core.model.state import StateSchema
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
-from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import DamageKind
 from app.core.validation.excuses import is_excuse
 
@@ -38,6 +37,8 @@ _ERRORS: Final = compiled(
     r"|request timed out|connection (?:refused|reset|error)|(?:the )?model is overloaded|invalid api key)\b"
     r"|\{\s*\"(?:error|detail|code|message|status)\"\s*:)",
 )
+
+_GOING_ON: Final = frozenset(",:(-–—[{«„「（，、：")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +107,11 @@ def _sickness(text: str, *, is_told: bool) -> Sickness | None:
     if not is_told and is_excuse(text):
         return "no_summary"
     return "cut_off" if is_cut_off(text) else None
+
+
+def is_cut_off(text: str) -> bool:
+    """Whether a text surely stops in the middle: its last character is one after which something must follow.
+
+    A semicolon is none: a line of code may end with it.
+    """
+    return text.rstrip()[-1:] in _GOING_ON

@@ -14,9 +14,9 @@ from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
+from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
-from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
 from app.storage.tenancy import built_once

@@ -15,11 +15,11 @@ from app.core.model.errors import NotFoundError
 from app.core.model.files import ConversationFile, ProviderFile
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
+from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.copies import CopyRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.repositories.places import at_places, places
 from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
 
 _file = FileRow

@@ -44,12 +44,12 @@ from app.core.text.contents import Content, data_bytes, references, taken_apart
 from app.core.text.token_counts import UNITS, Estimator, tokens_of
 from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
+from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, paged
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
-from app.storage.repositories.not_deleted import not_deleted
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow

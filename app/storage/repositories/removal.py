@@ -10,8 +10,8 @@ from sqlalchemy import delete, select, text, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
+from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.leases import began
-from app.storage.repositories.places import at_places, places
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,

@@ -29,9 +29,9 @@ from app.core.model.allowances import HOUR, Purpose, Spent
 from app.core.model.conversation import Usage
 from app.core.model.records import AsidePurpose
 from app.storage.repositories.base import Repository
+from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
-from app.storage.repositories.places import at_places, places
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
 from app.storage.tenancy import built_once

@@ -17,7 +17,7 @@ from app.core.model.errors import ConflictError, NotFoldedError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import CutSegment, Segment
-from app.core.planning.ranges import FOLLOWING, is_finished
+from app.core.planning.cuts import FOLLOWING, is_finished
 from app.core.segments.describing import describe
 from app.core.segments.naming import ids_for, stem_of
 from app.off_loop import off_loop

@@ -291,6 +291,13 @@ class Budgets:
         """A share of the budget in tokens, rounded down."""
         return part_of(share, self.budget)
 
+    def digest_room(self, *, beside: int) -> int:
+        """Tokens for digests: their share, or less where the block and held messages would exceed half of the budget.
+
+        ``beside`` is the size of the block without digests and of the held messages after it.
+        """
+        return max(min(self.digest_tokens, (self.budget - 1) // 2 - beside), 0)
+
     def with_target(self, share: float) -> Budgets:
         """These budgets with another target, as a share of the budget."""
         return replace(self, target=self.share(share))
