@@ -92,18 +92,24 @@ class BuiltModels:
         """Whether the model of that name is built."""
         return name in self._built
 
-    def build(self, name: str) -> None:
-        """Build the model of that name; it may take seconds. Raises ``InvalidInputError``."""
-        self._built_model(name)
+    def build(self, name: str) -> ProviderModel:
+        """The model of that name. Building it may take seconds. Raises ``InvalidInputError``."""
+        built = self._built.get(name)
+        if built is not None:
+            return built
+        with self._building:
+            if name not in self._built:
+                self._built[name] = self._built_or_refused(name)
+            return self._built[name]
 
     def chat(self, name: str) -> GuardedChat:
         """The chat model of that name. Raises ``InvalidInputError``."""
-        model = ProviderChat(provider_model=self._built_model(name), timeout=self.chat_timeout)
+        model = ProviderChat(provider_model=self.build(name), timeout=self.chat_timeout)
         return GuardedChat(model, self._circuit("chat", name, self.chat_timeout))
 
     def summarizer(self, name: str, timeout: float) -> GuardedSummarizer:
         """The summarizer of that name. Raises ``InvalidInputError``."""
-        model = ProviderSummarizer(provider_model=self._built_model(name), timeout=timeout)
+        model = ProviderSummarizer(provider_model=self.build(name), timeout=timeout)
         return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
 
     def build_embedder(self, name: str) -> None:
@@ -186,7 +192,7 @@ class BuiltModels:
         await self.loop.close(*(partial(_close_client, provider) for provider in providers))
 
     def _caching_model(self, name: str) -> Model:
-        provider_model = self._built_model(name)
+        provider_model = self.build(name)
         if provider_model.profile.caches is None:
             raise InvalidInputError(f"The provider of {name} keeps no caches.")
         return provider_model.model
@@ -195,15 +201,6 @@ class BuiltModels:
         if (kind, name) not in self._circuits:
             self._circuits[kind, name] = self.circuit.closed(timeout)
         return self._circuits[kind, name]
-
-    def _built_model(self, name: str) -> ProviderModel:
-        built = self._built.get(name)
-        if built is not None:
-            return built
-        with self._building:
-            if name not in self._built:
-                self._built[name] = self._built_or_refused(name)
-            return self._built[name]
 
     def _built_or_refused(self, name: str) -> ProviderModel:
         refusal = self._refusals.pop(name, None)

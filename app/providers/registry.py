@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
@@ -70,7 +70,7 @@ class ModelRegistry:
         self._monotonic = monotonic
         self._models: BuiltModels | None = None
         self._opening = threading.Lock()
-        self._building: dict[str, asyncio.Task[None]] = {}
+        self._building: dict[str, asyncio.Task[Any]] = {}
 
     def allows(self, name: str) -> bool:
         """Whether a request or a policy may name this model."""
@@ -135,7 +135,7 @@ class ModelRegistry:
         wrong = FieldError(field="model", message=detail)
         raise ModelNotAllowedError(detail, errors=[wrong], extra={"allowed": names})
 
-    def _build_task(self, name: str) -> asyncio.Task[None]:
+    def _build_task(self, name: str) -> asyncio.Task[Any]:
         if name not in self._building:
             task = asyncio.create_task(
                 asyncio.to_thread(lambda: self._opened_models().build(name)), name=f"build {name}"
@@ -144,7 +144,7 @@ class ModelRegistry:
             self._building[name] = task
         return self._building[name]
 
-    def _end_build(self, name: str, done: asyncio.Task[None]) -> None:
+    def _end_build(self, name: str, done: asyncio.Task[Any]) -> None:
         self._building.pop(name, None)
         if not done.cancelled():
             done.exception()  # nobody may wait for it any more, and asyncio would complain

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
 from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
-from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
 from app.off_loop import AN_ITEM, off_loop
@@ -133,13 +133,13 @@ def _in_order(messages: Iterable[Message]) -> list[Message]:
 async def protection_reasons(
     resolved: Resolved, messages: Sequence[Message], *, used: int = 0, compute: Compute = off_loop
 ) -> dict[int, ProtectedReason]:
-    """``protection.decided`` by a conversation's policy; many are looked at off the event loop, or by ``work``."""
+    """Why each of these messages is protected, by a conversation's policy (``protection.decided``).
+
+    ``compute`` runs the work, which takes long for many messages.
+    """
     size = sum(AN_ITEM + one.byte_length for one in messages)
-    return await compute(_reasons, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
-
-
-def _reasons(policy: CompactionPolicy, messages: Sequence[Message], room: int, used: int) -> dict[int, ProtectedReason]:
-    return decided(policy, messages, room=room, used=used)
+    decide = partial(decided, resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
+    return await compute(decide, size=size)
 
 
 async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:
