@@ -25,6 +25,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
+from app.providers.call_settings import refused
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
@@ -32,7 +33,6 @@ from app.providers.messages import TakesMedia
 from app.providers.prices import cost_of_tokens
 from app.providers.profiles import profile_of
 from app.providers.provider_models import ProviderChat, ProviderModel, ProviderSummarizer
-from app.providers.settings import refused
 
 log = structlog.get_logger(__name__)
 

@@ -24,8 +24,8 @@ from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.off_loop import off_loop
+from app.providers.call_settings import definition_of
 from app.providers.failures import CACHE_LOST, unavailable
-from app.providers.settings import definition_of
 
 NAMES: Final = "cachedContents/"
 """How the provider's names of caches begin."""
