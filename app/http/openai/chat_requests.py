@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from app.core.model.fieldwise import value_of
 from app.core.model.model_io import CallSettings, ToolSpec
 from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
+from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
 from app.http.openai.settings import (
     MAX_TOOLS,
     AnswerSchema,
@@ -23,7 +24,6 @@ from app.http.openai.settings import (
     chosen,
     refuse_unsupported,
 )
-from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
 from app.usecases.history.drafts import MessageDraft
 
 MAX_MESSAGES: Final = 10_000

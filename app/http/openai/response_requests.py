@@ -9,6 +9,9 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 from app.core.model.fieldwise import value_of
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
 from app.http.fields import MAX_SYSTEM_PROMPT, Metadata
+from app.http.openai.content import Given, form_of
+from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
+from app.http.openai.resources import DEFAULT_ECHO
 from app.http.openai.settings import (
     MAX_TOOLS,
     AllowedTools,
@@ -23,9 +26,6 @@ from app.http.openai.settings import (
     chosen,
     refuse_unsupported,
 )
-from app.http.openai.content import Given, form_of
-from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
-from app.http.openai.resources import DEFAULT_ECHO
 
 MAX_ITEMS: Final = 10_000
 MAX_CREATED_ITEMS: Final = 20
