@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import insert, select
 from sqlmodel import col
 
 from app.core.model.records import AuditEntry, Page
@@ -32,5 +32,4 @@ class AuditRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""
-        old = select(_id).where(col(AuditRow.occurred_at) < began() - age).limit(limit)
-        return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))
+        return await self._delete_at_most(limit, AuditRow, col(AuditRow.occurred_at) < began() - age)

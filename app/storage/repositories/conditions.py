@@ -1,10 +1,10 @@
-"""Conditions of statements that several repositories share."""
+"""A condition of statements that several repositories share."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, literal_column, select
+from sqlalchemy import exists
 from sqlmodel import col
 
 from app.storage.tables import ConversationRow
@@ -20,20 +20,3 @@ def not_deleted(table: Any) -> Any:
     return exists().where(
         col(row.tenant_id) == table.tenant_id, col(row.id) == table.conversation_id, col(row.deleted_at).is_(None)
     )
-
-
-def places(table: Any) -> Select[Any]:
-    """A select of the physical places (``ctid``) of rows, for the caller to limit.
-
-    With it a bounded number of rows is picked and deleted without a join.
-    """
-    return select(_ctid(table)).select_from(table)
-
-
-def at_places(table: Any, picked: Select[Any]) -> ColumnElement[bool]:
-    """Whether a row stands at one of the picked places."""
-    return _ctid(table) == func.any(func.array(picked.correlate(None).scalar_subquery()))
-
-
-def _ctid(table: Any) -> ColumnElement[Any]:
-    return literal_column(f"{table.__tablename__}.ctid")

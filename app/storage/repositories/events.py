@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Integer, bindparam, delete, func, insert, select, update
+from sqlalchemy import Integer, bindparam, func, insert, select, update
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
-from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
@@ -109,6 +108,4 @@ class EventRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""
-        old = places(EventRow).where(col(EventRow.occurred_at) < began() - age).limit(limit)
-        gone = delete(EventRow).where(at_places(EventRow, old)).returning(col(EventRow.number))
-        return len(await self._session.all(gone))
+        return await self._delete_at_most(limit, EventRow, col(EventRow.occurred_at) < began() - age)

@@ -15,7 +15,6 @@ from app.core.model.errors import NotFoundError
 from app.core.model.files import ConversationFile, ProviderFile
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
-from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.copies import CopyRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import now
@@ -123,9 +122,7 @@ class ProviderFileRepository(CopyRepository[ProviderFile]):
 
     async def forget_expired(self, *, limit: int) -> int:
         """Delete the rows, of all tenants, of copies that providers have deleted by themselves; return how many."""
-        expired = places(_copy).where(col(_copy.expires_at) <= now()).limit(limit)
-        gone = delete(_copy).where(at_places(_copy, expired)).returning(col(_copy.name))
-        return len(await self._session.all(gone))
+        return await self._delete_at_most(limit, _copy, col(_copy.expires_at) <= now())
 
 
 def _is_file(conversation_id: UUID, file_id: UUID) -> Any:

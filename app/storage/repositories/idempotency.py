@@ -14,7 +14,6 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
-from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
@@ -80,6 +79,4 @@ class IdempotencyRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""
-        old = places(IdempotencyRow).where(col(IdempotencyRow.created_at) < began() - age).limit(limit)
-        gone = delete(IdempotencyRow).where(at_places(IdempotencyRow, old)).returning(_key)
-        return len(await self._session.all(gone))
+        return await self._delete_at_most(limit, IdempotencyRow, col(IdempotencyRow.created_at) < began() - age)

@@ -10,7 +10,6 @@ from sqlalchemy import delete, select, text, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
-from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.leases import began
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
@@ -61,14 +60,14 @@ class RemovalRepository(Repository):
         Whoever removes it already is left alone, which looks as if everything were gone.
         """
         row = ConversationRow
-        own = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
-        if await self._session.first(own.with_for_update(key_share=True, skip_locked=True)) is None:
+        locked = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
+        if await self._session.first(locked.with_for_update(key_share=True, skip_locked=True)) is None:
             return 0
         removed = 0
         for table, names in LARGE.items():
-            removed += await self._remove_at_most(
-                table, names, table.conversation_id == conversation_id, limit - removed
-            )
+            own = table.conversation_id == conversation_id
+            order = tuple(getattr(table, name) for name in names)
+            removed += await self._delete_at_most(limit - removed, table, own, order=order)
             if removed >= limit:
                 return removed
         await self._session.execute(delete(row).where(col(row.id) == conversation_id))
@@ -90,7 +89,7 @@ class RemovalRepository(Repository):
         """Delete turns that ended longer ago than ``age``, except responses, which clients delete; return how many."""
         row = TurnRow
         old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
-        return await self._remove_at_most(row, (), old, limit)
+        return await self._delete_at_most(limit, row, old)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
         """Delete records of expansions, written details and caches that are older than ``age``; return how many."""
@@ -100,7 +99,7 @@ class RemovalRepository(Repository):
             (DetailCallRow, DetailCallRow.called_at),
             (CacheEntryRow, CacheEntryRow.at),
         ):
-            removed += await self._remove_at_most(table, (), col(at) < began() - age, limit - removed)
+            removed += await self._delete_at_most(limit - removed, table, col(at) < began() - age)
         return removed
 
     async def remove_tenant(self) -> bool:
@@ -110,12 +109,3 @@ class RemovalRepository(Repository):
             return False
         own = col(TenantRow.tenant_id)
         return await self._session.first(delete(TenantRow).returning(own)) is not None
-
-    async def _remove_at_most(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
-        if limit <= 0:
-            return 0
-        some = places(table).where(which).limit(limit)
-        if names:
-            some = some.order_by(*(getattr(table, name) for name in names))
-        gone = delete(table).where(at_places(table, some)).returning(table.tenant_id)
-        return len(await self._session.all(gone))

@@ -15,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    delete,
     func,
     literal_column,
     or_,
@@ -29,7 +28,6 @@ from app.core.model.allowances import HOUR, Purpose, Spent
 from app.core.model.conversation import Usage
 from app.core.model.records import AsidePurpose
 from app.storage.repositories.base import Repository
-from app.storage.repositories.conditions import at_places, places
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
 from app.storage.repositories.verifications import IS_RUNNING
@@ -85,9 +83,7 @@ class SpendingRepository(Repository):
 
     async def forget_old(self, *, limit: int) -> int:
         """Delete old rows, at most ``limit``, and return how many."""
-        old = places(_row).where(col(_row.minute) < now() - KEPT).limit(limit)
-        gone = delete(_row).where(at_places(_row, old)).returning(col(_row.minute))
-        return len(await self._session.all(gone))
+        return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT)
 
     async def _spent_on_chats(self, key_id: UUID | None) -> list[Spent]:
         minute = col(_row.minute)
