@@ -1,4 +1,4 @@
-"""Providers' models, built once per name over one client per provider."""
+"""Builds models of providers: each once, over one client for each provider."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ class _Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class BuiltModels:
-    """What is built; its clients run on an event loop of their own.
+    """The models that are built. Their clients run on an event loop of their own.
 
     ``build`` may be called from any thread: each model is built once, and a name that could not be built is refused
     for a while without another try.
 
-    Chat and compaction by one model have a circuit each: a compaction too large to be answered in time says nothing
-    of a chat.
+    Chat and compaction by one model have a circuit each, since a compaction may be too large to be answered in time
+    while chats are not.
     """
 
     keys: Keys
     circuit: CircuitSettings
     chat_timeout: float
-    """Seconds of a chat step, and of whatever else a provider is asked for beside compactions and vectors."""
+    """Seconds for a step of a chat, and for all other calls but compactions and vectors."""
     input_limit: int | None = None
     loop: ProviderLoop = field(default_factory=ProviderLoop)
     _providers: dict[str, Provider[Any]] = field(default_factory=dict)
@@ -126,7 +126,8 @@ class BuiltModels:
     ) -> embedding.ProviderEmbedder:
         """The embedding model of that name. Raises ``InvalidInputError``.
 
-        Questions and documents have a circuit each: an answer too late for a question may be in time for the worker.
+        Questions and documents have a circuit each, since an answer that is too late for a question may be in time for
+        the worker.
         """
         self.build_embedder(name)
         return embedding.ProviderEmbedder(
