@@ -1,4 +1,4 @@
-"""Errors of a command that a person can put right: told in one line, without a traceback."""
+"""Tells errors that the user can correct, in one line and without a traceback."""
 
 from __future__ import annotations
 

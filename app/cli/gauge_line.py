@@ -1,4 +1,4 @@
-"""How full a context is, in one line: a bar, tokens of the budget, and what they are."""
+"""Prints how full a context is, in one line: a bar, the tokens of the budget, and what they are used for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard streams that a shell has closed (``>&-``), for which Python has no stream at all."""
+"""Opens standard streams that a shell has closed (``>&-``), since Python then has no stream at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo in six acts: one conversation, shown as ``throughline chat`` shows it, and what must happen in each act."""
+"""Plays the demo in six acts: one conversation, shown as in ``throughline chat``, and what must happen in each act."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
 
-Meant to miss rather than to mistake: where it cannot be told, both stay, each with its place in the conversation.
+In doubt two choices do not exclude each other: both stay, each with its place in the conversation.
 """
 
 from __future__ import annotations

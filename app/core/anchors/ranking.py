@@ -1,4 +1,4 @@
-"""Reads what a summarizer's answer says of anchors. That changes how they rank, but by itself no status."""
+"""Reads what a summarizer's answer says about anchors. It changes their rank, but not their status."""
 
 from __future__ import annotations
 

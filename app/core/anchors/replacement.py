@@ -1,9 +1,9 @@
-"""Whether a later statement takes an earlier one's place: the one engine, for anchors, the state and offline summaries.
+"""Decides whether a later statement replaces an earlier one, for anchors, the state and offline summaries alike.
 
-Meant to miss rather than to mistake. A later statement takes a place where it names what goes, gives the same thing
-another value, or corrects and speaks of the same. It takes none where it comes on top, or tells of another thing: the
-way out and the way back, the kitchen's blue and the bath's green. Where nothing but the thing differs, the thing itself
-is what changed.
+A later statement replaces an earlier one if it names what is given up, gives the same thing another value, or is a
+correction about the same thing. It replaces nothing if it adds something, or is about another thing: the way out and
+the way back, the kitchen's blue and the bath's green. If two statements differ in nothing but the thing, the thing is
+what changed. In doubt nothing is replaced.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Puts recalled messages into a draft: how much room they get, which are chosen, and where they stand.
 
-Recalled passages stand last, inside the last user message and before its text, so that everything before it stays the
-same to the byte; where no user message is served, in one of their own at the end. What tools answered is nobody's word:
-it stands before that message, in one of role ``tool``, acknowledged as the state block is.
+Recalled messages stand last, inside the last user message and before its text, so that everything before it stays the
+same to the byte. If no user message is served, they stand in one of their own at the end. Results of tools are nobody's
+words: they stand before that message, in a message of role ``tool``, acknowledged as the state block is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answering a probe from a context: by the statements that its words lead to."""
+"""Answers a probe from a context, by the statements that its words lead to."""
 
 from __future__ import annotations
 

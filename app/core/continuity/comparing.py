@@ -1,4 +1,4 @@
-"""The score of a compaction: what could be answered before is asked again of what is served now."""
+"""Scores a compaction: probes that could be answered before are asked again of what is served now."""
 
 from __future__ import annotations
 

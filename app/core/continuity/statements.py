@@ -1,4 +1,4 @@
-"""A context taken apart into statements: each sentence can be found by its words and by its values."""
+"""Takes a context apart into statements: sentences that can be found by their words and values."""
 
 from __future__ import annotations
 

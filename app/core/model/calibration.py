@@ -1,4 +1,4 @@
-"""What a conversation learns from reported usage: how many of the provider's tokens one of ours is."""
+"""Learns from reported usage how many of the provider's tokens one estimated token is, for each conversation."""
 
 from __future__ import annotations
 

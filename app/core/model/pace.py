@@ -1,4 +1,4 @@
-"""How a conversation went of late: how fast it grows, how long its compactions take, how much comes from the cache."""
+"""The pace of a conversation: how fast it grows, how long its compactions take, how much comes from the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns by which texts are classified, each tried only on texts that contain what it cannot match without."""
+"""Patterns that classify texts. Each is tried only on texts that have the letters it needs (``required_literals``)."""
 
 from __future__ import annotations
 

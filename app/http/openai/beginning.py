@@ -1,4 +1,4 @@
-"""Beginning a response, over HTTP and over a socket alike."""
+"""Begins a response, over HTTP and over a socket alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items, of which conversations and responses consist there: made of stored messages, and turned into them."""
+"""Turns stored messages into items, of which conversations and responses of OpenAI's API consist, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``anchors``."""
+"""The SQL of anchors."""
 
 from __future__ import annotations
 

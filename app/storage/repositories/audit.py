@@ -1,4 +1,4 @@
-"""Rows of ``audit``: written in the transaction that they tell of, never changed."""
+"""The SQL of the audit log: rows are written in the transaction that they tell of, and never changed."""
 
 from __future__ import annotations
 

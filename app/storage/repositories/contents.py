@@ -1,4 +1,4 @@
-"""Rows of ``contents``: the data of media, each once for a tenant, counted up by whoever stores a message.
+"""The SQL of ``contents``: the data of media, each once for a tenant, counted up by whoever stores a message.
 
 The database itself counts down when a message is erased or deleted, and takes a content away with its last message
 (the trigger ``release_contents``): no way of deleting can forget it. Rows are locked in the order of their hashes.

@@ -1,4 +1,4 @@
-"""Rows of ``conversations``."""
+"""The SQL of conversations."""
 
 from __future__ import annotations
 

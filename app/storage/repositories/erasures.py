@@ -1,4 +1,4 @@
-"""Rows of ``erasures`` and ``provider_copies``: whose conversations are being erased, what providers keep of some."""
+"""The SQL of erasures that are under way, and of copies that providers of stateful models keep."""
 
 from __future__ import annotations
 

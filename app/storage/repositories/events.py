@@ -1,4 +1,4 @@
-"""Rows of ``events``."""
+"""The SQL of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``files`` and ``provider_files``: what is attached to conversations, and what providers keep of it."""
+"""The SQL of files: those attached to conversations, and the copies that providers keep of them."""
 
 from __future__ import annotations
 

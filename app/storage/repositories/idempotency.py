@@ -1,4 +1,4 @@
-"""Rows of ``idempotency_keys``."""
+"""The SQL of idempotency keys."""
 
 from __future__ import annotations
 

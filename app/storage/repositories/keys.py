@@ -1,4 +1,4 @@
-"""Rows of ``tenants`` and ``api_keys``."""
+"""The SQL of tenants and their API keys."""
 
 from __future__ import annotations
 

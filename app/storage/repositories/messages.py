@@ -1,4 +1,4 @@
-"""Rows of ``messages``: appended, read by ranges of ``seq`` and of running sums."""
+"""The SQL of messages: they are appended, and read by ranges of ``seq`` and of running sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of conversations that were deleted, removed in steps; and of what is kept for a time only."""
+"""The SQL that deletes the rows of deleted conversations, in steps, and rows that are kept for a time only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``segments`` and ``segment_levels``: inserted, looked up by id and by place, made current or not."""
+"""The SQL of segments and their levels: inserted, looked up by id and by place, made current or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``state_versions``."""
+"""The SQL of state versions."""
 
 from __future__ import annotations
 

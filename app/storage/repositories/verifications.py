@@ -1,4 +1,4 @@
-"""Rows of ``verifications``: what a model is to judge, is judging, and judged. Times are the database's."""
+"""The SQL of verifications: those that wait, run, and have ended. Times are those of the database."""
 
 from __future__ import annotations
 

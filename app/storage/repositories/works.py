@@ -1,4 +1,4 @@
-"""Rows of ``works`` and ``crashes``. Leases are in database time."""
+"""The SQL of ``works`` (which process works on which conversation) and ``crashes``. Leases are in database time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that are guessed: each address may fail so often a minute, then it waits."""
+"""Limits how often a minute an address may try keys that are not valid."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ from app.usecases.compaction.commands import compact_command
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_without_room
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, options_size, prepared_groups
+from app.usecases.shared.exchange import Exchange, exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import Exchange, exchange_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from app.core.model.errors import NotRegenerableError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.holding import laid_out_again
+from app.usecases.shared.exchange import exchange_of, is_inside_answer
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import exchange_of, is_inside_answer
 
 SUPERSEDED: Final = "message.superseded"
 

@@ -1,4 +1,4 @@
-"""An answer to what a request brings and to nothing else: nothing is looked up, nothing is stored."""
+"""Answers a stateless request, from what it brings alone: nothing is looked up, nothing is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A segment for a range that somebody names: as the compaction would store it, folded or not.
+"""Makes a segment for a range of messages that a client names, as a compaction would store it, folded or not.
 
 It stands beside the segments of the present state and is none of them: no list shows it and no block serves it, but its
 id resolves for ever, an erasure reaches it, and a compaction that cuts the same range takes it over.
