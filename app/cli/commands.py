@@ -66,7 +66,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "erase-user": (
         "app.cli.erasing:erase_user",
-        "Delete every conversation of an end user, and the keys that see those alone.",
+        "Delete every conversation of an end user, and the user's own keys.",
     ),
     "keys": ("app.cli.keys:keys", "Create, list, change and revoke API keys."),
     "conversations": ("app.cli.operating:conversations", "Operate on conversations."),

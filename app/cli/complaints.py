@@ -54,7 +54,7 @@ def one_clear_line() -> Iterator[None]:
 
 
 def complain_of_output(error: OSError) -> None:
-    """One line on stderr about an output that takes no more."""
+    """Write one line to stderr if the output can no longer be written."""
     complain(text_of("complaint.output", why=error.strerror or str(error)))
 
 

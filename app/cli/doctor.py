@@ -61,7 +61,7 @@ class Repair:
 
     outcome: Outcome
     version: int
-    """Of the state that is served now."""
+    """The version of the state that is served now."""
     words: str = ""
 
 
@@ -246,7 +246,7 @@ class _Report:
         return any(repair is None or repair.outcome not in _HEALED for _, repair in self._rows)
 
     def add(self, sick: Sick, repair: Repair | None) -> None:
-        """One that is sick, or was."""
+        """Add a conversation whose state is damaged, or was."""
         self._rows.append((sick, repair))
 
     def end(self, *, asked_to_repair: bool) -> None:

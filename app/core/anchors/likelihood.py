@@ -33,7 +33,7 @@ TYPES: Final[tuple[AnchorType, ...]] = (
 """The types of anchors, in the order of the columns of the weights."""
 _FILE: Final = files(__package__).joinpath("weights.json")
 Weights = Mapping[str, int]
-"""By feature, packed as one number: how much it speaks for each type against none of them, in hundredths."""
+"""The weights of each feature, packed as one number: for each type, in hundredths, against being no anchor."""
 BySpeaker = Mapping[Speaker, Weights]
 _BITS: Final = 24  # of each weight in such a number, and of each sum of them
 

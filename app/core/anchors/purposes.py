@@ -29,7 +29,7 @@ def has_cue(text: str, cue: str) -> bool:
 
 
 def cues_in(text: str, cue: str) -> Iterator[re.Match[str]]:
-    """Where a text has the cue of that name, in the languages whose letters it has."""
+    """The places where a text has the cue of that name, in the languages whose letters it has."""
     plain = text.replace("’", "'")
     possible = SAID.may_match_text(plain)
     said = ((getattr(table, cue), table) for table in TABLES)

@@ -25,7 +25,7 @@ WARNING_SHARE: Final = Fraction(3, 4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Where a context's tokens are; the sum is utilization's numerator."""
+    """The tokens of each part of a context; utilization is their sum, divided by the budget."""
 
     system: int = 0
     files: int = 0

@@ -22,7 +22,7 @@ _HEAD: Final = compiled(r"[\w #/\-|\t;,\"'`*]{3,400}")
 _ROUND_A_CELL: Final = " \t\"'`*"
 
 _Cell = tuple[int, int]
-"""Where it begins and ends in its line."""
+"""The place of a cell in its line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from app.core.model.pace import Pace
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact
 
 TURNS_APART: Final = 3
-"""So many turns should lie between two compactions at least, whatever a provider caches: each is a model call."""
+"""The fewest turns between two compactions, even where a provider caches nothing: each compaction is a model call."""
 TURNS_APART_CACHED: Final = 48
-"""And so many where everything comes from the cache."""
+"""The same where everything comes from the provider's cache."""
 BELOW_SYNC: Final = Fraction(5, 100)
 """Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
 DEEPER: Final = Fraction(20, 100)
