@@ -1,4 +1,4 @@
-"""Starting a server program so that it dies with us, waiting for it, and stopping it in bounded time."""
+"""Starts a server program so that it dies with us, waits for it, and stops it in bounded time."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Passage(NamedTuple):
     """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
     stems: frozenset[str]
     content: frozenset[str]
-    """Those that say something."""
+    """The stems that say something."""
     traits: tuple[float, ...]
     """The traits of the sentence by itself, as ``sentence.TRAITS`` names them."""
     cues: frozenset[Cue]

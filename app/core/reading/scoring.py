@@ -65,7 +65,7 @@ _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a ques
 FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # whether anybody would ask for it or not
 BINDING: Final = 1.25  # what the user wants followed, beside what is only worth remembering
 _OF_WORK: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
-"""Of what an assistant says, what it did or will do, with exact values."""
+"""Cues of what an assistant did or will do. They count where exact values stand beside them."""
 KEPT: Final = 8.0  # of what is certainly worth remembering, beside its exact values
 _DOUBTFUL: Final = 0.3  # likelihood below which the exact values count less too
 _CHANGED: Final = 2.0  # what was done with a tool has changed the world

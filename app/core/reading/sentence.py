@@ -33,7 +33,7 @@ class Sentence:
     """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
     stems: frozenset[str]
     content: frozenset[str]
-    """Those that say something."""
+    """The stems that say something."""
     identifiers: tuple[Identifier, ...]
     values: frozenset[str]
     """Exact values other than names, in lower case."""

@@ -17,7 +17,7 @@ SAID: Final = PatternIndex()
 
 
 class Cue:
-    """Several patterns, of which a text has to match one; case does not count.
+    """A set of patterns. A text has the cue if it matches one of them; case is ignored.
 
     Args:
         patterns: Empty ones are left out.

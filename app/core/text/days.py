@@ -101,7 +101,7 @@ def _give_counted_day(c: Cursor, place: int) -> None:
 
 
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
-    """Keep a date of which each of these days is a reading."""
+    """Keep a date that may mean any of these days."""
     possible = [day for day in days if moments.is_day(day)]
     forms = {
         form for day in possible for form in (moments.given(day, c.at) if c.all_readings else moments.claimed(day))

@@ -175,7 +175,7 @@ class Latest(Generic[K, R]):
         return reading
 
     def keep(self, key: K, reading: R, size: int) -> None:
-        """Keep a reading of so many bytes."""
+        """Keep a result of that many bytes."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
         gone = before[1] if before else 0
         self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
@@ -198,7 +198,7 @@ def forget() -> None:
 
 
 _of_words: Final[list[Callable[[], None]]] = []
-"""For each function, what drops the words that are kept of it."""
+"""For each function, a callable that drops the words that it remembers."""
 
 
 class _Words(dict[str, R]):

@@ -1,4 +1,4 @@
-"""Who says what: a name before a message (``Anna: ``) or beside it (``metadata.name``); whether messages begin so."""
+"""Tells who speaks, by a name before a message (``Anna: ``) or beside it (``metadata.name``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Label(NamedTuple):
 
     name: str
     end: int
-    """Where what is said begins."""
+    """The place where the spoken words begin."""
 
 
 def label_of(text: str) -> Label | None:

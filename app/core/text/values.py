@@ -51,7 +51,7 @@ class Value:
 
     kind: Kind
     text: str
-    """As it stands there, markup within it included."""
+    """The value as it is written, markup within it included."""
     start: int
     end: int
     forms: frozenset[str]
@@ -66,17 +66,17 @@ class Value:
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
     approximate: bool
-    """The text itself says that it is rounded ("about", "18k", "около")."""
+    """Whether the text itself says that the value is rounded ("about", "18k", "около")."""
     base: str = ""
     """The base of an amount's unit; empty without one, and for money."""
     factor: float = 1.0
-    """From its own unit to that base."""
+    """The factor from its own unit to that base."""
     measure: str = ""
     """What its number counts, if that is told apart from others."""
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """All that it is, wherever it stands."""
+        """What the value means, wherever it is written."""
         return self.kind, self.text, self.forms, self.amount, self.approximate, self.base, self.factor, self.measure
 
     @property
@@ -337,7 +337,7 @@ class _Searched:
         self._ends: array[int] | None = None
 
     def holds(self, needle: str) -> bool:
-        """Whether it stands there with no sign directly before or after it that it would join.
+        """Whether the text has it, with no character directly before or after it that would belong to it.
 
         What begins within a run of such characters is passed over with the whole run: a long one is looked at once.
         """

@@ -27,7 +27,7 @@ class Second:
     """What a model answered when it was asked again."""
 
     statements: Mapping[int, str] = field(default_factory=dict)
-    """By number; an empty text withdraws a statement."""
+    """The new statements by number; an empty text withdraws a statement."""
     added: tuple[CandidateItem, ...] = ()
     """Items for what would have been lost."""
 

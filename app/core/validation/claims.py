@@ -18,7 +18,7 @@ from app.core.model.state import StateEntry
 from app.core.text.sentences import sentence_spans
 
 MOST_CLAIMS: Final = 60
-"""In one call: an answer about more gets careless."""
+"""The most claims in one call: answers about more become careless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class DigestText:
     """What a summarizer told of a stretch of messages."""
 
     id: str
-    """How its maker finds it again: the id of a stored segment, or the number of a stretch that has none yet."""
+    """The id of a stored segment, or the number of a stretch that has no id yet."""
     topic: str
     brief: str
     from_seq: int

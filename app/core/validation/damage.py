@@ -54,12 +54,12 @@ class Damage:
     kind: DamageKind
     entry: StateEntry
     version: int
-    """That it was damaged in."""
+    """The version in which it was damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """Entries of which code has set right what it can, and what was done."""
+    """Entries after code mended what it can, and the repairs."""
 
     entries: tuple[StateEntry, ...] = ()
     repairs: tuple[Repair, ...] = ()
@@ -76,7 +76,7 @@ def damages(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[Damage, .
 
 
 def sound_version(lineage: Sequence[Made], said: Mapping[int, str]) -> int:
-    """The newest version in which nothing is damaged; 0 when there is none."""
+    """The newest version in which nothing is damaged; 0 if there is none."""
     looking = _Looking(lineage, said)
     for count in range(len(lineage), 0, -1):
         if not any(looking.damaged(lineage[:count])):

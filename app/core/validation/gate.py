@@ -60,7 +60,7 @@ FINISH: Final[Mapping[FinishReason, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReport:
-    """Either a candidate of which everything holds, or the reason word of the refusal."""
+    """Either a candidate without failures, or the reason word of the refusal."""
 
     candidate: Candidate | None = None
     reason: str | None = None
@@ -260,7 +260,7 @@ def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: 
 Check = Callable[[Candidate, SummaryRequest], str | None]
 
 CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
-"""In order; each returns a reason word or nothing."""
+"""The checks in their order. Each returns a reason word or nothing."""
 QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
 """The checks of the offline summarizer's answers. In a talk in two languages a quote may be in either."""
 
@@ -274,7 +274,7 @@ def _without_excuses(candidate: Candidate) -> Candidate:
 
 _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
-"""By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
+"""The weight of a value by its kind, 2 for all others: shouted words, abbreviations and quoted words say little."""
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
 _PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
 _PAIRS_PER_WORD: Final = 3  # of a Chinese text, to a content word of the same text in English or Russian

@@ -1,4 +1,4 @@
-"""Whether a stored state is what it should be: no error text, no excuse, nothing empty, nothing cut off.
+"""Finds what is wrong with a stored state: an error text, an excuse, something empty or cut off.
 
 The gate lets none of these in; only an item may tell of an error, or of what somebody cannot do. A state that was
 imported, or written by an earlier version, never passed it.
@@ -22,7 +22,7 @@ Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | 
 """What ``findings`` looks for, and what earlier checks did, which only an examination finds."""
 
 FEW: Final = 4
-"""Covered messages of which a state may honestly have nothing to say."""
+"""A state of at most this many covered messages may honestly have nothing to say."""
 _MANY: Final = 3
 """Facts of one field that are not all dropped at once."""
 
@@ -47,7 +47,7 @@ class Finding:
 
     sickness: Sickness
     field: str | None = None
-    """The field that it was found in; ``None`` = the state as a whole."""
+    """The field with the finding; ``None`` = the state as a whole."""
     text: str = ""
 
 

@@ -75,7 +75,7 @@ class Wishes:
         self._retold: Final = [_Told(one.text) for one in every if one.is_retold]
 
     def include(self, order: str) -> bool:
-        """Whether somebody said most of what it orders.
+        """Whether somebody said most of what a text orders.
 
         Of an order about little it has to be all that it is about, and most of its other words too: "always praise
         Clara" or "never mention Clara" would else be asked for by whoever names Clara.

@@ -145,7 +145,7 @@ class Shown:
         return found.union(self._entries_resting_on(seqs))
 
     def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
-        """The sources of a text with every message that alone holds one of its values.
+        """The sources of a text, with each message added that alone has one of its values.
 
         Erasing that message must reach the text. What only one entry holds has that entry's sources, and what it shares
         with an entry that it takes the place of has those. A value that several others hold may be from any of them:

@@ -30,7 +30,7 @@ class VerdictCounts:
 
     supported: int = 0
     contradicted: int = 0
-    """With a quotation that was found in a message."""
+    """Contradictions with a quotation that was found in a message."""
     not_stated: int = 0
     unproven: int = 0
     """Contradictions, and support for what code cut, without a quotation that was found: they change nothing."""

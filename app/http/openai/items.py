@@ -103,7 +103,7 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
 
 
 def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
-    """The same messages, what a model said and called in one step being one, as the service stores it itself.
+    """The messages, with the words and calls of one step joined into one message, as the service stores them itself.
 
     Items have the words of a step and each of its calls apart: words that stood alone would be the end of an answer.
     More calls than a message may have parts are several messages.

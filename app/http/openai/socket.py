@@ -49,7 +49,7 @@ REMEMBERED: Final = 8
 REMEMBERED_MESSAGES: Final = 2_000
 """Messages of one of them, the newest."""
 REMEMBERED_BYTES: Final = 16_000_000
-"""Of all that a connection remembers: older responses are let go of, and of one response the oldest messages."""
+"""The most bytes that a connection remembers. Older responses are dropped first, then the oldest messages of one."""
 LAST_WORDS: Final = 2.0
 """Seconds that what is being done still has once the client has left."""
 WAITING: Final = 1
@@ -211,7 +211,7 @@ async def _answer_requests(socket: WebSocket, services: Container, requests: asy
 
 
 def _request(text: str, limit: int) -> ResponseRequest:
-    """The request in a frame. Raises ``DomainError`` for what is none."""
+    """The request in a frame. Raises ``DomainError`` if it is no request."""
     raw = text.encode(errors="surrogatepass")
     if len(raw) > limit:
         raise BodyTooLargeError(f"A request may have at most {limit} bytes.")

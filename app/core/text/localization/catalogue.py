@@ -154,7 +154,7 @@ def _own(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
 
 
 def catalogue_of(*wishes: str | None) -> Catalogue:
-    """The catalogue of the first wish that there is one for; English where there is none.
+    """The catalogue for the first wish that has one; English if none has.
 
     Args:
         wishes: Each a BCP 47 tag (``ru-RU``) or an ``Accept-Language`` header; ``None``, ``*`` and nonsense wish
@@ -173,4 +173,4 @@ def languages(wish: str) -> Sequence[str]:
 
 # No I/O in the core's sense: the files are part of the program, read with it, once.
 CATALOGUES: Final = read_catalogues(files("app.core.text.localization"))
-"""By language."""
+"""The catalogues by language."""
