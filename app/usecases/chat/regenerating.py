@@ -18,10 +18,10 @@ SUPERSEDED: Final = "message.superseded"
 
 
 async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation, *, compute: Compute) -> Message:
-    """Let the last reply of a *locked* conversation give way: the message that waits for an answer again.
+    """Mark the last reply of a *locked* conversation as superseded, and return the message to be answered again.
 
-    A compaction that has read it already finds itself stale. What tools brought back for it stays, for the next one.
-    ``work`` has the layout computed, where anchors are active again that the reply had superseded.
+    A compaction that has already read the reply becomes stale. Results of tools stay, for the next reply. ``compute``
+    runs the layout, which changes if anchors become active again that the reply had superseded.
 
     Raises:
         NotRegenerableError: The last message is no reply to a message, or the state covers it.
