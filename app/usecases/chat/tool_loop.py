@@ -136,7 +136,10 @@ class ToolLoop:
             said = said.having(stored.found)
             if called.client_calls:
                 return outcome, said.left_open(called.client_calls, message)
-            outcome = outcome.followed_by(await self._settled_compaction(stored, stop, tell))
+            settled = await self._inline.settle_telling(
+                stored.resolved, stored.claim, stop=stop, after=stored.created_number, tell=tell.on_events
+            )
+            outcome = outcome.followed_by(settled)
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
         theirs, room = scope.options.names, {True: MOST_OPEN, False: left}
@@ -243,13 +246,6 @@ class ToolLoop:
             return await self._inline.claim(uow, resolved, due), []
         job = await claim_in_turn(uow, self._shell, resolved)
         return None, [job] if job else []
-
-    async def _settled_compaction(self, stored: _Stored, stop: asyncio.Event, tell: Telling) -> InlineOutcome:
-        if stored.claim is None:
-            return InlineOutcome()
-        return await self._inline.settle_telling(
-            stored.resolved, stored.claim, stop=stop, after=stored.created_number, tell=tell.on_events
-        )
 
     async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
         await self._shell.outbox.deliver(events, jobs)

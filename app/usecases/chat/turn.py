@@ -135,18 +135,13 @@ class TurnRunner:
                 started.turn, started.message, started.resolved.conversation.locale
             )
         else:
-            before = await self._compaction_before_call(started, handle, watch.stop)
+            before = await self._inline.settle_telling(
+                started.resolved, started.claim, stop=watch.stop, after=started.events_after, tell=handle.emit_all
+            )
             between, said = await self._model_answer(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
         return await self._stored_with_retries(started, outcome, said)
-
-    async def _compaction_before_call(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> InlineOutcome:
-        if started.claim is None:
-            return InlineOutcome()
-        return await self._inline.settle_telling(
-            started.resolved, started.claim, stop=stop, after=started.events_after, tell=handle.emit_all
-        )
 
     async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event

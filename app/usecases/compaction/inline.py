@@ -80,17 +80,19 @@ class InlineCompaction:
     async def settle_telling(
         self,
         resolved: Resolved,
-        claim: InlineClaim,
+        claim: InlineClaim | None,
         *,
         stop: asyncio.Event,
         after: int,
         tell: Callable[[Sequence[Event]], None],
     ) -> InlineOutcome:
-        """``settle``, and tell the compaction events of the conversation that came after that number.
+        """``settle`` the claim, if there is one, and tell the conversation's compaction events after number ``after``.
 
         That a compaction began is told before anybody waits for it, also where it began earlier. Once ``stop`` is set
         nobody waits any more: the worker goes on with what is left.
         """
+        if claim is None:
+            return InlineOutcome()
 
         async def tell_new() -> None:
             nonlocal after
