@@ -1,9 +1,9 @@
 """``throughline doctor``: finds stored states that are damaged or no summaries, and makes them again from the messages.
 
-An error text, an excuse, an empty or a cut-off summary never passes the gate; a state that an earlier version wrote, or
-somebody by hand, never met it. Originals are never touched: a repair goes back to how it was before the first
-compaction, and folds the same messages again. What checks of earlier versions damaged is found with ``--verify``, and
-folded again from the newest sound version on, or mended by code where no language model summarizes.
+The gate keeps out error texts, excuses, and empty or cut-off summaries. But a state that was imported, or written by
+an earlier version, never passed it. A repair goes back to before the first compaction and folds the same messages
+again; the messages themselves are never touched. ``--verify`` also finds what checks of earlier versions damaged. That
+is mended by folding again from the newest sound version, or by code where no language model summarizes.
 """
 
 from __future__ import annotations

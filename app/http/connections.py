@@ -1,9 +1,10 @@
 """Ends connections on which a client sends no request or reads no response, and those above a limit.
 
-What is no request at all, or one with too large a head, is refused in the same form as everything else.
+Bytes that are no HTTP request, and a request with too large a head, are refused in the same form as all other errors.
 
-uvicorn closes a connection that rests between two requests, and only as long as no byte comes. A request's body has
-the time of the whole request (``middleware.Deadline``). What is left is here, once for every connection of the process.
+uvicorn itself only closes a connection that rests between two requests while no byte comes. The body of a request has
+the time of the whole request (``middleware.Deadline``). All other limits are here, once for all connections of the
+process.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """Decides whether a message needs earlier ones that are not served: by words alone, without a model.
 
-Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is recalled for
+Used in chat turns only; a client that gives a ``query`` has decided by itself. Nothing is recalled for a message that
+is
 
-* ``no_content``: a message without content words ("ok?", "и что?", "好的") that asks neither when nor how many;
+* ``no_content``: it has no content words ("ok?", "и что?", "好的"), and asks neither when nor how many;
 * ``courtesy``: a greeting, thanks, a farewell, a bare yes or no;
-* ``self_contained``: an instruction that brings its own material ("Translate into French: …") and points to nothing
+* ``self_contained``: an instruction that brings its own material ("Translate into French: …"), and refers to nothing
   that was said;
-* ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
-* ``covered``: its words stand together in what is served anyway: in one message or entry of the state, or in messages
-  next to each other; and so do the exact values of the messages that say most of them: an entry without its number
-  covers no question for it. Words that only served messages say are not looked for. A question that takes up words of
-  the two messages before it is not covered by these two.
+* ``unknown``: no message that would not be served has one of its words, or a word of the kind that it asks for;
+* ``covered``: one message or state entry that is served, or neighbouring messages, have all its words. They must also
+  have the exact values of the messages that say most of its words: an entry without its number does not cover a
+  question about it. Words that only served messages have are not counted. If a question refers back to the two
+  messages before it, these two do not cover it.
 
-Everything else is ``needed``. The words stand in the files of ``languages``, under ``questions``; a language without
-them is decided by the words of a message alone.
+Every other message is ``needed``. The words stand under ``questions`` in the files of ``languages``. In a language
+without them only the words of the message itself count.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Keeps what was computed from a text, so that the next caller does not compute it again.
 
-A message is read by many: for its anchors, its state, its segments, for recall, by the checks. They call the same pure
-functions with the same text, and ``memoized`` keeps what these answered, by function and arguments. Nothing has to be
-invalidated: what a function makes of a text never changes while a process runs.
+A message is read many times: for anchors, state, segments, recall and checks. These call the same pure functions with
+the same text. ``memoized`` keeps the results, by function and arguments. A result never has to be invalidated, since
+what a function makes of a text does not change while a process runs.
 
-Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: each time half of it is
-full, what nobody asked for since the last time goes, a few readings with each new one, since an event loop would wait
-for thousands (``word_memo`` has a bound of its own). And a reading is reached
-only by whoever has the text itself, so none of another tenant or of an erased message; ``forget`` drops all readings of
-a process where texts are erased.
+* **Bounded.** All results together stay within ``MOST`` bytes, whatever comes in from outside. Each time half of that
+  is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
+  thousands at once would hold up the event loop. (``word_memo`` has a bound of its own.)
+* **Private.** A result is only found by a caller that has the text itself, so nothing of another tenant or of an
+  erased message can be found. ``forget`` drops all results of a process when texts are erased.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Exact values: what a statement claims, and whether a text that was shown holds it, however it is written there.
+"""Exact values: what a statement claims, and whether a text that was shown holds it, in whatever form.
 
-What is only to be copied, as it is written, is found by ``identifiers.py``.
+(Values that are only copied, as they are written, are found by ``identifiers.py``.)
 
-A claim is strict: only what is plainly a value (``values``). What was shown is read generously (``Given``): a value is
-found when any reading of the text gives it, whatever its unit, separators, words or order. Only currencies, percent,
-lengths of time and times of the clock are told apart (``measure``): "12 days" is shown by a bare 12, but not by "12 %".
-What follows from other values by calculation is not found; days that follow from the message's date are.
+A claim is read strictly: only what is plainly a value counts (``values``). What was shown is read generously
+(``Given``): a value is found if any reading of the text gives it, whatever its unit, separators, words or order. Only
+currencies, percentages, lengths of time and times of day are told apart (``measure``): a bare 12 shows "12 days", but
+"12 %" does not. Values that follow from others by calculation are not found here, except days that follow from the
+date of the message.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds texts that earlier checks damaged in a state that is still served, and mends what can be mended.
 
-The checks of earlier commits put a sentence of a message in the place of an item that they did not believe, and cut
-sentences out of narratives. Each compaction counts how many texts it changed; an entry that such a compaction wrote and
-that stands word for word in one of its own sources is no item of a model: of 2 009 recorded ones none does.
+The checks of earlier commits replaced items that they did not believe by sentences of messages, and cut sentences out
+of narratives. Each compaction records how many texts it changed. An entry that such a compaction wrote and that stands
+word for word in one of its own sources was not written by a model: of 2 009 recorded items of models none does.
 """
 
 from __future__ import annotations

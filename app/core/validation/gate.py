@@ -1,14 +1,15 @@
 """The gate: every check that a summarizer's answer has to pass before anything is made of it.
 
-Order matters, and the first refusal is the reason that is recorded. First what the provider says of its own answer
-(``FINISH``): a blocked or cut-off answer is refused also when what came can be read. Then reading
-(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": refusals
-are looked for before skeletons, and skeletons before the language, which needs words.
+The checks have an order, and the first that refuses gives the recorded reason:
 
-Ids of kept passages, which no reader sees, become the numbers of their messages.
+1. How the provider says its answer ended (``FINISH``): a blocked or cut-off answer is refused even if it can be read.
+2. Whether it can be read (``parse_candidate``).
+3. What it proposes (``CHECKS``), from "this is no record" to "this is a poor one": a model's excuses come before empty
+   skeletons, and these before the language, which needs words.
 
-Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about
-it again, and what fails still is cut or goes. Last, the days of relative times are added (``dates``).
+In an accepted answer, ids of anchors, which no reader sees, become the numbers of their messages. Then the exact
+checks follow (``app.core.validation``). What fails in them refuses no answer: the model is asked about it again, and
+what still fails is cut or removed. Last, days are added to relative times (``dates``).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The loop of a turn: ask the model, run the tools it calls, compact in between if due, ask again.
 
-Each call and each result is a message, stored when it happens: a turn that is interrupted or crashes in between leaves
-a call without a result, which is served with a stub.
+Each call and each result is a message that is stored when it happens. If a turn is interrupted or crashes in between,
+a call without a result is left, which is served with a stub.
 
-The client's own tools are not run: a step that calls one is the turn's last, and its message the reply. What it calls
-of ours beside them is run first, so that all results of the step are there once the client's are.
+Tools of the client are not run here: a step that calls one is the last of the turn, and its message is the reply. Our
+own tools that the same step calls are run first, so that only the client's results are missing.
 """
 
 from __future__ import annotations

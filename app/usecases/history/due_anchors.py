@@ -1,8 +1,8 @@
-"""Anchors of messages that were stored without looking for any: found once they are needed, or by the worker.
+"""Finds anchors of messages that were stored without looking for any: once they are needed, or by the worker.
 
 Nothing serves or counts a conversation's anchors before its first fold, and most conversations are never folded. So
-until then an append only notes from which message on they are due. Whoever reads anchors has them found first, and so
-does the first fold; of many due messages the worker finds them meanwhile.
+until then an append only records from which message on anchors are due. They are found before anybody reads anchors,
+and before the first fold; if many messages are due, the worker finds them earlier.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Thresholds that follow a conversation's pace within its policy's bounds. Off unless the policy says so.
 
-Two wishes pull at them. A rewrite of the served prefix costs what the provider's cache would have saved, so where much
-comes from the cache compactions should be rare: later, and deeper. And nobody should wait: what a conversation grows by
+Two aims pull in different directions. A compaction rewrites what the provider has cached, so where much comes from the
+cache compactions should be rare: later, and folding more. But nobody should have to wait: what a conversation grows by
 while a compaction runs must fit below the trigger that compacts inside a turn.
 """
 
