@@ -31,11 +31,11 @@ class ModelRegistry:
     Nothing is built before it is asked for, so a registry may be made before a fork. Building may take seconds:
     ``prepare`` does it off the event loop, and ``chat`` and ``summarizer`` then only look it up.
 
-    Timeouts are in seconds and bound a whole call. ``input_limit``, where set, is the word of the operator on every
-    provider's model. ``failures_to_open`` failures of a provider in a row open a model's circuit for
-    ``circuit_pause`` seconds. ``embedding`` names the model that makes vectors, with so many ``embedding_dimensions``
-    as it is asked for; empty: none. ``question_timeout`` bounds its call for a question. ``allowed`` are the names that
-    may be asked for beside the configured ones; ``None``: every name.
+    * Timeouts are in seconds, each for a whole call; ``question_timeout`` is for the vector of a question.
+    * ``input_limit``, if set, is the operator's input limit for every provider's model.
+    * ``failures_to_open`` failures of a provider in a row open a model's circuit for ``circuit_pause`` seconds.
+    * ``embedding`` names the model that makes vectors of ``embedding_dimensions`` numbers; empty: none.
+    * ``allowed`` are the names that may be asked for beside the configured ones; ``None``: every name.
     """
 
     def __init__(

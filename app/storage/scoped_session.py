@@ -83,9 +83,9 @@ def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSe
 class TenantSession:
     """One transaction at a time, of one tenant, or of all (``None``).
 
-    It is begun with the first statement. A statement of ``tenancy.built_once`` goes to the driver as the text that is
-    kept of it; all others are the ORM's. Writes of which nothing is read back wait for the next statement, or for the
-    commit, and go out with others in one message: before anything reads.
+    It begins with the first statement. A statement of ``tenancy.built_once`` goes to the driver as its kept text; all
+    others go through the ORM. Writes of which nothing is read back wait for the next statement or the commit, and go
+    out together in one message before anything is read.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:

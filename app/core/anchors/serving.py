@@ -106,9 +106,10 @@ class Servable:
     def within(self, room: int | None) -> Served:
         """The anchors that are shown if the whole element may take ``room`` tokens.
 
-        Anchors without room go behind the marker, in this order: those of which a model said that they are over, those
-        that it passed over, those that no model proposed; among equals the least important, then the newest. Those that
-        a user set always stay. ``None``: all are shown. ``0``: the policy serves none, and no marker either.
+        ``None``: all are shown. ``0``: the policy serves none, and no marker either. Otherwise anchors without room
+        stand behind a marker. They are chosen in this order: first those that a model called over, then those that it
+        passed over, then those that no model proposed. Among equals the least important goes first, then the newest.
+        Anchors that a user set always stay.
         """
         if room == 0:
             return NOTHING_SERVED

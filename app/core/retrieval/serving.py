@@ -108,14 +108,12 @@ def _labelled_roles(corpus: Corpus, locale: str) -> frozenset[str]:
 def recalled_element(
     recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
 ) -> str:
-    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
+    """The element with recalled messages, in order of ``seq`` under the date of each day; empty without messages.
 
-    Between messages of a day that did not stand next to each other a line says that something is left out.
-
-    Who is named by a message (``Source.said_by``) stands behind the mark of the role, in parentheses.
-
-    A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
-    so does a part of a message, which says that it is one.
+    * Each message is one line. A line says where messages between two of a day are left out.
+    * The name of a speaker (``Source.said_by``) stands in parentheses behind the mark of the role.
+    * A text with line breaks stands in an element of its own, so that no line of it can pass for a message. So does a
+      part of a message, which says that it is a part.
 
     Args:
         recalled: The messages.

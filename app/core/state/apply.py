@@ -118,15 +118,17 @@ class Applied:
 def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     """The state version that an accepted candidate gives, or the reason word why there is none.
 
-    What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
-    input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
-    state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
-    as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
-    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
-    a short conversation may consist of little else.
+    * The size that counts is that of the candidate's own text, without what code adds: a text that repeats its input is
+      no summary, even though the cap would cut it down to size.
+    * Exact values that it lost come back as quotes.
+    * The state stays within its cap. If the context would still be above the target after the last chunk, the state is
+      pruned further, down to its planned size at most.
+    * What is applied is always smaller than what it replaces. If needed, the quotes are left out first, then the
+      anchors that the model proposed, then other anchors, which a marker leads to: a short conversation may consist of
+      little else.
 
-    Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors: because of them
-    what would be served exceeds the budget).
+    Reasons: ``not_smaller``, and ``anchors_over_budget`` (the policy has no allotment for anchors, and because of them
+    the context would exceed the budget).
     """
     if report.candidate is None:
         return report.reason or "not_smaller"

@@ -220,9 +220,9 @@ class _Words(dict[str, R]):
 def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:
     """Keep the results of a pure function for words of at most ``LONGEST_WORD`` characters.
 
-    Usual words come again and again; giant ones come only to fill the memory. Each function's words take 60 MB at most,
-    even if somebody makes up 66,000 of 64 letters of two bytes. What is returned is a dictionary's own method, for
-    speed: it is called for every word of a text.
+    Usual words come again and again; very long ones only fill the memory. The words of one function take 60 MB at most,
+    even if somebody makes up 66,000 words of 64 letters with two bytes each. For speed the returned function is the
+    method of a dictionary: it is called for every word of a text.
     """
     kept = _Words(function)
     _of_words.append(kept.clear)

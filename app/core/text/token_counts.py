@@ -325,12 +325,12 @@ def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:
 def weigh(
     role: str, content: str, parts: Sequence[Part] = (), *, estimate: Callable[[str], int] = estimate_text
 ) -> Weight:
-    """Weigh a message as it will be sent: its content, its parts and the markers around it.
+    """Estimate the tokens of a message as it will be sent: its content, its parts and the markers around it.
 
-    What stands in the content too, a tool's result or a text, weighs once.
-    Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
-    Further keys of parts, which every context has, weigh by their length, but for the first ``BESIDE`` bytes.
-    The content is weighed by ``estimate``: where its lines come again, by ``estimate_lines``.
+    * A part that repeats the content (a tool's result, a text) counts once.
+    * Media count by their own ``tokens`` if given, else by their type, whatever the length of their data.
+    * Further keys of parts, which every context has, count by their length, without the first ``BESIDE`` bytes.
+    * The content is counted by ``estimate``; if its lines are repeated, by ``estimate_lines``.
     """
     own = own_content(role, content, parts)
     tokens, size, beside = MESSAGE_OVERHEAD + estimate(own), byte_length(own), 0

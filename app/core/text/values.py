@@ -90,9 +90,9 @@ class Value:
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     """The exact values that a text claims, in order, none inside another.
 
-    No values: names, abbreviations, numbers of one digit or up to ten in words without a unit, ordinals, fractions,
-    parts of a formula (but what one letter is, "x = 45"), numbers of a list or of a step, numbers of fewer than three
-    digits that name something ("#12").
+    These are no values: names; abbreviations; without a unit, numbers of one digit or up to ten in words; ordinals;
+    fractions; parts of a formula (except what one letter is, "x = 45"); numbers of a list or a step; numbers of fewer
+    than three digits that name something ("#12").
 
     Args:
         text: Of any length; Markdown, LaTeX and character references are read through.
@@ -274,10 +274,11 @@ class Given:
     def _rounded(self, value: Value) -> set[int]:
         """The sources of amounts of which the value is a rounding.
 
-        A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth. Any other claim is a rounding only when it has fewer digits than the amount and is within 2 %; a whole
-        number below a thousand only of one with decimals: 17,995 told as 18,000 is found, 147 told as 150 is not.
-        An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
+        A claim that says "about" (or writes 18k) may be off by half of its last digit that is not zero, and by a tenth
+        at most. Any other claim is a rounding only if it has fewer digits than the amount and is within 2 %. A whole
+        number below a thousand is a rounding only of a number with decimals: 17,995 told as 18,000 is found, 147 told
+        as 150 is not. Identifiers are no roundings, even if their last letter looks like a scale (8841207K), and years
+        are none either.
         """
         found: set[int] = set()
         if value.kind == "identifier" or (value.reads_as_year and not value.approximate):

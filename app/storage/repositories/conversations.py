@@ -97,11 +97,12 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.first(_GET, conversation_id=conversation_id))
 
     async def lock(self, conversation_id: UUID) -> Conversation:
-        """Read with a lock that other writers wait for: every writer begins with this. Raises ``NotFoundError``.
+        """Read a conversation with a lock for which other writers wait. Every writer begins with it.
 
-        The law of lock order: the conversation before any of its compactions or turns, or two writers deadlock.
-        ``NO KEY``: rows that refer to the conversation can be inserted meanwhile. A plain ``FOR UPDATE`` would
-        deadlock with a claim that waits for us by its foreign key while we wait for it by the unique index.
+        Raises ``NotFoundError``. A conversation has to be locked before any of its compactions or turns, otherwise two
+        writers deadlock. The lock is ``NO KEY``, so that rows that refer to the conversation can be inserted meanwhile.
+        With a plain ``FOR UPDATE`` a claim would wait for us by its foreign key while we wait for it by the unique
+        index.
         """
         return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 

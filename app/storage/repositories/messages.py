@@ -342,11 +342,11 @@ class MessageRepository(Repository):
         estimator: Estimator = "script",
         each_at_most: int | None = None,
     ) -> list[Message]:
-        """The newest messages after ``after_seq`` while they weigh at most ``max_tokens`` by this estimator, in order.
+        """The newest messages after ``after_seq`` with at most ``max_tokens`` together, by this estimator, in order.
 
-        Commands and superseded replies are left out; the newest one is always there. With ``each_at_most`` a message
-        counts for no more than that, so that a giant hides nothing behind it; this looks at every message after
-        ``after_seq``.
+        Commands and superseded replies are left out. The newest message is always there. With ``each_at_most`` a
+        message counts for no more than that, so that a very large one hides nothing behind it; this reads every message
+        after ``after_seq``.
         """
         if each_at_most is not None:
             return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most, estimator)
@@ -658,13 +658,15 @@ class MessageRepository(Repository):
         neighbours: bool = True,
         known: Narrowed | None = None,
     ) -> Narrowed:
-        """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
+        """The messages to look through for these stems: all of a small conversation, some of a larger one.
 
-        Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
-        neighbours of the best quarter of them, forty at least, up to three places away. Without ``neighbours`` also of
-        a small one no more than the messages that hold stems. ``text`` is sought by the stems of its own language and
-        the conversation's too. Those of a small one that are ``known``, its first ones, are not read again while
-        nothing of it was erased since.
+        A small one has at most 1 500 messages.
+
+        Of a larger one at most ``limit`` messages with these stems are read, those with the rarest ones first. The best
+        quarter of them, forty at least, are read with their neighbours, up to three places away. Without ``neighbours``
+        only messages with the stems are read, of a small conversation too. ``text`` is looked up by the stems of its
+        own language and of the conversation's. Messages that are ``known``, the first ones of a small conversation, are
+        not read again while nothing of it was erased.
         """
         narrowing = Narrowing(self._session, conversation_id)
         return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours, known=known)

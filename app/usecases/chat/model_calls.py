@@ -75,10 +75,10 @@ class Asker:
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
         """The answer to the context. If the provider refuses it as too long, to its newest half, and so on.
 
-        A stateful model goes on from its live context and is told only what came since. Where it cannot, it is sent
-        the whole, like any other, with a warning if there was a live context.
+        A stateful model continues its live context, and is sent only what came since. If it cannot, it is sent
+        everything, like any other model, with a warning if there was a live context.
 
-        The client's tools are always offered, the service's only ``with_own_tools``.
+        The client's tools are always offered, the service's own only with ``with_own_tools``.
 
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.

@@ -94,12 +94,11 @@ _KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
 
 
 class TurnHandle:
-    """Follows one turn; the turn itself runs in a task of its own and does not depend on anybody listening.
+    """Follows one turn. The turn itself runs in a task of its own and does not depend on any listener.
 
-    Everything that happened is kept until the last listener has gone, so that each hears it from the beginning on. A
-    listener that is slow, or comes late, gets several pieces of the reply as one. Of a reply that is longer than
-    ``most_bytes`` the rest comes as one piece at the end; so does the rest of the reply's reasoning, which has as much
-    room of its own.
+    Everything that happens is kept until the last listener has left, so that each hears it from the beginning. A
+    listener that is slow or late gets several pieces of the reply as one. Of a reply longer than ``most_bytes`` the
+    rest comes as one piece at the end. The same holds for its reasoning, which has as much room of its own.
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -66,11 +66,11 @@ class _Frozen(BaseModel):
 
 
 class Threshold(_Frozen):
-    """Where a trigger fires: one of a share of the budget, a share of the window, tokens, or messages.
+    """Where a trigger fires: at a share of the budget, a share of the window, or a number of tokens or messages.
 
-    Shares fire at greater or equal, ``tokens`` and ``messages`` at greater. ``tokens`` beside a ``share`` fires above
-    the smaller of the two, so that a number made for a large model holds for a small one. Messages are those after
-    the boundary, commands and erased ones left out.
+    Shares fire when they are reached, ``tokens`` and ``messages`` when they are exceeded. With both ``tokens`` and
+    ``share`` the smaller of the two counts, so that a number made for a large model also holds for a small one.
+    Messages are those after the boundary, without commands and erased ones.
     """
 
     share: Share | None = None
