@@ -1,4 +1,4 @@
-"""What a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
+"""Finds what a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
 
 In doubt two choices do not exclude each other: both stay, each with its place in the conversation.
 """
@@ -18,7 +18,7 @@ from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
 
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
-"""A number after its noun says which one it is (``room 8``); before it, how many."""
+"""A number behind its noun, which says which one is meant (``room 8``). Before a noun it says how many."""
 _TIMES: Final = frozenset({"date", "time"})
 
 
@@ -66,9 +66,9 @@ def kind_words(text: str, kinds: frozenset[str]) -> frozenset[str]:
 
 
 def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
-    """Whether a new statement is about another thing, for another purpose, than an old one.
+    """Whether a new statement is about a thing for another purpose than the old one.
 
-    A change of the purpose alone is none. What has another number (``room 8``) is another thing in any case.
+    If only the purpose changed, it is the same thing. A thing with another number (``room 8``) is always another one.
     """
     if _numbers_in(for_new) and _numbers_in(for_old) and _numbers_in(for_new) != _numbers_in(for_old):
         return True

@@ -1,4 +1,4 @@
-"""What a sentence tells without its speaker and its place. It is computed once and kept."""
+"""A sentence taken apart, without regard to its speaker and place. It is computed once and kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sentence:
     traits: tuple[float, ...]
 
     def among(self, speakers: Collection[str]) -> Sentence:
-        """This sentence without the names of those who speak, short forms included: they tell nothing."""
+        """This sentence without the names of the speakers, short forms included: they tell nothing."""
         if not speakers:
             return self
         found = tuple(one for one in self.identifiers if not _is_vocative(one, speakers))

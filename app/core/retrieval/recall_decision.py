@@ -48,16 +48,16 @@ _MOST_PLACES: Final = 24  # served texts in which they are looked for
 
 
 _COURTESIES: Final = alternatives("questions", "courtesies")
-"""What a message may consist of that only keeps up the talk."""
+"""Words of messages that only keep up the talk."""
 
 _FILLERS: Final = alternatives("questions", "fillers")
 _SIGNS: Final = f"[{''.join(one.questions.courtesy_signs for one in languages())}]+"
 
 _INSTRUCTIONS: Final = alternatives("questions", "instructions")
-"""What asks to work on a text that comes along."""
+"""Words that ask to work on a text in the same message."""
 
 _POINTS_BACK: Final = alternatives("questions", "points_back")
-"""What says that something was said, or is known, already."""
+"""Words that say that something was said or is known already."""
 
 _MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
 _MATERIAL_IN_SIGNS: Final = compiled(r"[:：]\s*[\u3400-\u9fff]{4}")
@@ -82,11 +82,11 @@ def decide_recall(
 
     Args:
         text: The message.
-        question: The same, taken apart.
-        corpus: The messages that may be recalled, those that are served included.
-        served: The messages that are served before it, in order.
-        seqs: Positions of the messages that are served.
-        entries: Of the state. Those next to each other need not tell of the same.
+        question: The message, taken apart.
+        corpus: The messages that may be recalled, served ones included.
+        served: The texts of messages that are served before it, in order.
+        seqs: The positions of the served messages.
+        entries: The entries of the state. Neighbours need not be about the same.
     """
     if settled := decide_recall_without_history(text, question):
         return settled
@@ -104,7 +104,7 @@ def decide_recall(
 
 
 def decide_recall_without_history(text: str, question: Question) -> Decision | None:
-    """What is decided without a look at the conversation; ``None`` where that takes one."""
+    """The decision by the message alone; ``None`` if the conversation is needed for it."""
     if _is_courtesy(text):
         return "courtesy"
     asks_for_more = question.months or question.years or question.asks_when or question.asks_number

@@ -1,4 +1,4 @@
-"""How likely each kind of calculation is, as honest statements show it (``python -m bench.trust.odds``)."""
+"""How likely each kind of calculation is in honest statements, as measured by ``python -m bench.trust.odds``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published designs, each as one policy over the engine: data, and nothing else."""
+"""The presets: the published designs, each as one policy. Data, and nothing else."""
 
 from __future__ import annotations
 
