@@ -2,11 +2,11 @@
 
 ``python -m bench.anchors.fit`` fits it on the labelled conversations of ``bench/anchors`` and writes ``weights.json``.
 Rules find statements whose words say that they matter ("we decided", "remember"). But most of what has to be kept is
-told plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words, pairs of
-neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message, whether the
-conversation begins with it, and what the rules take it for. All but pairs and parts of words count once for both
-speakers and once for the one who says it. A language is known once labelled conversations in it were fitted; of others
-only the features beside words count.
+told plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words,
+pairs of neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message,
+whether the conversation begins with it, and what the rules take it for. All but pairs and parts of words count once
+for both speakers and once for the one who says it. A language is known once labelled conversations in it were fitted;
+of others only the features beside words count.
 """
 
 from __future__ import annotations
