@@ -25,7 +25,7 @@ from app.core.model.redaction import redact
 from app.core.model.schemas import SESSION
 from app.core.retrieval.answers import respond
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.search import query_of, rank, says, snippet
 from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.anchors.naming import names_of
+from app.core.anchors.prompt_ids import names_of
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
 from app.core.anchors.serving import serve
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.anchors.naming import by_name
+from app.core.anchors.prompt_ids import by_name
 from app.core.anchors.proposals import quoted
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.candidate import Candidate, KeptWord

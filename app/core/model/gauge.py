@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Final, Literal
 
 from app.core.model.conversation import Conversation
+from app.core.model.figure_labels import percent
 from app.core.model.policies.adaptive import Adapted
 from app.core.model.policies.policy import TURN_ENDS, Budgets, CompactionPolicy
-from app.core.model.wording import percent
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.token_counts import Estimator, tokens_of
 

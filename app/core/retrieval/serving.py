@@ -14,8 +14,8 @@ from app.core.anchors.rendering import escape_served
 from app.core.model.conversation import Role
 from app.core.reading.labels import names_a_role
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import Question
+from app.core.retrieval.question_completion import asked_of
 from app.core.retrieval.ranking import Recalled
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of

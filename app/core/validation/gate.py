@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.core.anchors.naming import names_of, without_names
+from app.core.anchors.prompt_ids import names_of, without_names
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest

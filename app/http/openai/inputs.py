@@ -30,8 +30,8 @@ from app.http.openai.items import (
 )
 from app.off_loop import AN_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
+from app.usecases.openai.conversation_names import Name
 from app.usecases.openai.keys import Attempt
-from app.usecases.openai.naming import Name
 from app.usecases.shared.idempotency import Idem
 
 CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")

@@ -38,7 +38,7 @@ from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row, record_maker, without
-from app.storage.repositories.naming import SAID_BY
+from app.storage.repositories.speaker_names import SAID_BY
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
 

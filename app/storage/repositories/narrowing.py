@@ -39,8 +39,8 @@ from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
 from app.storage.repositories.message_keys import HOLDER, holder_of
-from app.storage.repositories.naming import SAID_BY
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
+from app.storage.repositories.speaker_names import SAID_BY
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, MessageRow

@@ -25,7 +25,7 @@ from app.core.model.segments import (
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text, with_values
 from app.core.segments.hashing import content_hash
-from app.core.segments.naming import ids_for, stem_of
+from app.core.segments.segment_ids import ids_for, stem_of
 from app.core.segments.segmentation import split_into_segments
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.text.escaping import clean

@@ -18,8 +18,8 @@ from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
-from app.core.retrieval.naming import leans
 from app.core.retrieval.question import question_of
+from app.core.retrieval.question_completion import leans
 from app.core.retrieval.ranking import Recalled
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall

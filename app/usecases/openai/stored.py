@@ -39,10 +39,10 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
+from app.usecases.openai.conversation_names import Name, derived_id, found_by
 from app.usecases.openai.following import Begun
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.keys import Attempt
-from app.usecases.openai.naming import Name, derived_id, found_by
 from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem

@@ -19,7 +19,7 @@ from app.core.model.redaction import redact_messages
 from app.core.model.segments import CutSegment, Segment
 from app.core.planning.cuts import FOLLOWING, is_finished
 from app.core.segments.describing import describe
-from app.core.segments.naming import ids_for, stem_of
+from app.core.segments.segment_ids import ids_for, stem_of
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell

@@ -1,4 +1,4 @@
-"""Whose conversation a request goes on with: by an id of ours, or by the name that a frontend has for it."""
+"""Finds the conversation that a request continues: by an id of ours, or by the name that a frontend has for it."""
 
 from __future__ import annotations
 
