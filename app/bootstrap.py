@@ -216,7 +216,7 @@ class Container:
         )
 
     async def drain(self) -> None:
-        """Wait, some seconds at most, for what a job leaves behind: what it sends, and takes off the record."""
+        """Wait at most some seconds until what a job left behind is done: sending events, and ending its record."""
         await self.outbox.drain()
         await self.work.drain()
 

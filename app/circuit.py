@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Circuit:
-    """Closed, open after so many failures in a row, half-open after a pause, when one trial decides.
+    """A circuit breaker: open after some failures in a row; after a pause one trial call decides whether it closes.
 
     The state machine alone: it awaits nothing, and its caller says how each call went.
 

@@ -30,11 +30,11 @@ A_POLICY: Final = 500
 SLICE: Final = 50
 """Rows or objects that are made at a stretch; each takes 20 to 100 µs."""
 SLICE_SECONDS: Final = 0.005
-"""Of CPU: a slice ends by then too, for what is made may be large, such as messages of hundreds of parts."""
+"""The most CPU seconds of a slice: single items may be large, such as messages of hundreds of parts."""
 THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
-"""Of the loop's default executor."""
+"""The threads of the loop's default executor."""
 A_TENANT: Final = max(THREADS // 2, 1)
-"""Of these, at most: what is left is there for others."""
+"""The most of these that one tenant may use, so that some are left for others."""
 
 
 class WorkShares:
@@ -65,12 +65,12 @@ _acting: Final[ContextVar[tuple[WorkShares, UUID] | None]] = ContextVar("acting"
 
 
 def act_for(shares: WorkShares, tenant_id: UUID) -> None:
-    """From now on what this task sends off the loop counts for that tenant."""
+    """Count what this task sends off the loop for that tenant from now on."""
     _acting.set((shares, tenant_id))
 
 
 def act_for_nobody() -> None:
-    """From now on what this task sends off the loop counts for no tenant."""
+    """Count what this task sends off the loop for no tenant from now on."""
     _acting.set(None)
 
 

@@ -1,4 +1,4 @@
-"""The settings of an API process or a worker that starts, and the logs that they ask for."""
+"""Reads the settings when an API process or a worker starts, and sets up its logs."""
 
 from __future__ import annotations
 

@@ -19,19 +19,11 @@ from app.core.model.conversation import Outline, Quiet
 from app.core.model.gauge import Breakdown
 from app.core.model.pace import COMPACTIONS, Pace, Step, pace_of
 from app.core.model.policies.adaptive import adapt, in_force
-from app.core.model.policies.allotments import digest_room
-from app.core.model.policies.policy import (
-    Budgets,
-    CompactionPolicy,
-    Moment,
-    Trigger,
-    budgets_of,
-    first_due_trigger,
-    quiet_after,
-)
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
+from app.core.planning.triggers import first_due_trigger, quiet_after
 
 CHUNK: Final = 16_000
 """Tokens that one call of a summarizer digests."""
@@ -245,7 +237,7 @@ class Play:
         self.boundary, self.state, self.running = running.through, budgets.state_tokens, None
         beside = self.state + self.anchors
         most = math.floor(self.digest_part / (1 - self.digest_part) * beside)
-        self.digests = min(most, digest_room(budgets, beside=beside))
+        self.digests = min(most, budgets.digest_room(beside=beside))
         self.version += 1
         self.took.append(running.seconds)
         self.played.compactions += 1

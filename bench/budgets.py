@@ -28,7 +28,6 @@ from app.core.context.drafts import Detail
 from app.core.context.larger_budget import places_to_read
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.retrieval.serving import Recall
@@ -144,7 +143,7 @@ def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> Material:
     if layout is None:
         raise ValueError(f"nothing was folded: {replay.refused}")
     source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels)
-    room = digest_room(replay.budgets, beside=layout.tokens)
+    room = replay.budgets.digest_room(beside=layout.tokens)
     served = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
     return replace(
         material,

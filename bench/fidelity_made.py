@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from bench import measurements
 from bench.fidelity import PAGE, broad_table
 from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation

@@ -13,7 +13,7 @@ from app.core.context.assembly import Material
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import SegmentBy
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.segmentation import split_into_segments

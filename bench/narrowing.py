@@ -27,7 +27,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.text.token_counts import weigh
 from app.devserver import EmbeddedServers
 from app.infrastructure.ids import new_id

@@ -158,6 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--window", type=int, default=WINDOW)
     parser.add_argument("--write", action="store_true", help="put the table into docs/presets.md")
     asked = parser.parse_args(arguments)
+    if asked.write and not asked.data.exists():
+        parser.error(f"the table on the page is of LoCoMo, which is not at {asked.data}: name its file with --data")
     named, lines = lines_of(asked.data, asked.talk)
     tokens = sum(weigh(role, text).tokens for role, text in lines)
     rows = [replayed(name, lines, asked.window) for name in PRESETS]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from app.core.retrieval.choose import Ranking, Recalled, piece_scores
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.features import features
 from app.core.retrieval.question import Question
+from app.core.retrieval.ranking import Ranking, Recalled, piece_scores
 
 
 def scores(corpus: Corpus, question: Question) -> list[float]:

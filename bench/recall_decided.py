@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.context.assembly import Material
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.core.retrieval.choose import PRICE
 from app.core.retrieval.corpus import LINE, Corpus
 from app.core.retrieval.features import features
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import PRICE
 from app.core.text.token_counts import MESSAGE_OVERHEAD
 from bench.fidelity_made import FOLDER as MADE
 from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, talks, with_long_answers

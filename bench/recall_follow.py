@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.naming import as_written, asked_of
+from app.core.retrieval.question_completion import as_written, asked_of
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.naming import as_written, asked_of
 from app.core.retrieval.question import Question
+from app.core.retrieval.question_completion import as_written, asked_of
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose
 from bench.recall_talks import Talk, corpus_of, talks

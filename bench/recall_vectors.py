@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from app.core.model.embedding import packed
-from app.core.retrieval.choose import Ranking
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import Ranking
 from app.core.retrieval.similarity import alikeness, cosines
 from app.core.retrieval.weights import SIMILARITY, WEIGHTS
 from bench.recall_fit import NEAREST, Array, Rows, fitted, learned_from, recalls, rows_of

@@ -16,7 +16,7 @@ from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import UNPROTECTED, Layout, Message, ProtectedReason, Role
 from app.core.model.gauge import Breakdown
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
+from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.protection import protected_reason, size_of
 from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
 from app.core.model.records import FoldRequest
@@ -26,6 +26,7 @@ from app.core.model.segments import LEVELS, ServableSegment
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
+from app.core.planning.triggers import trigger_tokens
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.segmentation import split_into_segments

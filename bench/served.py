@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.state import StateSchema
 from app.core.segments.redundant import Said
@@ -132,7 +131,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
     said = [*entries, *(line for line in layout.anchors.splitlines() if line.startswith("- "))]
     segments = segments_of(replay) if replay.policy.levels else []
     source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels, **_beside(said))
-    room = digest_room(replay.budgets, beside=layout.tokens)
+    room = replay.budgets.digest_room(beside=layout.tokens)
     whole = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.texts[level]) for one in segments if (level := shown.get(one.id)) is not None]

@@ -161,7 +161,7 @@ def _existing_database(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def _exclusive_database(settings: Settings) -> Iterator[str]:
-    """The database, while no other process of the service uses it; an embedded one is made where there is none."""
+    """The address of the database, which no other process of the service uses. A missing embedded one is made."""
     if settings.database_url:
         check_database(settings.database_url)
         yield settings.database_url

@@ -108,7 +108,7 @@ class Session:
             self.screen.line((self._say.text("cli.welcome"), DIM))
 
     def run(self, lines: Iterator[str]) -> None:
-        """Answer each line, until there is none, or one says so."""
+        """Answer each line, until the input ends or a line asks to quit."""
         for line in lines:
             self.tell()
             text = line.rstrip("\n")

@@ -1,4 +1,4 @@
-"""The commands of ``throughline chat``; ``/compact`` is none of them, for the service itself understands it."""
+"""The commands of ``throughline chat``, but ``/compact``, which the service itself understands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Act = Callable[[Throughline, str, Screen, str], None]
 
 
 def run_command(text: str, client: Throughline, id_: str, screen: Screen) -> bool:
-    """Do what a line that begins with a slash says; whether the chat goes on.
+    """Run a line that begins with a slash, and return whether the chat goes on.
 
     Raises:
         ComplaintError: There is no such command, or it lacks something.

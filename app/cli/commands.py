@@ -1,6 +1,6 @@
 """The names of the commands of ``throughline``; the code of a command is imported only when it is run.
 
-All of them together take seconds to import; a list of them, or a chat, should not wait for what it does not need.
+Importing all commands takes seconds. A list of commands, or a chat, should not wait for what it does not need.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "erase-user": (
         "app.cli.erasing:erase_user",
-        "Delete every conversation of an end user, and the keys that see those alone.",
+        "Delete every conversation of an end user, and the user's own keys.",
     ),
     "keys": ("app.cli.keys:keys", "Create, list, change and revoke API keys."),
     "conversations": ("app.cli.operating:conversations", "Operate on conversations."),
     "tenants": ("app.cli.erasing:tenants", "Operate on tenants."),
     "files": ("app.cli.files:files", "The files of a conversation."),
 }
-"""By name: where a command stands, and what the list of commands says of it."""
+"""Each command by its name: its module and function, and its line in the list of commands."""
 
 
 class CommandsOnDemand(TyperGroup):
@@ -84,7 +84,7 @@ class CommandsOnDemand(TyperGroup):
         self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
 
     def main(self, *args: Any, **given: Any) -> Any:
-        """Run; where a help or a version cannot be written, one line says so, as the commands themselves do."""
+        """Run the command. If help or version cannot be written, one line says so, as for output of the commands."""
         open_closed_streams()
         try:
             return super().main(*args, **given)

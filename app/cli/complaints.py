@@ -1,4 +1,4 @@
-"""Errors of a command that a person can put right: told in one line, without a traceback."""
+"""Tells errors that the user can correct, in one line and without a traceback."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def one_clear_line() -> Iterator[None]:
 
 
 def complain_of_output(error: OSError) -> None:
-    """One line on stderr about an output that takes no more."""
+    """Write one line to stderr if the output can no longer be written."""
     complain(text_of("complaint.output", why=error.strerror or str(error)))
 
 

@@ -67,7 +67,7 @@ def open_client(
 
 
 def find_service(url: str | None) -> str:
-    """The address that answers: the given one, or that of the settings, or of whoever holds the data folder.
+    """The address of the service that answers: the given one, the one of the settings, or the owner of the data folder.
 
     Raises:
         ComplaintError: Nobody answers.

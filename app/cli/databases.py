@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
-    """The address of the database; the embedded one runs meanwhile, and is made where there is none.
+    """The address of the database. The embedded one runs meanwhile, and is made if it is missing.
 
     With ``any_version``, an embedded one may be of an earlier PostgreSQL.
     """

@@ -1,9 +1,9 @@
 """``throughline doctor``: finds stored states that are damaged or no summaries, and makes them again from the messages.
 
-An error text, an excuse, an empty or a cut-off summary never passes the gate; a state that an earlier version wrote, or
-somebody by hand, never met it. Originals are never touched: a repair goes back to how it was before the first
-compaction, and folds the same messages again. What checks of earlier versions damaged is found with ``--verify``, and
-folded again from the newest sound version on, or mended by code where no language model summarizes.
+The gate keeps out error texts, excuses, and empty or cut-off summaries. But a state that was imported, or written by
+an earlier version, never passed it. A repair goes back to before the first compaction and folds the same messages
+again; the messages themselves are never touched. ``--verify`` also finds what checks of earlier versions damaged. That
+is mended by folding again from the newest sound version, or by code where no language model summarizes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Repair:
 
     outcome: Outcome
     version: int
-    """Of the state that is served now."""
+    """The version of the state that is served now."""
     words: str = ""
 
 
@@ -255,7 +255,7 @@ class _Report:
         return any(repair is None or repair.outcome not in _HEALED for _, repair in self._rows)
 
     def add(self, sick: Sick, repair: Repair | None) -> None:
-        """One that is sick, or was."""
+        """Add a conversation whose state is damaged, or was."""
         self._rows.append((sick, repair))
 
     def end(self, *, asked_to_repair: bool) -> None:

@@ -18,7 +18,7 @@ from app.usecases.admin.keys import DEFAULT_TENANT
 from app.usecases.history.removing import RemovalService
 
 PAUSE: Final = 0.5
-"""Seconds between two looks while a service that runs does the work, or a provider is waited for."""
+"""Seconds between two looks while the service does the work, or a provider has to answer."""
 PATIENCE: Final = 60.0
 """Seconds without progress after which the rest is left to the service."""
 
@@ -46,7 +46,7 @@ def erase_user(
     *,
     yes: Yes = False,
 ) -> None:
-    """Delete every conversation of an end user, and the keys that see those alone."""
+    """Delete every conversation of an end user, and the user's own keys."""
     _confirm("erasing.user", user, yes=yes)
     found = _erase(tenant, lambda service, tenant_id: service.erase_user(tenant_id, user))
     if not found:
@@ -67,7 +67,7 @@ def _erase(tenant: str, begin: Begin) -> int:
 
 
 async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:
-    """Begin, and go on to the end; whether something is left that takes longer."""
+    """Begin an erasure and go on to its end; return it, and whether something is left that takes longer."""
     async with services(settings) as container:
         service, waited = container.removal, 0.0
         erasure = await begin(service, await service.tenant_named(tenant))

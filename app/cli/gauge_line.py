@@ -1,4 +1,4 @@
-"""How full a context is, in one line: a bar, tokens of the budget, and what they are."""
+"""Prints how full a context is, in one line: a bar, the tokens of the budget, and what they are used for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
 BAR: Final = 24  # columns
 PARTS: Final = ("system", "files", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
-"""From stable to volatile; only those that weigh anything are shown."""
+"""The parts of a context, from stable to volatile. Empty ones are not shown."""
 
 _COLOURS: Final = {
     "ok": "green",
@@ -23,7 +23,7 @@ _COLOURS: Final = {
     "over": "bold red",
 }
 _UNKNOWN: Final = "yellow"
-"""Of a status that only a newer service knows."""
+"""The colour of a status that only a newer service knows."""
 
 
 def show_gauge(screen: Screen, gauge: Gauge) -> None:

@@ -23,9 +23,9 @@ from app.core.text.patterns import compiled
 from app.storage.archive import DAMAGE_ERRORS
 
 MOST_BYTES: Final = 8_000_000_000
-"""Of an export, unpacked."""
+"""The most bytes of an export, unpacked."""
 MOST_WHOLE: Final = 256_000_000
-"""Of any other file, which is read as a whole."""
+"""The most bytes of any other file, which is read as a whole."""
 LARGEST: Final = 64_000_000
 """Characters of one conversation in an export."""
 _CHUNK: Final = 1_000_000

@@ -25,7 +25,7 @@ from app.usecases.history.drafts import refuse_long
 
 EXPORT: Final = "throughline.conversation"
 VERSION: Final = 1
-"""Of an export: the one that is read."""
+"""The version of an export that can be read."""
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
 _KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
 _PAST: Final = ("status", "is_command", "reasoning")
@@ -38,7 +38,7 @@ _INSTRUCTS: Final = ("system", "developer")
 
 Request = TypeVar("Request", bound=BaseModel)
 Place = tuple[Any, Any, Any]
-"""Of an anchor: the position of its message, its offset there, and its type."""
+"""The place of an anchor: the position of its message, its offset there, and its type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class Imported:
     """One conversation of a file."""
 
     place: str
-    """Where it stands: ``line 3``; empty where the file is one conversation."""
+    """The place in the file, such as ``line 3``; empty if the file is one conversation."""
     about: Mapping[str, Any]
     """Fields of the conversation."""
     messages: tuple[Mapping[str, Any], ...]
-    """As the service takes them."""
+    """The messages, in the form that the service takes."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     """The resolved policy of an export."""
     pinned: frozenset[int] = field(default_factory=frozenset)
@@ -58,7 +58,7 @@ class Imported:
     chosen: frozenset[Place] = field(default_factory=frozenset)
     """Places of the anchors of an export that a user set to stay."""
     files: tuple[Mapping[str, Any], ...] = ()
-    """Of an export: name, media type, tokens, and the data in Base64."""
+    """The files of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False
     identity: str = ""
     """What tells that two files hold the same conversation; empty: the whole file and the place in it tell it."""

@@ -45,7 +45,7 @@ class Notices:
                     yield words
 
     def words(self, type_: str, data: Mapping[str, Any]) -> str | None:
-        """One event in a line; ``None`` for what is nobody's business, and for what was told already."""
+        """One line about an event; ``None`` for events that are not shown, or were shown already."""
         key = (type_, str(data.get("compaction_id")))
         if not type_.startswith(PREFIX) or key in self._told:
             return None

@@ -92,7 +92,7 @@ def one_part(part: Mapping[str, Any], say: Catalogue) -> str:
 
 
 def show_state(screen: Screen, version: StateVersion, *, newest: int | None = None) -> None:
-    """One version, every entry with the messages that it came from."""
+    """Show one version of the state, every entry with the messages that it came from."""
     say = screen.say
     key = "version_of" if newest and newest != version.version else "version"
     head = say.text(f"cli.state.{key}", version=str(version.version), newest=str(newest))
@@ -108,7 +108,7 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
 
 
 def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_by: str = "compaction") -> None:
-    """What was done to the summary that a version was made from, one by one; where there is none, what wrote it."""
+    """Show each repair of the summary that a version was made from; without a summary, what wrote the version."""
     say = screen.say
     if not repairs:
         written = {"erasure": "by_erasure", "restore": "by_restore"}.get(made_by)

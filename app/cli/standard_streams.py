@@ -1,4 +1,4 @@
-"""Standard streams that a shell has closed (``>&-``), for which Python has no stream at all."""
+"""Opens standard streams that a shell has closed (``>&-``), since Python then has no stream at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Where that is closed too, what is said is dropped.
 
 
 def open_closed_streams() -> None:
-    """Put a stream where there is none, so that no file opened later takes its place and is written into."""
+    """Open each missing standard stream. Otherwise a file opened later would take its place, and be written into."""
     for number, (name, mode) in enumerate(_MODES.items()):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, mode)

@@ -35,7 +35,7 @@ from app.client.calls import Call
 BATCH: Final = 1_000
 """Messages that the service takes at once."""
 BATCH_BYTES: Final = 4_000_000
-"""Of their JSON: half of what it takes in a request."""
+"""The most bytes of JSON in a batch: half of what a request may have."""
 
 
 FormatOption = Annotated[
@@ -189,7 +189,7 @@ class _Importing:
         self._stem = None if one.is_export or one.identity else Path(name).stem
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
-        """Create it and append its messages; each step under a key of its own, so that it has one effect."""
+        """Create a conversation and append its messages, each step under an idempotency key of its own."""
         id_, start, is_new = "", 0, False
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
@@ -208,7 +208,7 @@ class _Importing:
         return id_
 
     def _refused(self, id_: str, start: int, error: ApiError) -> ComplaintError:
-        """The complaint; what came in of the new conversation with that id goes again, so that it is not half there."""
+        """The complaint about a refused import. Deletes the new conversation, so that it is not half there."""
         where = self._where
         if start:
             where += f", {text_of('import.after_message', number=str(start))}"

@@ -31,12 +31,12 @@ class Retrying:
     """Seconds; where the service asks for a longer pause, its error is raised at once."""
 
     def pause(self, failures: int, asked: float | None = None) -> float:
-        """Seconds to wait after so many failures, and at least the ``asked`` seconds of the service."""
+        """The seconds to wait after ``failures`` failures: at least the ``asked`` seconds of the service."""
         backed_off: float = min(self.first_pause * 2 ** (failures - 1), self.longest_pause)
         return max(backed_off * random.uniform(0.5, 1.0), asked or 0.0)
 
     def gives_up(self, error: ApiError | ConnectionFailedError, failures: int) -> bool:
-        """Whether the request is not sent again after this error and so many failures."""
+        """Whether the request is not sent again, after this error and ``failures`` failures."""
         if failures >= self.attempts:
             return True
         if isinstance(error, ConnectionFailedError):
@@ -70,7 +70,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Tells a client to wait so many seconds."""
+    """Tells a client to wait that many seconds."""
 
     seconds: float
 

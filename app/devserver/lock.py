@@ -21,7 +21,7 @@ class Note:
     runtime: str
     """The folder of the sockets."""
     address: str | None = None
-    """Where the owner serves HTTP, if it does."""
+    """The address at which the owner serves HTTP, if it does."""
     lock: int | None = None
     """The number of its lock's file (inode), which no copy of the data folder has."""
 

@@ -11,11 +11,12 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from app.devserver.binaries import major_version, postgres_of_major, postgres_programs
 from app.devserver.errors import EmbeddedError
 from app.devserver.privileges import Identity, choose_identity, take_ownership
-from app.devserver.processes import ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
+from app.devserver.processes import EmbeddedServer, ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _DATABASE = "throughline"
@@ -25,9 +26,6 @@ _PORT = "5432"
 _MAX_CONNECTIONS = 100
 # A start after a crash replays the log of at most a few checkpoints; a healthy one takes 0.05 s.
 _START_SECONDS = 60.0
-# Fast shutdown rolls back and writes a checkpoint; immediate skips the checkpoint.
-_STOP: StopSteps = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 3.0))
-_FORCED_STOP: StopSteps = ((signal.SIGQUIT, 2.0),)
 # Backends of a killed server need a moment to notice; until then a new server is refused.
 _REMNANT = "pre-existing shared memory block"
 # Built-in locale: the same order of strings on every machine, from the first version that knows it.
@@ -35,10 +33,13 @@ _BUILTIN_LOCALE_SINCE = 17
 _NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
-class Postgres:
+class Postgres(EmbeddedServer):
     """The server of one data folder, on a socket in one runtime folder."""
 
     name = "PostgreSQL"
+    # Fast shutdown rolls back and writes a checkpoint; immediate skips the checkpoint.
+    _stop_steps: ClassVar[StopSteps] = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 3.0))
+    _forced_stop_steps: ClassVar[StopSteps] = ((signal.SIGQUIT, 2.0),)
 
     def __init__(self, data_dir: Path, runtime: Path, *, durable: bool, any_version: bool = False) -> None:
         """Prepare the server.
@@ -54,7 +55,6 @@ class Postgres:
         self._log = data_dir / "postgres.log"
         self._runtime = runtime
         self._durable = durable
-        self._process: ServerProcess | None = None
 
     @property
     def url(self) -> str:
@@ -68,7 +68,7 @@ class Postgres:
         is_new = not (self._data / "PG_VERSION").exists()
         if is_new:
             self._refuse_remains()
-        stop_orphan(self._data / "postmaster.pid", marker=self._data, steps=_STOP)
+        stop_orphan(self._data / "postmaster.pid", marker=self._data, steps=self._stop_steps)
         if is_new:
             self._create_data_folder(programs, identity)
         take_ownership(self._data, identity)
@@ -77,19 +77,9 @@ class Postgres:
             time.sleep(0.1)
         self._create_database()
 
-    def alive(self) -> bool:
-        """Say whether the process runs."""
-        return self._process is not None and self._process.alive()
-
     def ready(self) -> bool:
         """Ask the server a question."""
         return self._answer_of_psql("SELECT 1") == "1"
-
-    def stop(self, *, force: bool = False) -> None:
-        """Stop in bounded time; a forced stop leaves recovery to the next start."""
-        if self._process is not None:
-            self._process.stop(_FORCED_STOP if force else _STOP)
-            self._process = None
 
     def _refuse_remains(self) -> None:
         if self._data.is_dir() and any(self._data.iterdir()):

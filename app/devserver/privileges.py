@@ -1,4 +1,4 @@
-"""PostgreSQL refuses to run as root; this finds a way for root to run it all the same."""
+"""Finds a way for root to run PostgreSQL, which refuses to run as root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting a server program so that it dies with us, waiting for it, and stopping it in bounded time."""
+"""Starts a server program so that it dies with us, waits for it, and stops it in bounded time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from app.devserver.errors import EmbeddedError
 
@@ -97,6 +98,24 @@ class ServerProcess:
             wait_until(lambda: not self.alive(), seconds)
         self._process.kill()
         self._process.wait()
+
+
+class EmbeddedServer:
+    """A server of the development kit. Subclasses start its process and say by which signals it is stopped."""
+
+    _stop_steps: ClassVar[StopSteps]
+    _forced_stop_steps: ClassVar[StopSteps]
+    _process: ServerProcess | None = None
+
+    def alive(self) -> bool:
+        """Say whether the process runs."""
+        return self._process is not None and self._process.alive()
+
+    def stop(self, *, force: bool = False) -> None:
+        """Stop in bounded time. A forced stop leaves recovery to the next start, or may lose the last second."""
+        if self._process is not None:
+            self._process.stop(self._forced_stop_steps if force else self._stop_steps)
+            self._process = None
 
 
 def stop_orphan(pid_file: Path, *, marker: Path, steps: StopSteps) -> None:

@@ -61,7 +61,7 @@ class Service:
         self._env: dict[str, str] = {}
 
     def check(self) -> None:
-        """Look for everything that a person has to put right first."""
+        """Check everything that a person may have to put right first."""
         settings, embedded = self._settings, self._embeds_servers
         if embedded and (owner := running_at(settings.data_dir)):
             raise AlreadyRunningError(
@@ -108,7 +108,7 @@ class Service:
         return not (self._settings.database_url and self._settings.redis_url)
 
     def _start_servers(self) -> dict[str, str]:
-        """Start what no setting names, and return the environment of the children."""
+        """Start the servers that no setting names, and return the environment of the children."""
         settings = self._settings
         urls = {"DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
         if self._embeds_servers:
@@ -144,7 +144,7 @@ class Service:
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """Pass on what was read, wherever it was read from, so that every process has the same settings."""
+    """The environment that passes on all settings, wherever they were read from, so that every process has the same."""
     # PG* variables of a shell would redirect the driver behind the back of DATABASE_URL.
     inherited = {name: value for name, value in os.environ.items() if settings.database_url or name[:2] != "PG"}
     return {

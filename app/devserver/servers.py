@@ -30,7 +30,7 @@ _LOCK_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """Where the servers listen; the address of a server that was not asked for answers nothing."""
+    """The addresses of the servers. At the address of a server that was not asked for nothing answers."""
 
     database_url: str
     redis_url: str

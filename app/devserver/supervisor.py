@@ -65,7 +65,7 @@ class Signals:
         return self._count > 1
 
     def begin_stop(self) -> None:
-        """From now on nothing raises: the way out must not be interrupted half way."""
+        """From now on no signal raises an error, so that stopping is not interrupted half way."""
         self._is_stopping = True
         self._count = max(self._count, 1)
         signal.setitimer(signal.ITIMER_REAL, 0)

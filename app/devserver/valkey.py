@@ -6,28 +6,28 @@ import os
 import signal
 import socket
 from pathlib import Path
+from typing import ClassVar
 
 from app.devserver.binaries import valkey_program
 from app.devserver.errors import EmbeddedError
-from app.devserver.processes import ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
+from app.devserver.processes import EmbeddedServer, ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
 
 _SOCKET_NAME = "v.sock"
 # Loading a large append-only file takes a while; an empty one 0.05 s.
 _START_SECONDS = 30.0
-_STOP: StopSteps = ((signal.SIGTERM, 5.0),)
-_FORCED_STOP: StopSteps = ()
 
 
-class Valkey:
+class Valkey(EmbeddedServer):
     """The server of one data folder, on a socket in one runtime folder."""
 
     name = "Valkey"
+    _stop_steps: ClassVar[StopSteps] = ((signal.SIGTERM, 5.0),)
+    _forced_stop_steps: ClassVar[StopSteps] = ()
 
     def __init__(self, data_dir: Path, runtime: Path) -> None:
         self._data = data_dir / "valkey"
         self._log = data_dir / "valkey.log"
         self._socket = runtime / _SOCKET_NAME
-        self._process: ServerProcess | None = None
 
     @property
     def url(self) -> str:
@@ -38,7 +38,7 @@ class Valkey:
         """Start and return when a PING is answered."""
         self._data.mkdir(mode=0o700, exist_ok=True)
         pid_file = self._data / "valkey.pid"
-        stop_orphan(pid_file, marker=self._data, steps=_STOP)
+        stop_orphan(pid_file, marker=self._data, steps=self._stop_steps)
         command = die_with_parent(self._argv(pid_file), "TERM")
         process = self._process = ServerProcess(command, log=self._log, env=os.environ)
         wait_until(lambda: self.ready() or not process.alive(), _START_SECONDS)
@@ -46,10 +46,6 @@ class Valkey:
             lines = process.output().strip().splitlines()
             self.stop(force=True)
             raise EmbeddedError(f"Valkey did not start: {lines[-1] if lines else 'no reason'} (log: {self._log})")
-
-    def alive(self) -> bool:
-        """Say whether the process runs."""
-        return self._process is not None and self._process.alive()
 
     def ready(self) -> bool:
         """PING it; while it loads its file it answers with an error."""
@@ -61,12 +57,6 @@ class Valkey:
                 return connection.recv(64).startswith(b"+PONG")
         except OSError:
             return False
-
-    def stop(self, *, force: bool = False) -> None:
-        """Stop in bounded time; a forced stop may lose the last second."""
-        if self._process is not None:
-            self._process.stop(_FORCED_STOP if force else _STOP)
-            self._process = None
 
     def _argv(self, pid_file: Path) -> list[str]:
         options = {

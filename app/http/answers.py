@@ -25,7 +25,7 @@ _LISTS: Final = (list, tuple, set, frozenset)
 
 
 def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
-    """The endpoint, answering with the JSON of what it returns where that is large.
+    """The endpoint, with a large result already written as JSON.
 
     ``status_of`` gives the status of the endpoint's answers.
     """

@@ -1,4 +1,4 @@
-"""Authentication and authorization: whose key a request has, and whether it may do what it asks for."""
+"""Authentication and authorization: which principal a request's key belongs to, and what that may do."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.core.model.records import Scope
 from app.http.browser.own_page import session_of
 from app.off_loop import act_for
 from app.usecases.admin.keys import PREFIX
-from app.usecases.shared.caller import Asking, Principal
+from app.usecases.shared.caller import Principal, RequestScope
 
 
 async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:
     """Find the principal of the request's key and keep it in ``request.state``.
 
-    A request of the page brings a session in place of a key. Where no key is asked for, and ``placeholders`` may stand
-    for none, what cannot be a key of ours is none: there are clients that do not work without one.
+    A request of the page brings a session in place of a key. With ``placeholders``, and where the service needs no key,
+    a text that cannot be one of our keys counts as none: some clients do not work without one.
 
     Raises:
         UnauthenticatedError: There is no valid key.
@@ -38,16 +38,16 @@ async def authorize(request: Request, scope: Scope, *, placeholders: bool = Fals
 
 
 async def begin(connection: HTTPConnection, container: Container, principal: Principal) -> None:
-    """Let the request be the principal's until it ends, and count it. Raises ``RateLimitedError``."""
+    """Begin the scope of a request with its principal, and count the request. Raises ``RateLimitedError``."""
     connection.state.principal = principal
-    connection.state.asking = Asking(principal)
-    connection.state.asking.begin()
+    connection.state.request_scope = RequestScope(principal)
+    connection.state.request_scope.begin()
     act_for(container.shares, principal.tenant_id)
     connection.state.standing = await container.limits.admit(principal)
 
 
 def address_of(connection: HTTPConnection) -> str | None:
-    """Where a request came from, as far as the server knows: behind a proxy that it trusts, what that says."""
+    """The address that a request came from; behind a proxy that the server trusts, the one that the proxy names."""
     return connection.client.host if connection.client else None
 
 

@@ -1,4 +1,4 @@
-"""A turn: send a message and get the reply, whole or as it comes."""
+"""The routes of a chat turn: send a message and get the reply, whole or as a stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from app.http.sse import EventStream, Steps, frame
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 
 STOPPING_GRACE: Final = 3.0
-"""Seconds that a reply may still go on when the process ends: less than a server waits for its connections."""
+"""Seconds that a reply may go on after the process was told to end. The server waits longer for connections."""
 EVENT_STREAM: Final = compiled(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
 
 WishedLanguage = Annotated[
@@ -86,14 +86,14 @@ def wants_stream(request: Request) -> bool:
 async def turn_response(
     turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
 ) -> schemas.ChatResult | Response:
-    """A turn as its client wants it: everything that happens, or the reply when it is there."""
+    """The response for a turn: a stream of everything that happens, or the whole reply, as the client asked."""
     if wants_stream(request):
         return streamed(turn, notifier, services, stopping, request)
     return await whole_reply(turn, request)
 
 
 async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
-    """The reply when it is there; a client that leaves before decides nothing but what the policy says."""
+    """Wait for the whole reply. If the client leaves before, the policy decides what becomes of the turn."""
     try:
         return present_chat(await while_present(turn.result(), request.receive))
     except ClientGoneError:
@@ -116,7 +116,7 @@ def streamed(
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event of a turn with its words for the user."""
+    """An event of a turn with its notification for the user."""
 
     event: ChatEvent
     notification: Notification | None = None

@@ -1,9 +1,10 @@
 """Ends connections on which a client sends no request or reads no response, and those above a limit.
 
-What is no request at all, or one with too large a head, is refused in the same form as everything else.
+Bytes that are no HTTP request, and a request with too large a head, are refused in the same form as all other errors.
 
-uvicorn closes a connection that rests between two requests, and only as long as no byte comes. A request's body has
-the time of the whole request (``middleware.Deadline``). What is left is here, once for every connection of the process.
+uvicorn itself only closes a connection that rests between two requests while no byte comes. The body of a request has
+the time of the whole request (``middleware.Deadline``). All other limits are here, once for all connections of the
+process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PROGRESS: Final = 16_384
 SOCKET_BYTES: Final = 16_384
 """Read at a stretch: a body in chunks of one byte takes 2 µs of the loop for each byte of it."""
 RESERVE: Final = 200
-"""Open files that are none of clients: databases, models, logs."""
+"""Open files for other things than clients: databases, models, logs."""
 HEAD_BYTES: Final = 65_536
 """Of a request's line and headers, which are read without a key.
 
@@ -83,11 +84,11 @@ class ConnectionLimits:
     """What a connection may take, and how many there may be."""
 
     head_seconds: float
-    """From its beginning, or from the first byte after an answer, until the head of a request is there."""
+    """The time for the head of a request, from the beginning of the connection or the first byte after an answer."""
     unread_seconds: float
-    """For how long nothing may be read of what waits to be sent."""
+    """How long a client may read nothing while data waits to be sent."""
     most: int
-    """Above so many the one that has waited longest for a request goes, then one that rests, else the newest."""
+    """Above this number one is closed: the one longest without a request, then a resting one, else the newest."""
 
 
 class _LookedAt(asyncio.Protocol):
@@ -143,12 +144,12 @@ class SocketConnection(_LookedAt, WebSocketsSansIOProtocol):
 
 
 class Connection(_LookedAt, H11Protocol):
-    """uvicorn's connection, with an end to what it would leave open."""
+    """uvicorn's connection, with time limits where uvicorn has none."""
 
     _waits_since: float | None = None
     """When it began to be without a request that is answered, in the loop's time."""
     _is_refused: bool = False
-    """Its request was no request: what still comes of it is dropped."""
+    """Whether its request was refused as no HTTP; what still comes is dropped."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, or give the place of another to it, or refuse it."""

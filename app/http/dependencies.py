@@ -66,7 +66,7 @@ IdempotencyHeader = Annotated[
 
 
 async def get_idem(request: Request, key: IdempotencyHeader = None) -> Idem | None:
-    """The key, with the fingerprint of what it stands for."""
+    """The idempotency key, with the fingerprint of its request."""
     if key is None:
         return None
     return Idem(key=kept_key(key), fingerprint=fingerprint(request.method, request.url.path, await request.body()))

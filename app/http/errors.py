@@ -83,7 +83,7 @@ MAX_TEXT: Final = 300
 MAX_READ: Final = 1_200
 """Characters of it that secrets are looked for in: one that begins in what is shown is known by these."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
-"""Where trying again in a moment makes sense, so that ``Retry-After`` is never missing."""
+"""Statuses after which trying again in a moment makes sense. They always have a ``Retry-After``."""
 _PLAIN: Final[Mapping[str, str]] = {
     "extra_forbidden": "is not a field of this request",
     "model_attributes_type": "must be a JSON object",

@@ -1,4 +1,4 @@
-"""A conversation's events as they happen, from wherever a client left off."""
+"""Streams a conversation's events: those after the last one that a client has seen, then each as it happens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.http.routing import keyed_router
 from app.http.sse import EventStream, Steps, frame, retry_preamble
 
 MAX_EVENT_DIGITS: Final = 18
-"""Of a number that fits into 64 bits."""
+"""Digits of a number that surely fits into 64 bits."""
 
 router = keyed_router("/conversations/{conversation_id}/events", "events")
 
@@ -55,10 +55,10 @@ async def follow_events(
 
 
 def event_number(field: str, given: str | None) -> int:
-    """The number of the last event seen; 0 when none was.
+    """The number of the last event that a client has seen; 0 if it has seen none.
 
     Raises:
-        InvalidInputError: It is no event's id.
+        InvalidInputError: What was given is no id of an event.
     """
     if given is None:
         return 0

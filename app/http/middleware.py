@@ -30,7 +30,7 @@ UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
 FILE_PATH: Final = compiled(r"/conversations/[^/]{1,64}/files")
 LOGIN_PATH: Final = "/ui/session"
 LOGIN_BYTES: Final = 4_000
-"""Of the one body that is read without a key."""
+"""The most bytes of the only body that is read without a key."""
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
 """What the log says of a request whose client left; nobody receives it."""
@@ -75,9 +75,9 @@ class RequestContext:
             try:
                 await self._app(scope, receive, with_id)
             finally:
-                asking = scope["state"].get("asking")
-                if asking is not None:
-                    asking.end()
+                request_scope = scope["state"].get("request_scope")
+                if request_scope is not None:
+                    request_scope.end()
                 _log_line(scope, status, time.perf_counter() - began)
 
 

@@ -1,4 +1,4 @@
-"""Notifications for the user beside a conversation's events, wherever these are streamed."""
+"""Writes notifications for the user that go out with a conversation's events, in every kind of stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.history.conversations import ConversationView
 
 KNOWN_SECONDS: Final = 1.0
-"""How long policy and locale are not read again: a replay may hold hundreds of events."""
+"""How long policy and locale are remembered. A replay may have hundreds of events."""
 
 
 class Notifier:
-    """Words the notifications of one conversation's events, by its policy and its locale as they are now.
+    """Writes the notifications for events of one conversation, by its present policy and locale.
 
-    ``wish`` is an ``Accept-Language`` header; it comes before the locale of the conversation.
+    ``wish`` is an ``Accept-Language`` header. Its language goes before the conversation's locale.
     """
 
     def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, wish: str | None) -> None:

@@ -14,7 +14,7 @@ from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
 from app.core.model.state import StateVersion
-from app.core.retrieval.choose import Recalled
+from app.core.retrieval.ranking import Recalled
 from app.core.segments.markers import render
 from app.http import schemas
 from app.off_loop import in_slices
@@ -114,7 +114,7 @@ def ratio_of(before: int | None, after: int | None) -> float | None:
 
 
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
-    """A context in a format; what it was made of is the same in each."""
+    """A context in one of the formats. What it was made from is the same in each."""
     value = view.context
     formatted = in_format(value.whole, format_, value.locale)
     return schemas.AssembledContext.from_value(
@@ -140,7 +140,7 @@ def level_name(level: str | None) -> str | None:
 
 
 def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
-    """A segment in a list: at the level that is wanted, or at the nearest that it has, a shorter one first."""
+    """A segment in a list, at the wanted level or the nearest that it has; a shorter level before a longer one."""
     segment, start = value.segment, LEVELS.index(wanted) if wanted else 0
     stored = (segment.levels.get(level) for level in (*LEVELS[start:], *reversed(LEVELS[:start])))
     level = next((one for one in stored if one is not None), None)
@@ -185,7 +185,7 @@ def present_recalled_message(value: Recalled, segments: Mapping[int, str]) -> sc
 
 
 def present_recalled(seqs: Sequence[int], segments: Mapping[int, str]) -> list[schemas.Recalled]:
-    """Messages that were brought back, in runs without gaps, none of which leaves its segment."""
+    """Recalled messages, in runs without gaps that each lie in one segment."""
     runs: list[schemas.Recalled] = []
     for seq in seqs:
         segment_id = segments.get(seq)

@@ -35,7 +35,7 @@ POLICY: Final = (
     + base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     + "'"
 )
-"""Of the page: its own style, and nothing else."""
+"""The content security policy of the page: its own style, and nothing else."""
 _DEEPEST: Final = 12
 """Steps into a schema for an example; models may hold themselves."""
 _LIMITS: Final[Mapping[str, str]] = {

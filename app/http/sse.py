@@ -117,7 +117,7 @@ class EventStream(Response, Generic[Step]):
         self._on_disconnect = on_disconnect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until one of the ends comes: the client's, the process's, the source's, or that of the key's right."""
+        """Send until the client leaves, the process ends, the source ends, or the key is no longer valid."""
         try:
             await count_stream(scope)
         except RateLimitedError as error:

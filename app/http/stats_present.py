@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from app.core.model.caches import CacheMeasure, Verdict
+from app.core.model.figure_labels import figure_labels, trigger_label
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.segments import NAME_OF
 from app.core.model.statistics import ExpansionTally, LevelMeasure, Measured, share
-from app.core.model.wording import figure_labels, trigger_label
 from app.core.text.localization.catalogue import Catalogue
 from app.http import stats_schemas as shown
 from app.http.present import ratio_of

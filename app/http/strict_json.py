@@ -29,7 +29,7 @@ MAX_VALUES: Final = 200_000
 """Keys and values of one body, counted before they are made: each takes some hundred bytes of memory."""
 MAX_INTEGER: Final = 2**63 - 1
 MOST_DIGITS: Final = 400
-"""Of a whole number, its sign included: one of more is infinite as a double."""
+"""The most characters of a whole number, its sign included. A longer one would be infinite as a double."""
 ASKED_FIRST: Final = ("x-stainless-lang",)
 """Headers of clients that leave the type out where there is no body: no page sends them to another site unasked."""
 LONGEST_TYPE: Final = 200
@@ -39,7 +39,7 @@ SHOWN_KEY: Final = 64
 
 _JSON: Final = "application/json"
 _TEXT: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""A text of JSON; also one without its end, so that it is looked through once."""
+"""A string of JSON; also one without its end, so that the body is looked through only once."""
 Steps = tuple[str | int, ...]
 
 

@@ -1,4 +1,4 @@
-"""Beside sending a message: following the turn that runs, in whichever process, and making the last reply again."""
+"""The routes that follow a running turn, in whichever process it runs, and that make the last reply again."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 async def attempt(
     call: Callable[[], Awaitable[Result]], circuit: Circuit, seconds: float, failed: str, **about: object
 ) -> Result | None:
-    """What the server says; ``None`` where it is away. A failure is logged by this name, with what it was about."""
+    """The server's answer, or ``None`` where it is away. A failure is logged under this name, with its subject."""
     if not circuit.allows():
         return None
     try:

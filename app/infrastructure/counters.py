@@ -28,7 +28,7 @@ CALL_SECONDS: Final = 0.25
 PLACE_SECONDS: Final = 60.0
 """How long the place of a process that was killed stays taken."""
 MOST_NAMES: Final = 20_000
-"""Names that a process counts under; then those of which nothing counts any more are forgotten."""
+"""Above this many names, those whose counts have run out are forgotten."""
 
 # Time is the server's own: the clocks of processes may disagree. Nothing is counted where one limit is reached. What
 # lies ahead was counted before the server's clock was set back: it would count until that time comes again.
@@ -232,7 +232,7 @@ class RedisCounters:
                 await asyncio.sleep(self._pause)
 
     async def _has_let_go(self) -> bool:
-        """Have the server let go of places; of those that it has let go of by itself nothing more is said."""
+        """Have the server release places; places that it has already released by itself are skipped."""
         last = time.monotonic() - PLACE_SECONDS
         self._gone = [one for one in self._gone if one[0] > last]
         gone = tuple(self._gone)

@@ -16,5 +16,5 @@ def new_id() -> UUID:
 
 
 def owner_name(kind: str) -> str:
-    """A name under which one process holds leases, and no other: containers may share a host's name, and a number."""
+    """A name for the leases of this process alone. Containers may share a host name and process numbers."""
     return f"{kind}:{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -62,7 +62,7 @@ class CeleryJobQueue:
         self._circuit = Circuit(pause_seconds)
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
-        """Ask for a compaction; whether the broker took the job, known within two seconds.
+        """Send the job of a compaction. Returns within two seconds whether the broker took it.
 
         Soon after a failure the answer is False at once. The broker may have taken a job all the same: running it
         twice does no harm, for the lease of the compaction's row goes to one worker only.

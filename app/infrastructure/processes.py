@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class ProcessPool:
-    """So many processes; a tenant has at most all of them but one.
+    """A pool of processes. One tenant may use all of them but one.
 
     ``count`` run at once; a process whose work takes longer than ``seconds`` is killed.
     """

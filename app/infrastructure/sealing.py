@@ -35,7 +35,7 @@ class AesSealer:
         return PREFIX + urlsafe_b64encode(nonce + sealed).decode()
 
     def open(self, token: str, tenant_id: UUID, secret: bytes) -> str | None:
-        """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
+        """The text in a token; ``None`` if the token is not ours, was changed, or belongs to another tenant."""
         try:
             sealed = urlsafe_b64decode(token.removeprefix(PREFIX).encode("ascii"))
             key = AESGCM(self._derived_key(tenant_id, secret))

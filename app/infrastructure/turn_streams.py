@@ -71,7 +71,7 @@ class RedisTurnStreams:
         self._task: asyncio.Task[None] | None = None
 
     async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
-        """Add an entry, within a second; whether Redis took it.
+        """Add an entry. Returns within a second whether Redis took it.
 
         An entry that has this number already stays as it is.
         """

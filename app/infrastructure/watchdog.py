@@ -64,7 +64,7 @@ _timer = _Timer()
 
 @asynccontextmanager
 async def watching(seconds: float) -> AsyncIterator[None]:
-    """End this process when the running loop is silent for so many seconds within the block; 0 = never.
+    """Within the block, end this process if the event loop does nothing for that many seconds; 0 = never.
 
     One loop of a process at a time: there is one timer.
     """

@@ -1,4 +1,4 @@
-"""Providers' models, built once per name over one client per provider."""
+"""Builds models of providers: each once, over one client for each provider."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
+from app.providers.call_settings import refused
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
@@ -32,13 +33,12 @@ from app.providers.messages import TakesMedia
 from app.providers.prices import cost_of_tokens
 from app.providers.profiles import profile_of
 from app.providers.provider_models import ProviderChat, ProviderModel, ProviderSummarizer
-from app.providers.settings import refused
 
 log = structlog.get_logger(__name__)
 
 _NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[A-Za-z0-9][\w.:/@+-]{0,199})", re.ASCII)
 _MOST_MODELS: Final = 64
-"""So many models stay built, and so many refusals are remembered; the oldest goes first."""
+"""How many built models are kept, and how many refusals are remembered; the oldest is dropped first."""
 _REFUSED_FOR: Final = 60.0  # seconds: a build that fails may have waited long for a server that does not answer
 _TRIAL_GRACE: Final = 5.0  # seconds beyond its timeout after which nothing more will be heard of a call
 
@@ -66,19 +66,19 @@ class _Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class BuiltModels:
-    """What is built; its clients run on an event loop of their own.
+    """The models that are built. Their clients run on an event loop of their own.
 
     ``build`` may be called from any thread: each model is built once, and a name that could not be built is refused
     for a while without another try.
 
-    Chat and compaction by one model have a circuit each: a compaction too large to be answered in time says nothing
-    of a chat.
+    Chat and compaction by one model have a circuit each, since a compaction may be too large to be answered in time
+    while chats are not.
     """
 
     keys: Keys
     circuit: CircuitSettings
     chat_timeout: float
-    """Seconds of a chat step, and of whatever else a provider is asked for beside compactions and vectors."""
+    """Seconds for a step of a chat, and for all other calls but compactions and vectors."""
     input_limit: int | None = None
     loop: ProviderLoop = field(default_factory=ProviderLoop)
     _providers: dict[str, Provider[Any]] = field(default_factory=dict)
@@ -92,18 +92,24 @@ class BuiltModels:
         """Whether the model of that name is built."""
         return name in self._built
 
-    def build(self, name: str) -> None:
-        """Build the model of that name; it may take seconds. Raises ``InvalidInputError``."""
-        self._built_model(name)
+    def build(self, name: str) -> ProviderModel:
+        """The model of that name. Building it may take seconds. Raises ``InvalidInputError``."""
+        built = self._built.get(name)
+        if built is not None:
+            return built
+        with self._building:
+            if name not in self._built:
+                self._built[name] = self._built_or_refused(name)
+            return self._built[name]
 
     def chat(self, name: str) -> GuardedChat:
         """The chat model of that name. Raises ``InvalidInputError``."""
-        model = ProviderChat(provider_model=self._built_model(name), timeout=self.chat_timeout)
+        model = ProviderChat(provider_model=self.build(name), timeout=self.chat_timeout)
         return GuardedChat(model, self._circuit("chat", name, self.chat_timeout))
 
     def summarizer(self, name: str, timeout: float) -> GuardedSummarizer:
         """The summarizer of that name. Raises ``InvalidInputError``."""
-        model = ProviderSummarizer(provider_model=self._built_model(name), timeout=timeout)
+        model = ProviderSummarizer(provider_model=self.build(name), timeout=timeout)
         return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
 
     def build_embedder(self, name: str) -> None:
@@ -120,7 +126,8 @@ class BuiltModels:
     ) -> embedding.ProviderEmbedder:
         """The embedding model of that name. Raises ``InvalidInputError``.
 
-        Questions and documents have a circuit each: an answer too late for a question may be in time for the worker.
+        Questions and documents have a circuit each, since an answer that is too late for a question may be in time for
+        the worker.
         """
         self.build_embedder(name)
         return embedding.ProviderEmbedder(
@@ -186,7 +193,7 @@ class BuiltModels:
         await self.loop.close(*(partial(_close_client, provider) for provider in providers))
 
     def _caching_model(self, name: str) -> Model:
-        provider_model = self._built_model(name)
+        provider_model = self.build(name)
         if provider_model.profile.caches is None:
             raise InvalidInputError(f"The provider of {name} keeps no caches.")
         return provider_model.model
@@ -195,15 +202,6 @@ class BuiltModels:
         if (kind, name) not in self._circuits:
             self._circuits[kind, name] = self.circuit.closed(timeout)
         return self._circuits[kind, name]
-
-    def _built_model(self, name: str) -> ProviderModel:
-        built = self._built.get(name)
-        if built is not None:
-            return built
-        with self._building:
-            if name not in self._built:
-                self._built[name] = self._built_or_refused(name)
-            return self._built[name]
 
     def _built_or_refused(self, name: str) -> ProviderModel:
         refusal = self._refusals.pop(name, None)

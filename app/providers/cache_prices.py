@@ -21,7 +21,7 @@ READ_ON: Final = "2026-11-21"
 MILLION: Final = 1_000_000
 
 MINIMUMS: Final = (("gemini-2.5", 2_048), ("gemini-2", 4_096), ("gemini-1", 32_768))
-"""By the beginning of a model's name, the first that fits; later ones want ``MINIMUM``."""
+"""The fewest tokens of a cache, by the beginning of a model's name; for all others it is ``MINIMUM``."""
 MINIMUM: Final = 4_096
 
 STORAGE: Final[tuple[tuple[str, tuple[tuple[date, float], ...]], ...]] = (

@@ -104,7 +104,7 @@ def _imported_function(reference: str) -> Callable[..., Any]:
 
 
 def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
-    """The parameters as a model: what it refuses never reaches the function."""
+    """A pydantic model of the parameters. Arguments that it refuses never reach the function."""
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():

@@ -52,7 +52,7 @@ class ProviderEmbedder:
 
     model: EmbeddingModel
     loop: ProviderLoop
-    """Where its client runs."""
+    """The event loop in which the provider's client runs."""
     model_name: str
     timeouts: Mapping[InputKind, float]
     circuits: Mapping[InputKind, Circuit]

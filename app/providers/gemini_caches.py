@@ -24,8 +24,8 @@ from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.off_loop import off_loop
+from app.providers.call_settings import definition_of
 from app.providers.failures import CACHE_LOST, unavailable
-from app.providers.settings import definition_of
 
 NAMES: Final = "cachedContents/"
 """How the provider's names of caches begin."""
@@ -89,7 +89,7 @@ async def make(
 
 
 async def renew(model: Model, name: str, ttl: timedelta, timeout: float) -> datetime:  # noqa: ASYNC109 - as above
-    """Have a cache kept for so long from now on, and return when it ends. Raises ``ModelUnavailableError``."""
+    """Have a cache kept for ``ttl`` from now on, and return when it ends. Raises ``ModelUnavailableError``."""
     config = types.UpdateCachedContentConfig(ttl=_seconds(ttl), http_options=_options(timeout))
     try:
         kept = await _caches(model).update(name=name, config=config)
@@ -102,7 +102,7 @@ async def renew(model: Model, name: str, ttl: timedelta, timeout: float) -> date
 
 
 async def delete(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - as above
-    """Have a cache deleted; one that is not there any more is no error. Raises ``ModelUnavailableError``."""
+    """Have a cache deleted. If it is already gone, that is no error. Raises ``ModelUnavailableError``."""
     try:
         await provider.client.aio.caches.delete(name=name, config={"http_options": _options(timeout)})
     except Exception as error:  # noqa: BLE001 - as above

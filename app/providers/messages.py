@@ -36,12 +36,12 @@ TakesMedia = Callable[[str], bool]
 """Whether the model reads inline data of that media type."""
 
 SIGNATURE: Final = "thought_signature"
-"""In a call's details: what a provider signed it with, in Base64; it goes back to no other ``PROVIDER``."""
+"""The key in a call's details for the provider's signature, in Base64. It is only sent back to that ``PROVIDER``."""
 PROVIDER: Final = "provider"
 COPIES_AT: Final = "google"
 """The one provider whose copies of files requests name, as pydantic-ai calls it."""
 CALL_ID: Final = "call_id"
-"""In the details of a stateful model's call: the id under which its provider keeps it."""
+"""The key in the details of a stateful model's call for the provider's id of it."""
 
 STUB_RESULT: Final = "interrupted"
 """What stands for the result of a call that never got one: providers refuse an unanswered call."""

@@ -58,7 +58,7 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
 
 
 def missing_package(kind: str, error: ImportError) -> str:
-    """What is said where models of a provider lack a package: its own, or that of a SOCKS proxy."""
+    """The message where a package is missing that a provider's models, or a SOCKS proxy, need."""
     found = _PACKAGE.search(str(error))
     package = f"the package {found['named'] or found['quoted']}" if found else "a package"
     return f"Models of {kind} need {package}, which is not installed: add it to this environment with pip."

@@ -19,7 +19,7 @@ def cost_of(response: ModelResponse) -> float | None:
 
 
 def cost_of_tokens(model: Model, read: int, written: int) -> float | None:
-    """What so many tokens would cost now, none of them from a cache, in USD; ``None`` for an unknown model."""
+    """What these tokens would cost now in USD, with nothing cached; ``None`` for an unknown model."""
     return _cost(model, RequestUsage(input_tokens=read, output_tokens=written))
 
 

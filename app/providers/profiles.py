@@ -1,4 +1,4 @@
-"""What single models accept, where pydantic-ai's own data does not say."""
+"""The limits of models, where pydantic-ai's own data does not have them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ GEMINI_OUTPUT_LIMIT: Final = 65_536
 
 UNKNOWN_INPUT_LIMIT: Final = 128_000
 UNKNOWN_OUTPUT_LIMIT: Final = 8_192
-"""What nearly every hosted model of these years takes; ``model_input_limit`` is there for the others."""
+"""Limits that nearly every hosted model has today. For others there is the setting ``model_input_limit``."""
 
 OFFLINE_CHUNK_TOKENS: Final = 8_000
-"""More than this the extractive compressor does not digest at once: its sentence ranking is quadratic."""
+"""The most tokens that the offline summarizer reads at once: its ranking of sentences takes quadratic time."""
 
 
 def profile_of(
@@ -49,13 +49,13 @@ def profile_of(
 
     Args:
         name: ``provider:model``.
-        bundled: The context window in pydantic-ai's data, in tokens, where it has one.
-        override: The operator's own word on the input limit, which beats every table.
+        bundled: The context window in tokens by pydantic-ai's data; ``None`` if it has none.
+        override: The input limit that the operator set, which goes before every table.
         stateful: Whether its provider keeps the context of a chat.
         caches: How its provider keeps caches, if it does.
-        cost: What it asks for reading and writing so many tokens.
-        refuses: What of a client's settings and tools it cannot take.
-        reads_media: Which data it reads.
+        cost: The price of a call, by tokens read and written.
+        refuses: Which of a client's settings and tools it cannot take.
+        reads_media: Which media types it reads.
         file_account: Where its provider keeps files.
     """
     gemini = name.startswith("google")

@@ -35,6 +35,7 @@ from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import AN_ITEM, off_loop
 from app.providers import gemini_caches, responses
+from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of
 from app.providers.failures import is_block, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
@@ -49,7 +50,6 @@ from app.providers.replies import (
     text_of,
     usage_of,
 )
-from app.providers.settings import answers_by_call, chosen_settings, parameters_of
 from app.providers.thoughts import Thoughts, with_thoughts_wanted
 from app.usecases.ports import SummarizerRequest
 
@@ -64,7 +64,7 @@ class ProviderModel:
     profile: ModelProfile
     takes_media: TakesMedia
     loop: ProviderLoop
-    """Where its client runs."""
+    """The event loop in which the provider's client runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class ProviderSummarizer:
     provider_model: ProviderModel
     timeout: float
     words: PromptWords = WORDS
-    """The rules that it is given: others than the present ones are for comparing versions."""
+    """The rules of the prompt. Others than the present ones are for comparing versions."""
 
     @property
     def profile(self) -> ModelProfile:

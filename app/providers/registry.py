@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from app.core.model.embedding import InputKind
 from app.core.model.errors import FieldError, ModelNotAllowedError
@@ -31,11 +31,11 @@ class ModelRegistry:
     Nothing is built before it is asked for, so a registry may be made before a fork. Building may take seconds:
     ``prepare`` does it off the event loop, and ``chat`` and ``summarizer`` then only look it up.
 
-    Timeouts are in seconds and bound a whole call. ``input_limit``, where set, is the word of the operator on every
-    provider's model. ``failures_to_open`` failures of a provider in a row open a model's circuit for
-    ``circuit_pause`` seconds. ``embedding`` names the model that makes vectors, with so many ``embedding_dimensions``
-    as it is asked for; empty: none. ``question_timeout`` bounds its call for a question. ``allowed`` are the names that
-    may be asked for beside the configured ones; ``None``: every name.
+    * Timeouts are in seconds, each for a whole call; ``question_timeout`` is for the vector of a question.
+    * ``input_limit``, if set, is the operator's input limit for every provider's model.
+    * ``failures_to_open`` failures of a provider in a row open a model's circuit for ``circuit_pause`` seconds.
+    * ``embedding`` names the model that makes vectors of ``embedding_dimensions`` numbers; empty: none.
+    * ``allowed`` are the names that may be asked for beside the configured ones; ``None``: every name.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ModelRegistry:
         self._monotonic = monotonic
         self._models: BuiltModels | None = None
         self._opening = threading.Lock()
-        self._building: dict[str, asyncio.Task[None]] = {}
+        self._building: dict[str, asyncio.Task[Any]] = {}
 
     def allows(self, name: str) -> bool:
         """Whether a request or a policy may name this model."""
@@ -135,7 +135,7 @@ class ModelRegistry:
         wrong = FieldError(field="model", message=detail)
         raise ModelNotAllowedError(detail, errors=[wrong], extra={"allowed": names})
 
-    def _build_task(self, name: str) -> asyncio.Task[None]:
+    def _build_task(self, name: str) -> asyncio.Task[Any]:
         if name not in self._building:
             task = asyncio.create_task(
                 asyncio.to_thread(lambda: self._opened_models().build(name)), name=f"build {name}"
@@ -144,7 +144,7 @@ class ModelRegistry:
             self._building[name] = task
         return self._building[name]
 
-    def _end_build(self, name: str, done: asyncio.Task[None]) -> None:
+    def _end_build(self, name: str, done: asyncio.Task[Any]) -> None:
         self._building.pop(name, None)
         if not done.cancelled():
             done.exception()  # nobody may wait for it any more, and asyncio would complain

@@ -34,9 +34,9 @@ _FINISHES: Final[dict[str, FinishReason]] = {
     "tool_call": "tool_call",
 }
 _MOST_TOKENS: Final = 100_000_000
-"""Of one call: more than any window, and no sum of such numbers is too large for the database."""
+"""The most tokens that a call can count: more than any window, and small enough for sums in the database."""
 _RAW_REASON: Final = "finish_reason"
-"""Where the library keeps the reason in the provider's own word, if there was one."""
+"""The key under which the library keeps the provider's own word for the finish reason."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: the provider keeps each response for a while, and a request may go on from one by its id."""
+"""OpenAI's Responses API: the provider keeps each response, and a later request may continue from it by its id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.model.model_io import ContextMessage, Continuation
 from app.providers.failures import unavailable
 
 KIND: Final = "openai-responses"
-"""In a model's name; its provider is that of ``openai``."""
+"""The prefix in a model's name. The provider is that of ``openai``."""
 
 
 def make_model(name: str, provider: Provider[Any]) -> Model:
@@ -27,7 +27,7 @@ def make_model(name: str, provider: Provider[Any]) -> Model:
 
 
 def kept_settings(settings: ModelSettings, continues: Continuation | None) -> ModelSettings:
-    """Settings for a step of a chat: its response is kept, and goes on from an earlier one where there is one."""
+    """Settings for a step of a chat: the response is kept, and continues an earlier one if there is one."""
     own = OpenAIResponsesModelSettings(openai_store=True)
     if continues is not None:
         own["openai_previous_response_id"] = continues.response_id
@@ -35,7 +35,7 @@ def kept_settings(settings: ModelSettings, continues: Continuation | None) -> Mo
 
 
 def not_kept(settings: ModelSettings) -> ModelSettings:
-    """Settings for a call that nothing goes on from: the provider need not keep it."""
+    """Settings for a call from which nothing continues: the provider need not keep the response."""
     return cast("ModelSettings", {**settings, **OpenAIResponsesModelSettings(openai_store=False)})
 
 
@@ -59,7 +59,7 @@ def _unavailable(error: Exception) -> ModelUnavailableError:
 
 
 def instructions_of(messages: Sequence[ContextMessage]) -> tuple[list[InstructionPart], Sequence[ContextMessage]]:
-    """The system prompt, and the rest: sent with each request, since a response carries no instructions on."""
+    """The system prompt apart from the other messages: it is sent with each request, since responses do not keep it."""
     if not messages or messages[0].role != "system" or messages[0].seq is not None:
         return [], messages
     return [InstructionPart(content=messages[0].content)], messages[1:]

@@ -69,7 +69,7 @@ class Manifest(_StrictModel):
     postgres: Annotated[str, Field(max_length=200)]
     made_at: Annotated[str, Field(max_length=40)]
     tables: tuple[TableContent, ...] = Field(strict=False)
-    """In an order in which each table comes after those that it refers to."""
+    """The tables, each after those that it refers to."""
     history: History
 
 
@@ -83,7 +83,7 @@ class TableText:
         self._rows = self._bytes = 0
 
     async def write(self, data: bytes) -> None:
-        """Write a piece. Rows are counted by line ends, for COPY text has none within a row."""
+        """Write a piece. Rows are counted by line ends, since the text of COPY has none within a row."""
         self._target.write(data)
         self._hash.update(data)
         rows = data.count(b"\n")

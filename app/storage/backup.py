@@ -13,7 +13,7 @@ ISOLATION: Final = "repeatable_read"
 """What makes the tables those of one moment: every statement of the transaction sees what its first one saw."""
 
 Progress = Callable[[str, int, int], None]
-"""Takes a table's name, the number of rows that are done, and that of all."""
+"""Is called with a table's name, the number of rows that are done, and the number of all."""
 
 
 async def back_up(database_url: str, target: IO[bytes], *, program: str, progress: Progress) -> Manifest:

@@ -1,8 +1,8 @@
-"""Statements that SQLAlchemy compiles only once: their SQL text, how to write their values, how to read their rows.
+"""Keeps the SQL text of statements that SQLAlchemy then compiles only once, with how to write values and read rows.
 
-Most of the time that a statement takes in a process is spent in SQLAlchemy, again at each execution. A statement that
-is built once and has named parameters in place of values (``tenancy.built_once``) is turned into text here, with the
-tenant's condition as in every other statement, and goes to the driver as that text.
+Most of a statement's time in a process is spent in SQLAlchemy, at each execution. A statement that is built once, with
+named parameters in place of values (``tenancy.built_once``), is turned into text here, with the tenant's condition as
+in every other statement. That text goes to the driver.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from app.storage import row_security
 from app.storage.database_errors import is_of_no_use
 
 NOBODY: Final = ""
-"""For whom a transaction acts that no session has begun: it sees no row."""
+"""The tenant of a transaction that no session has begun: it sees no row."""
 _BEGINS: Final = "BEGIN"
 _COMMITS: Final = "COMMIT;"
 _ROLLED_BACK: Final = "ROLLBACK"
@@ -41,7 +41,7 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
     """What the server said of the last statement that went out with a ``BEGIN``."""
 
     def act_for(self, tenant_id: UUID | str) -> None:
-        """From the next transaction on, until the connection goes back into the pool."""
+        """Set the tenant for all transactions of a connection, until it goes back into the pool."""
         self.opening = row_security.opening(self.role, tenant_id)
         self.first = self.last = ""
 

@@ -9,12 +9,12 @@ from sqlalchemy import ForeignKeyConstraint
 
 
 def in_conversation() -> ForeignKeyConstraint:
-    """A row goes with its conversation."""
+    """The reference of a row to its conversation, with which it is deleted."""
     return ForeignKeyConstraint(
         ["tenant_id", "conversation_id"], ["conversations.tenant_id", "conversations.id"], ondelete="CASCADE"
     )
 
 
 def of_tenant() -> ForeignKeyConstraint:
-    """A row goes with its tenant."""
+    """The reference of a row to its tenant, with which it is deleted."""
     return ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], ondelete="CASCADE")

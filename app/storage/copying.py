@@ -1,4 +1,4 @@
-"""The SQL of backups and restores: the tables in order, one snapshot for all of them, and the history."""
+"""The SQL of backups and restores: the order of the tables, one snapshot of all, and a checksum of the messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OURS: Final = f"""
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = 'tenant_id'
     WHERE c.relkind = 'r' AND c.relnamespace = {_SCHEMA}
 """
-"""Our tables have the tenant first in their key."""
+"""Our tables are those whose primary key begins with the tenant."""
 # An unlogged table (works) means nothing once its processes are gone.
 _TABLES: Final = f"SELECT c.relname::text {_OURS} AND c.relpersistence = 'p' ORDER BY 1"
 _MADE: Final = f"""
@@ -41,8 +41,8 @@ _COLUMNS: Final = f"""
     WHERE c.relname = $1 AND c.relnamespace = {_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum
 """  # noqa: S608 - the same
-# The same row is the same text on every server; a role's own limits to time do not end a copy; and who may not see
-# every row is told so, instead of given those it may see.
+# A row becomes the same text on every server. Time limits of a role do not end a copy. A role that may not see every
+# row gets an error, instead of the rows that it may see.
 _SETTINGS: Final = """
     SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres';
     SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -60,7 +60,7 @@ _SAID_BY_POSTGRES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAl
 
 @asynccontextmanager
 async def connected(database_url: str) -> AsyncIterator[Any]:
-    """A driver's connection (asyncpg): COPY is nothing that SQLAlchemy knows.
+    """A connection of the driver (asyncpg), since SQLAlchemy has no COPY.
 
     Raises:
         DependencyUnavailableError: The database is away, or a table stayed locked for ten seconds.
@@ -83,7 +83,7 @@ async def connected(database_url: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def one_transaction(connection: Any, *, isolation: str, readonly: bool = False) -> AsyncIterator[None]:
-    """A transaction in which rows are the same text on every server."""
+    """A transaction in which a row becomes the same text on every server."""
     async with connection.transaction(isolation=isolation, readonly=readonly):
         await connection.execute(_SETTINGS)
         try:
@@ -93,7 +93,7 @@ async def one_transaction(connection: Any, *, isolation: str, readonly: bool = F
 
 
 async def revision_of(connection: Any) -> str | None:
-    """The schema's revision; ``None`` where there is no schema of ours."""
+    """The revision of our schema; ``None`` where the database has no schema of ours."""
     if await connection.fetchval(_HAS_SCHEMA) is None:
         return None
     found: str | None = await connection.fetchval(REVISION)
@@ -101,7 +101,7 @@ async def revision_of(connection: Any) -> str | None:
 
 
 async def tables_of(connection: Any) -> tuple[str, ...]:
-    """Our tables with content to keep, each after those that it refers to."""
+    """The names of our tables that are backed up, each after the tables that it refers to."""
     waiting = [row[0] for row in await connection.fetch(_TABLES)]
     pairs = [(row["parent"], row["child"]) for row in await connection.fetch(_PARENTS)]
     done: list[str] = []
@@ -115,7 +115,7 @@ async def tables_of(connection: Any) -> tuple[str, ...]:
 
 
 async def drop_tables(connection: Any) -> None:
-    """Drop our tables and the functions of their triggers, as no migration had run."""
+    """Drop our tables and the functions of their triggers: what is left is a database before the first migration."""
     for (name,) in await connection.fetch(_MADE):
         await connection.execute(f"DROP {name} CASCADE")
 
@@ -132,7 +132,10 @@ async def count_rows(connection: Any, table: str) -> int:
 
 
 async def history_of(connection: Any) -> History:
-    """The checksum over what was said, read by its index: a sort would write all of it to the disk once more."""
+    """Numbers of conversations and messages, and a checksum of all messages.
+
+    The messages are read in the order of their index: sorting them would write all of them to the disk once more.
+    """
     await connection.execute("SET LOCAL enable_sort = off")
     digest, messages = hashlib.sha256(), 0
 
@@ -147,7 +150,7 @@ async def history_of(connection: Any) -> History:
 
 
 def quoted(name: str) -> str:
-    """A name of the catalogue within a statement."""
+    """The name of a table as it is written in a statement."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -157,4 +160,4 @@ COPY_ERRORS: Final = (
     asyncpg.SyntaxOrAccessError,
     asyncpg.DiskFullError,
 )
-"""What Postgres says of rows that do not fit their table, or the disk."""
+"""Errors of rows that do not fit into their table, or onto the disk."""

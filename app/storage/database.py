@@ -96,12 +96,12 @@ class _Connecting:
 
 
 def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> AsyncEngine:
-    """An engine of the running event loop (make it after a fork); nothing is connected yet.
+    """An engine for the running event loop. Make it after a fork; nothing is connected yet.
 
-    Its transactions act as the role of the address, where there is one, and see the rows of nobody until a session
-    says for whom it acts (``connections.py``). ``?pgbouncer=true`` leaves out prepared statements, and sets with each
-    transaction what a pooler in transaction mode does not carry. Raises ``ValueError`` for an address that it cannot
-    read, or a certificate.
+    Its transactions act as the role that the address names, if any. They see no rows until a session says for which
+    tenant it acts (``connections.py``). With ``?pgbouncer=true`` no statements are prepared, and each transaction sets
+    what a pooler in transaction mode does not carry over. Raises ``ValueError`` for an address or a certificate that it
+    cannot read.
     """
     engine = create_async_engine(
         _driver_address(url),
@@ -130,7 +130,7 @@ def _json_value(written: str) -> Any:
 
 
 def make_patient_engine(url: str) -> AsyncEngine:
-    """For migrations and backups: as the user that signs in, no pool, and statements may take their time."""
+    """An engine for migrations and backups: no pool, no time limits, and the rights of the user that signs in."""
     return create_async_engine(_driver_address(url), connect_args=_connect_arguments(url, {}), poolclass=NullPool)
 
 

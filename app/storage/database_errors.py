@@ -1,4 +1,4 @@
-"""The one place that turns the database's errors into ours; what it does not know is a defect and passes through."""
+"""The one place that turns errors of the database into ours. Unknown ones are defects, and pass through."""
 
 from __future__ import annotations
 

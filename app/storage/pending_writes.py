@@ -1,4 +1,4 @@
-"""Writes of which nothing is read back: they wait, so that several go to the database in one message."""
+"""Collects writes of which nothing is read back, so that several go to the database in one message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PendingWrites:
         return bool(self._writes)
 
     def has_room(self, count: int) -> bool:
-        """Whether that many more still go out with them in one statement."""
+        """Whether that many more rows still fit into one statement."""
         return len(self._writes) + count <= JOINED
 
     def can_join(self, statement: CompiledStatement) -> bool:

@@ -1,4 +1,4 @@
-"""A backup read back into an empty database: all of it, or nothing."""
+"""Restores a backup into an empty database: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INDEXES: Final = """
     LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid
     WHERE c.relname = ANY($1) AND k.oid IS NULL AND i.indpred IS NULL AND i.indexprs IS NULL
 """
-"""Of plain columns: PostgreSQL does not print an expression as it was given."""
+"""Indexes of plain columns: PostgreSQL does not print an expression as it was given."""
 _INDEX_MEMORY: Final = "256MB"
 _GOING_SECONDS: Final = 2.0
 _SAYS_NOTHING: Final = frozenset({"tenants"})
@@ -33,10 +33,10 @@ _SAYS_NOTHING: Final = frozenset({"tenants"})
 
 
 def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> None:
-    """Load a verified backup into an empty database, and bring it to the newest schema; blocks.
+    """Load a verified backup into an empty database, and migrate it to the newest schema. Blocks.
 
-    The schema is made as it was in the backup. Loading is one transaction, which ends only if the checksum of the
-    history is that of the backup. A database with the schema and no rows counts as empty.
+    First the schema is made as it was in the backup. All rows are loaded in one transaction, which is committed only if
+    the checksum of the messages is that of the backup. A database with the schema and no rows counts as empty.
 
     Raises:
         BackupError: The database is not empty or in use, or the backup is of a later version or does not fit.

@@ -13,7 +13,7 @@ from uuid import UUID
 SETTING: Final = "throughline.tenant"
 """Holds the tenant's id until the end of the transaction; where it is not set, no row is seen."""
 SYSTEM: Final = "system"
-"""Its value for all tenants: sweeper, key look-ups, the worker's first read."""
+"""The value of the setting for all tenants: sweeper, key look-ups, the worker's first read."""
 POLICY: Final = "tenant_isolation"
 DEFAULT_ROLE: Final = "throughline_app"
 

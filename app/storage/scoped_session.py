@@ -83,9 +83,9 @@ def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSe
 class TenantSession:
     """One transaction at a time, of one tenant, or of all (``None``).
 
-    It is begun with the first statement. A statement of ``tenancy.built_once`` goes to the driver as the text that is
-    kept of it; all others are the ORM's. Writes of which nothing is read back wait for the next statement, or for the
-    commit, and go out with others in one message: before anything reads.
+    It begins with the first statement. A statement of ``tenancy.built_once`` goes to the driver as its kept text; all
+    others go through the ORM. Writes of which nothing is read back wait for the next statement or the commit, and go
+    out together in one message before anything is read.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
@@ -97,9 +97,9 @@ class TenantSession:
         self._each_commits = False
         self._engine = engine.sync_engine
         self._lent: PoolProxiedConnection | None = None
-        """The pool's connection, from the first statement on."""
+        """The connection lent by the pool, from the first statement on."""
         self._connection: Connection | None = None
-        """SQLAlchemy's around it, where that is needed: for the ORM, and to make a new one."""
+        """SQLAlchemy's connection around it, where one is needed: for the ORM, and to open a new one."""
         self._pooled: Any = None
         """SQLAlchemy's adapter of the driver's connection."""
         self._session: ScopedSession | None = None
@@ -108,7 +108,7 @@ class TenantSession:
     async def execute(
         self, statement: Executable, rows: Sequence[dict[str, Any]] | None = None, /, **given: Any
     ) -> Result[Any]:
-        """Run it by the ORM; with ``rows``, once for each of them, a slice in one round trip.
+        """Run a statement through the ORM; with ``rows`` once for each of them, many in one round trip.
 
         ``given`` are the values of its ``bindparam``s.
         """
@@ -123,9 +123,9 @@ class TenantSession:
         return found
 
     async def write(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
-        """Run one of ``built_once`` once for each of the rows, by names: soon, and a slice in one round trip.
+        """Run a kept statement once for each row, many in one round trip. It need not run at once.
 
-        What the database has to say against it is raised by a later statement, or by the commit.
+        So errors of the database are raised by a later statement, or by the commit.
         """
         if not rows:
             return
@@ -141,7 +141,7 @@ class TenantSession:
             await self.commit()
 
     async def change(self, statement: Executable, /, **given: Any) -> Any:
-        """Run one of ``built_once`` that changes rows, together with what waits; the first column of the first row."""
+        """Run a kept statement that changes rows, with the waiting ones; return the first value of the first row."""
         compiled = self._compiled(statement)
         with translated():
             if not self._pending.can_join(compiled):
@@ -152,7 +152,7 @@ class TenantSession:
         return compiled.scalar(records[0]) if records else None
 
     async def begin_with(self, statement: Executable, /, **given: Any) -> int:
-        """Run one of ``built_once`` that writes; how many rows. The first of a transaction goes out with ``BEGIN``."""
+        """Run a kept statement that writes, and return how many rows. The first one goes out with ``BEGIN``."""
         compiled = self._compiled(statement)
         values = self._arguments(compiled, given)
         if self._lent is not None or self._pending or not can_be_literals(values):
@@ -162,7 +162,7 @@ class TenantSession:
         return _rows_in_status(self._pooled.driver_connection.told)
 
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
-        """Run one of ``built_once`` as a transaction of its own, in one round trip; how many rows it reads or changes.
+        """Run a kept statement as a transaction of its own, in one round trip; return how many rows it touches.
 
         Its values are written into the text (``CompiledStatement.text_with_values``). Before any other statement.
         """

@@ -15,7 +15,7 @@ from app.core.model.errors import BusyError
 WAIT_SECONDS: Final = 8.0
 """Shorter than the pool's own patience, so that the tenant that is over its share is the one that is told."""
 MOST_WAITING: Final = 200
-"""Of one tenant; more are refused at once."""
+"""The most waiting requests of one tenant; more are refused at once."""
 RETRY_AFTER: Final = 1.0
 
 

@@ -281,7 +281,7 @@ class MessageRow(TenantScoped, table=True):
     """What its model showed of its thoughts; the database empties it when the content is rewritten."""
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
     term_keys: list[int] = Field(sa_type=NUMBERS)
-    """The word index: hashes of the stems that it holds; none for a command and an erased message."""
+    """The word index: hashes of the message's stems; none for a command or an erased message."""
     created_at: datetime = Field(sa_type=MOMENT)
     utc_offset: int | None = Field(sa_type=SmallInteger)
     """In minutes, of the time that the client gave, where that is none in UTC: a moment keeps no offset."""
@@ -322,7 +322,7 @@ class EmbeddingRow(TenantScoped, table=True):
     seq: int = Field(sa_type=BIG, primary_key=True)
     model: str
     sha256: bytes = Field(sa_type=LargeBinary)
-    """Of the text that the model was given: the same text of another message needs no second call."""
+    """The hash of the text that the model was given: the same text in another message needs no second call."""
     dimensions: int
     vector: bytes = Field(sa_type=LargeBinary)
     """32-bit floats, the lowest byte first."""
@@ -843,7 +843,7 @@ class ProviderCacheRow(TenantScoped, table=True):
 
 
 class CacheMemberRow(TenantScoped, table=True):
-    """What the requests of a conversation begin with at present, for each model that it is asked with."""
+    """The prefix that a conversation's requests begin with now, for each model that it is asked with."""
 
     __tablename__ = "provider_cache_members"
     __table_args__ = (

@@ -1,8 +1,8 @@
-"""The one place that adds the tenant: to every select, update, delete and insert that a session executes.
+"""The one place that adds the tenant to every select, update, delete and insert that a session executes.
 
-Law: ``session.info["tenant_id"]`` is a tenant's id, or ``None`` for the explicit system scope (sweeper, key
-look-ups, the worker's first read). A session without the entry, a statement that the ORM does not see (raw text,
-tables instead of mapped classes), and objects handed to the session instead of statements are refused.
+``session.info["tenant_id"]`` is the id of a tenant, or ``None`` for the explicit system scope (sweeper, key look-ups,
+the worker's first read). Refused are sessions without that entry, statements that the ORM does not see (raw text,
+tables in place of mapped classes), and objects that are given to the session in place of statements.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from app.storage.tables import ConversationRow, TenantScoped
 TENANT = "tenant_id"
 END_USER = "end_user"
 end_user: ContextVar[str | None] = ContextVar("end_user", default=None)
-"""The end user whose conversations alone the present request may see; ``None`` = all of the tenant.
+"""The only end user whose conversations the present request may see; ``None`` = all of the tenant.
 
-Sessions that are opened in the request, and in the tasks that it starts, are his.
+It holds for every session that is opened in the request, or in a task that the request starts.
 """
 
 
@@ -71,7 +71,7 @@ class TenantCriteria(CriteriaOption):
 
 
 class UserCriteria(TenantCriteria):
-    """The tenant's condition, and that of one end user: his conversations, and what belongs to them."""
+    """The condition of a tenant, and of one end user: only that user's conversations, and what belongs to them."""
 
     __slots__ = ("user",)
     _traverse_internals = [  # noqa: RUF012 -- so the base class has it
@@ -110,7 +110,7 @@ def user_criteria(tenant_id: UUID, user: str) -> UserCriteria:
 
 @event.listens_for(ScopedSession, "do_orm_execute")
 def scope(state: ORMExecuteState) -> None:
-    """Put the session's tenant into the statement."""
+    """Restrict a statement to the session's tenant, and to its end user where it has one."""
     if TENANT not in state.session.info:
         raise UnscopedStatementError("a session needs a tenant, or None for the system scope")
     if not state.is_orm_statement:
@@ -130,24 +130,24 @@ def scope(state: ORMExecuteState) -> None:
 
 
 def built_once(*statements: Any) -> None:
-    """Have the text that these statements become kept: they hold no values, but names that are given some."""
+    """Register statements whose SQL text is made once and kept. They hold parameters in place of values."""
     _built_once.update(statements)
 
 
 def is_built_once(statement: Any) -> bool:
-    """Whether its text is kept; where no scope is missing, it is executed as that text."""
+    """Whether the SQL text of a statement is kept."""
     return statement in _built_once
 
 
 def kind_of(tenant_id: UUID | None, user: str | None) -> type:
-    """By which condition a statement of ``built_once`` is compiled: sessions that differ in values share it."""
+    """The kind of scope that a kept statement is compiled for: system, tenant, or one end user of a tenant."""
     if tenant_id is None:
         return type(None)
     return type(criteria(tenant_id) if user is None else user_criteria(tenant_id, user))
 
 
 def scoped_for(statement: Any, kind: type) -> Any:
-    """A statement of ``built_once`` with a condition of that kind, whose values it is given by name."""
+    """A kept statement, restricted to a scope of that kind. The ids are parameters, given when it is executed."""
     of_user = issubclass(kind, UserCriteria)
     if not statement.is_insert:
         return statement.options(kind(_NOBODY, "") if of_user else kind(_NOBODY))
@@ -164,6 +164,6 @@ def _is_conversation(state: ORMExecuteState) -> bool:
 
 @event.listens_for(ScopedSession, "before_flush")
 def refuse_objects(session: Session, context: UOWTransaction, instances: object) -> None:  # noqa: ARG001
-    """A flush writes past :func:`scope`."""
+    """Refuse to flush objects: a flush would write without :func:`scope`."""
     if session.new or session.dirty or session.deleted:
         raise UnscopedStatementError("write by statements, not by objects")

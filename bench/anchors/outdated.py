@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from app.core.anchors.naming import by_name
+from app.core.anchors.prompt_ids import by_name
 from app.core.anchors.ranking import ranking_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate

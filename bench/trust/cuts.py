@@ -26,7 +26,8 @@ from app.core.model.model_io import VerificationRequest
 from app.core.validation.evidence import evidence
 from app.core.validation.exact import examine
 from app.core.validation.shown import Shown
-from app.core.validation.verdicts import Verdict, applied_verdicts, verdicts_of
+from app.core.validation.verdicts import Verdict, verdicts_of
+from app.core.validation.verified_state import applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts
 from bench.report import print_table
 from bench.trust.blind import key_of

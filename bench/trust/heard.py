@@ -10,7 +10,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Final
 
-from app.core.validation.verdicts import Quotes
+from app.core.validation.quotes import Quotes
 from bench.trust.blind import SENTENCES, Recorded
 from bench.trust.effects import is_told
 from bench.trust.lies import kind_of
@@ -91,7 +91,7 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
                     in_doubt.append(claim.target in newly)
         quotes = Quotes(asked.shown)
         unproven += sum(
-            said.verdict == "contradicted" and not quotes.include(said.quote, said.seq) for said in one.verdicts
+            said.verdict == "contradicted" and quotes.seq_of(said.quote, said.seq) is None for said in one.verdicts
         )
     return Heard(
         recorders=tuple(dict.fromkeys(one.recorder for one in answers)),

@@ -14,7 +14,8 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.text.escaping import unescape
-from app.core.validation.verdicts import LONGEST_QUOTE, VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
+from app.core.validation.quotes import LONGEST_QUOTE
+from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
 from app.core.validation.verifier_prompts import render_verification
 from bench.trust.plays import Play
 from bench.trust.verified import (

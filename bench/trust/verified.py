@@ -11,15 +11,10 @@ from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import undated
 from app.core.validation.claims import parts_of
+from app.core.validation.quotes import LONGEST_QUOTE, Quotes, ShownTexts
 from app.core.validation.restoring import Restoring, is_proof
-from app.core.validation.verdicts import (
-    LONGEST_QUOTE,
-    Quotes,
-    ShownTexts,
-    Verdict,
-    applied_verdicts,
-    doubtful_items,
-)
+from app.core.validation.verdicts import Verdict
+from app.core.validation.verified_state import applied_verdicts, doubtful_items
 from app.core.validation.verifier_prompts import shown_texts
 from bench.trust.lies import Lie, honest_sentences, is_claim_of
 from bench.trust.playing import Played
@@ -157,7 +152,7 @@ def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None
     for seq in seqs:
         for text in shown.get(seq, ()):
             quote = " ".join(text.split()[:_QUOTE_WORDS])[:LONGEST_QUOTE]
-            while quote and not quotes.include(quote, seq):
+            while quote and quotes.seq_of(quote, seq) is None:
                 quote = quote[:-1]
             if quote:
                 return seq, quote

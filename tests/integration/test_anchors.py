@@ -15,8 +15,8 @@ from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Message, Role
 from app.core.model.errors import NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.policies.policy import quiet_after
 from app.core.model.records import Page
+from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import chunk
 from app.usecases.compaction.manual import CompactInput

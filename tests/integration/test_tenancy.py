@@ -372,7 +372,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "caches.take": (lambda unit: unit.caches.take(CACHE, pause=HOUR), None),
     "caches.due": (lambda unit: unit.caches.due(limit=9), []),
     "caches.orphans": (lambda unit: unit.caches.orphans(limit=9), []),
-    "caches.taken_off": (lambda unit: unit.caches.taken_off(CACHE, orphan=False), None),
+    "caches.remove": (lambda unit: unit.caches.remove(CACHE, orphan=False), None),
     "caches.minimum": (lambda unit: unit.caches.minimum("google:any", "google:here"), 0),
     "caches.join": (lambda unit: unit.caches.join(CONVERSATION, "google:other", CACHE), NOT_FOUND),
     "caches.leave": (lambda unit: unit.caches.leave(CONVERSATION), 0),

@@ -321,7 +321,7 @@ class TestFloors:
     async def test_control_without_the_quiet_it_is_tried_again(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.core.model.policies.policy.FLOOR_MESSAGES", 0)
+        monkeypatch.setattr("app.core.planning.triggers.FLOOR_MESSAGES", 0)
         conversation_id = await self.floor(service)
         rows = await self.messages(service, conversation_id)
 

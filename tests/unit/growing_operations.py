@@ -25,7 +25,7 @@ from app.core.model.redaction import redact
 from app.core.model.schemas import SESSION
 from app.core.retrieval.answers import respond
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.search import query_of, rank, says, snippet
 from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
@@ -43,11 +43,11 @@ from app.core.text.escaping import clean, escape, escape_block, unescape
 from app.core.text.language import detect as language_in
 from app.core.text.memo import forget
 from app.core.text.token_counts import estimate_text, weigh
-from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import Made, damages, mended
 from app.core.validation.details import check_detail
 from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import judge
+from app.core.validation.health import is_cut_off
 from app.storage.repositories.term_keys import keys_of
 from app.usecases.compaction.commands import compact_command
 from bench.ranking import choose

@@ -16,7 +16,7 @@ from app.core.reading.labels import role_label
 from app.core.reading.quoting import quoted
 from app.core.retrieval.question import question_of
 from app.core.summarizer.offline.extractive import compress
-from app.core.summarizer.wording import language_rule, size_of
+from app.core.summarizer.prompt_rules import language_rule, size_of
 from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import identifiers
 from app.core.text.language import detect

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model.errors import PolicyInvalidError
+from app.core.model.figure_labels import trigger_label
 from app.core.model.gauge import Breakdown, explained, gauge_of
 from app.core.model.pace import LEAST_TURNS, TURNS, Pace, Step, pace_of
 from app.core.model.policies.adaptive import Adapted, adapt, adaptive_errors, in_force
 from app.core.model.policies.operator import operator_numbers
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of, trigger_tokens
+from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.resolving import resolve
-from app.core.model.wording import trigger_label
+from app.core.planning.triggers import trigger_tokens
 from app.core.text.localization.catalogue import CATALOGUES
 
 WINDOW: Final = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.naming import names_of, without_names
+from app.core.anchors.prompt_ids import names_of, without_names
 from app.core.model.anchors import FoundAnchor
 from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge, judge_again

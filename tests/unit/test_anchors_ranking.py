@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.anchors.naming import names_of
+from app.core.anchors.prompt_ids import names_of
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
 from app.core.anchors.serving import serve
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
@@ -16,7 +16,8 @@ from app.core.model.candidate import KeptWord
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
-from app.core.validation.verdicts import applied_verdicts, verdicts_of
+from app.core.validation.verdicts import verdicts_of
+from app.core.validation.verified_state import applied_verdicts
 from tests.unit.talk import fact
 from tests.unit.test_anchors_transitions import anchors_of, said
 

@@ -15,7 +15,6 @@ from app.core.context import fitting
 from app.core.context.assembly import SEQS, AssembledContext, Material, Section, assemble, exceeds
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.gauge import breakdown_of
-from app.core.model.policies.allotments import digest_room
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
 from app.core.retrieval.serving import Passage
 from app.core.segments.markers import EARLIER_MARKER
@@ -65,7 +64,7 @@ def digested(
     source = replace(source, segments=tuple(found), segments_total=total or len(found))
     layout = source.conversation.layout
     assert layout is not None
-    allotted = digest_room(source.budgets, beside=layout.tokens + sum(one.token_count for one in source.held))
+    allotted = source.budgets.digest_room(beside=layout.tokens + sum(one.token_count for one in source.held))
     room = allotted if room is None else min(room, allotted)
     layout = with_digests(layout, source.digestible, room=room, room_to_keep=None, served_as=source.policy.served_as)
     return replace(source, conversation=replace(source.conversation, layout=layout))

@@ -43,6 +43,12 @@ def test_control_what_is_forgotten_is_not_counted_as_kept(monkeypatch: pytest.Mo
     assert presets.replayed("semantic", lines[:200], 4_000).values_kept < 0.6 * honest.values_kept
 
 
+def test_the_page_gets_no_figures_of_another_talk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        presets.main(["--data", str(tmp_path / "none.jsonl"), "--write"])
+    assert "name its file with --data" in capsys.readouterr().err
+
+
 @pytest.mark.long
 def test_the_command_writes_its_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,8 @@ from app.core.validation.cutting import without_values
 from app.core.validation.exact import examine, without_failures
 from app.core.validation.restoring import Restoring
 from app.core.validation.shown import Shown
-from app.core.validation.verdicts import Verdict, applied_verdicts
+from app.core.validation.verdicts import Verdict
+from app.core.validation.verified_state import applied_verdicts
 from tests.unit.talk import candidate, entry, item, talk
 
 NOTHING = compiled(r"(?!)")

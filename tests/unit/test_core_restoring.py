@@ -22,7 +22,8 @@ from app.core.validation.evidence import background
 from app.core.validation.exact import examine, without_failures
 from app.core.validation.restoring import Restoring
 from app.core.validation.shown import Shown
-from app.core.validation.verdicts import Verdict, VerifiedState, applied_verdicts
+from app.core.validation.verdicts import Verdict
+from app.core.validation.verified_state import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import render_verification
 from tests.profiles import examples
 from tests.unit.talk import entry, message

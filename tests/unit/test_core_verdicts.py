@@ -15,19 +15,10 @@ from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
 from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, parts_of
+from app.core.validation.quotes import LONGEST_QUOTE, Quotes
 from app.core.validation.restoring import Restoring
-from app.core.validation.verdicts import (
-    LONGEST_QUOTE,
-    VERDICT_WORDS,
-    Quotes,
-    Verdict,
-    VerdictCounts,
-    VerdictWord,
-    VerifiedState,
-    applied_verdicts,
-    doubtful_items,
-    verdicts_of,
-)
+from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
+from app.core.validation.verified_state import VerdictCounts, VerifiedState, applied_verdicts, doubtful_items
 from tests.profiles import examples
 from tests.unit.talk import entry
 from tests.unit.timing import assert_linear
@@ -208,7 +199,7 @@ def test_whatever_is_answered_can_be_read(answer: str) -> None:
     ],
 )
 def test_a_quote_is_found_whatever_its_blanks_quotation_marks_and_forms(quote: str, seq: int | None) -> None:
-    assert Quotes(SHOWN).include(quote, seq)
+    assert Quotes(SHOWN).seq_of(quote, seq) is not None
 
 
 @pytest.mark.parametrize(
@@ -229,23 +220,23 @@ def test_a_quote_is_found_whatever_its_blanks_quotation_marks_and_forms(quote: s
     ],
 )
 def test_what_was_not_said_so_or_says_too_little_is_no_quote(quote: str) -> None:
-    assert not Quotes(SHOWN).include(quote, 10)
-    assert not Quotes(SHOWN).include(quote, 11)
+    assert Quotes(SHOWN).seq_of(quote, 10) is None
+    assert Quotes(SHOWN).seq_of(quote, 11) is None
 
 
 def test_a_quote_under_a_wrong_number_counts_only_where_one_message_alone_holds_it() -> None:
     shown = {1: ("I like tea",), 2: ("I like tea",)}
-    assert Quotes(shown).include("I like tea", 2)
-    assert not Quotes(shown).include("I like tea", 3)
+    assert Quotes(shown).seq_of("I like tea", 2) == 2
+    assert Quotes(shown).seq_of("I like tea", 3) is None
 
 
 def test_a_quote_may_be_copied_with_the_references_that_the_prompt_shows() -> None:
-    assert Quotes({1: ("closes with </message> at once",)}).include("closes with &#x3c;/message> at once", 1)
+    assert Quotes({1: ("closes with </message> at once",)}).seq_of("closes with &#x3c;/message> at once", 1)
 
 
 def test_looking_up_takes_linear_time() -> None:
-    assert_linear(lambda text: Quotes({1: (text,)}).include("aaaa", 1), "a" * 400_000)
-    assert_linear(lambda text: Quotes({1: (text,)}).include("aaaa b", 1), "aaaa " * 100_000)
+    assert_linear(lambda text: Quotes({1: (text,)}).seq_of("aaaa", 1), "a" * 400_000)
+    assert_linear(lambda text: Quotes({1: (text,)}).seq_of("aaaa b", 1), "aaaa " * 100_000)
 
 
 # --- effects
@@ -782,7 +773,7 @@ def test_no_honest_claim_is_lost_without_a_true_quote(
     before, after, repairs = made
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=2)
     claims = claims_of(before, after, digests=[digest], repairs=repairs)
-    verdicts = [one for one in verdicts_on(claims, given_answers) if not Quotes(SHOWN).include(one.quote, one.seq)]
+    verdicts = [one for one in verdicts_on(claims, given_answers) if not Quotes(SHOWN).seq_of(one.quote, one.seq)]
     state = applied_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
     given_up = {claim.target for claim in claims if claim.gives_up}
     left = {(one.id, one.text) for one in served(state)}

@@ -114,7 +114,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
         tells_names,
         "app.core.text.identifiers",
         {
-            "app.core.retrieval.naming": "who is called by name, which the answers tell: capitals alone would not do",
+            "app.core.retrieval.question_completion": "who is called by name: capitals alone do not tell",
         },
     ),
     "days as they are written": (finds_days, "app.core.text.identifiers", {}),

@@ -16,7 +16,7 @@ from app.core.context.reconciling import Reconciling, lines_of
 from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage
 from app.core.text.speakers import name_in
-from app.usecases.openai.naming import Name, derived_id
+from app.usecases.openai.conversation_names import Name, derived_id
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")

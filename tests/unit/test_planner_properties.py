@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Outline, Role
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets
 from app.core.model.records import Fold, FoldRequest
 from app.core.planning.compaction import (
@@ -119,7 +118,7 @@ def folded_away(
     rest = replace(tail, outline=tail.outline[len(gone) :])
     state = max(found.state, within.state_tokens)
     likely = min(
-        digest_room(within, beside=state + found.anchors + found.held),
+        within.digest_room(beside=state + found.anchors + found.held),
         found.digests + planned.folded_tokens // DIGEST_PART,
     )
     bare = replace(

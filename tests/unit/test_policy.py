@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from app.core.model.conversation import LONGEST_WAIT, Quiet
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.gauge import Breakdown, gauge_of
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.contradictions import contradictions
-from app.core.model.policies.policy import (
-    Budgets,
-    CompactionPolicy,
-    Moment,
-    Threshold,
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Threshold
+from app.core.model.policies.resolving import PRESETS, resolve
+from app.core.model.policies.short_forms import SHORT_FORMS
+from app.core.planning.triggers import (
     first_due_trigger,
     moments_at_rest,
     moments_of_append,
@@ -29,8 +27,6 @@ from app.core.model.policies.policy import (
     trigger_messages,
     trigger_tokens,
 )
-from app.core.model.policies.resolving import PRESETS, resolve
-from app.core.model.policies.short_forms import SHORT_FORMS
 from tests.builders import START, budgets, policy_of
 from tests.corpus import assert_values, corpus, names
 
@@ -88,7 +84,7 @@ def test_without_levels_digests_have_no_room_and_each_level_counts_once() -> Non
 def test_digests_have_what_keeps_block_and_held_messages_below_half_the_budget() -> None:
     found = budgets(policy_of(context_window=4_000))
 
-    assert [digest_room(found, beside=beside) for beside in (0, 1_223, 1_224, 1_528, 1_529, 9_999)] == [
+    assert [found.digest_room(beside=beside) for beside in (0, 1_223, 1_224, 1_528, 1_529, 9_999)] == [
         306,
         306,
         305,
@@ -97,9 +93,9 @@ def test_digests_have_what_keeps_block_and_held_messages_below_half_the_budget()
         0,
     ]
     even = replace(found, budget=100, digest_tokens=60)
-    assert 40 + digest_room(even, beside=40) < 50
+    assert 40 + even.digest_room(beside=40) < 50
     odd = replace(found, budget=101, digest_tokens=60)
-    assert 40 + digest_room(odd, beside=40) < 50.5
+    assert 40 + odd.digest_room(beside=40) < 50.5
 
 
 def test_a_large_model_reserves_no_more_than_a_reply_needs() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, SegmentBy, budgets_of
 from app.core.model.policies.resolving import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
 
@@ -15,6 +15,7 @@ SHARED: Final[dict[str, Any]] = {
     "recall_share": 0.15,
     "held_roles": ("system",),
     "oversized": "refuse",
+    "segment_by": SegmentBy(),
     "fallback_model": None,
     "adaptive": "off",
     "adaptive_bounds": AdaptiveBounds(),
@@ -134,8 +135,7 @@ def test_its_column_of_the_matrix(name: str) -> None:
     policy = PRESETS[name].policy
     expected = SHARED | BASE | DIFFERENT[name]
     assert {field: getattr(policy, field) for field in expected} == expected
-    assert policy.segment_by.by == "topic"
-    left = set(CompactionPolicy.model_fields) - set(expected) - {"segment_by", "triggers", "manual_keep"}
+    left = set(CompactionPolicy.model_fields) - set(expected) - {"triggers", "manual_keep"}
     assert left == set(), "every field is in the matrix"
     keep = policy.manual_keep
     assert (keep.turns, keep.messages, keep.tokens) == (KEPT[name], 20 if name == "handoff" else 0, 0)

@@ -8,6 +8,7 @@ from typing import get_args
 from app.core.model.policies.policy import CompactionPolicy, Moment, Threshold, Trigger, TriggerName
 from app.core.model.policies.resolving import PRESETS
 
+HEADINGS = ("When to choose it", "When not to choose it", "What it does")
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "presets.md").read_text(encoding="utf-8")
 
@@ -21,7 +22,9 @@ def test_every_preset_has_a_page_with_its_parts() -> None:
     for name, preset in PRESETS.items():
         assert shown[name].startswith(f"# `{name}`: {preset.title}\n\n{preset.description}\n"), name
         parts = dict(part.split("\n", 1) for part in shown[name].split("\n## ")[1:])
-        told = [len(parts[part].split()) for part in ("When to choose it", "When not to choose it", "What it does")]
+        missing = {*HEADINGS, "Its settings"} - parts.keys()
+        assert not missing, f"docs/presets/{name}.md lacks the headings {missing}"
+        told = [len(parts[part].split()) for part in HEADINGS]
         assert min(told) > 10, name
         assert f"the column `{name}` of [the presets" in parts["Its settings"], name
 

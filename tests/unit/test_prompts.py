@@ -14,8 +14,8 @@ from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SESSION, SUMMARY, schema_named
 from app.core.model.segments import CutSegment
 from app.core.summarizer.candidate import candidate_json_schema
+from app.core.summarizer.prompt_rules import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of, size_of_record
 from app.core.summarizer.prompts import FEEDBACK, render_summary
-from app.core.summarizer.wording import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of, size_of_record
 from app.core.text.token_counts import estimate_text
 from tests.unframing import unframe
 from tests.unit.talk import CONVERSATION, START, entry, message, request, talk

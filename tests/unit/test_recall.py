@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import question_of
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import Recalled
 from app.core.retrieval.recall_decision import decide_recall, decide_recall_without_history
 from app.core.retrieval.serving import (
     Passage,

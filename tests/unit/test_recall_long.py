@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import LONG, Corpus, Postings, Source
 from app.core.retrieval.question import question_of
+from app.core.retrieval.ranking import Recalled
 from app.core.retrieval.serving import recalled_element, recalled_in
 from app.core.text.token_counts import weigh
 from app.core.text.words import ascii_tokens, stem, stems, stems_of_tokens

@@ -11,8 +11,8 @@ import pytest
 from app.core.retrieval import serving
 from app.core.retrieval.corpus import Corpus, Source, words_of
 from app.core.retrieval.features import features
-from app.core.retrieval.naming import asked_of, called_in
 from app.core.retrieval.question import Question
+from app.core.retrieval.question_completion import asked_of, called_in
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import weigh
 from bench.ranking import choose, scores

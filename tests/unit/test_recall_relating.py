@@ -13,8 +13,8 @@ from app.core.retrieval import relating
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
 from app.core.retrieval.kinds import forms_of, of_kind
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import question_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.text.token_counts import weigh
 from app.core.text.words import stem, stems

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.core.model.embedding import EMBEDDED_TOKENS, embeddable, hash_of, packed, unpacked
-from app.core.retrieval.choose import Ranking
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import Question
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import Ranking
 from app.core.retrieval.similarity import alikeness, cosines, most_vectors
 from app.core.text.token_counts import estimate_text
 

@@ -13,7 +13,7 @@ import pytest
 from app.core.model.conversation import Sums
 from app.core.retrieval import corpus as corpus_module
 from app.core.retrieval.corpus import Source
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
 from app.core.text.memo import forget
 from app.core.text.words import stem
 from app.storage.repositories.narrowing import Narrowed

@@ -19,9 +19,9 @@ from app.core.model.model_io import ContextMessage
 from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.reading.passages import passages_of
-from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Source
 from app.core.retrieval.passage_search import notes_of
+from app.core.retrieval.ranking import Recalled
 from app.core.retrieval.serving import before_text, recalled_element
 from app.core.summarizer.framing import frame
 from app.core.text.parts import Part, own_content, own_parts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.core.anchors.rendering import escape_served
 from app.core.model.segments import LEVELS, Marker
 from app.core.segments.markers import EARLIER_MARKER, find, parse, render
-from app.core.segments.naming import stem_of
+from app.core.segments.segment_ids import stem_of
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.core.model.segments import RESERVED, Marker
 from app.core.segments.markers import find, render
-from app.core.segments.naming import LONGEST_STEM, ids_for, is_id, stem_of
+from app.core.segments.segment_ids import LONGEST_STEM, ids_for, is_id, stem_of
 from tests.corpus import assert_values, assert_verdicts, corpus
 
 

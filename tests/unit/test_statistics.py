@@ -21,6 +21,7 @@ from pydantic_ai.usage import RequestUsage
 
 from app.core.model import instruments
 from app.core.model.conversation import Layout, Message, Usage
+from app.core.model.figure_labels import figure_labels, percent, trigger_label
 from app.core.model.policies.resolving import resolve
 from app.core.model.records import Attempt, Compaction
 from app.core.model.statistics import (
@@ -35,7 +36,6 @@ from app.core.model.statistics import (
     Purpose,
     RepairTally,
 )
-from app.core.model.wording import figure_labels, percent, trigger_label
 from app.core.retrieval.used import draws_on
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
 from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, stands_in

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text.escaping import escape, unescape
-from app.core.validation.verdicts import LONGEST_QUOTE, Quotes, Verdict, VerifiedState, applied_verdicts
+from app.core.validation.quotes import LONGEST_QUOTE, Quotes
+from app.core.validation.verdicts import Verdict
+from app.core.validation.verified_state import VerifiedState, applied_verdicts
 from bench.trust import effects, verified
 from bench.trust.blind import Planned, Recorded
 from bench.trust.effects import Counts, effects_of, evidence_of, giving_up_of
@@ -150,7 +152,7 @@ def test_the_bench_finds_every_quote_that_the_service_accepts(
     text: str, start: int, size: int, copied: Callable[[str], str]
 ) -> None:
     quote = copied(text[start : start + size])
-    if Quotes({1: (text,)}).include(quote, 1):
+    if Quotes({1: (text,)}).seq_of(quote, 1):
         assert any(_plain(form) in _plain(text) for form in (quote, unescape(quote)))
 
 

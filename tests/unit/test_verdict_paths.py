@@ -22,7 +22,8 @@ from app.core.state.merge import merge
 from app.core.text.sentences import sentences
 from app.core.validation.claims import claims_of
 from app.core.validation.gathering import gone_between, without_gone
-from app.core.validation.verdicts import Verdict, VerdictWord, applied_verdicts
+from app.core.validation.verdicts import Verdict, VerdictWord
+from app.core.validation.verified_state import applied_verdicts
 from tests.profiles import examples
 from tests.unit.talk import entry, talk
 

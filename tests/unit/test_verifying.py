@@ -16,7 +16,8 @@ from app.core.model.model_io import VerificationRequest
 from app.core.text.escaping import TAGS, unescape
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText, claims_of
-from app.core.validation.verdicts import Quotes, verdicts_of
+from app.core.validation.quotes import Quotes
+from app.core.validation.verdicts import verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, render_verification, shown_texts
 from tests.unit.talk import entry, message, talk
 
@@ -190,13 +191,13 @@ def test_of_an_elided_message_only_what_was_left_can_be_quoted_and_not_our_note_
     content = told_messages(render_verification(made).user)[-1][1]
     assert len(content) < 2_000
     quotes = Quotes(shown_texts(made))
-    assert quotes.include("Here it begins. The middle says", 1)
-    assert quotes.include("More words. Here it ends.", 1)
+    assert quotes.seq_of("Here it begins. The middle says", 1)
+    assert quotes.seq_of("More words. Here it ends.", 1)
     note = next(line for line in content.splitlines() if "Here" not in line)
     assert note.strip()
-    assert not quotes.include(note.strip(" []…")[:60], 1)
-    assert not quotes.include("Serial number 7781-22", 1)
-    assert Quotes(shown_texts(request(messages=chunk))).include("Serial number 7781-22", 1), "control: shown in full"
+    assert not quotes.seq_of(note.strip(" []…")[:60], 1)
+    assert not quotes.seq_of("Serial number 7781-22", 1)
+    assert Quotes(shown_texts(request(messages=chunk))).seq_of("Serial number 7781-22", 1), "control: shown in full"
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, []), (2, [1, 1]), (5, [3, 2])])

@@ -1,4 +1,4 @@
-"""Where the demo plays: against a service that runs, or against one of its own that ends with it."""
+"""Runs the demo: against a running service, or against one that it starts and ends itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo in six acts: one conversation, shown as ``throughline chat`` shows it, and what must happen in each act."""
+"""Plays the demo in six acts: one conversation, shown as in ``throughline chat``, and what must happen in each act."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.client import Compaction, Gauge, Message, Throughline
 from app.core.model.model_io import OFFLINE
 
 PATIENCE_SECONDS: Final = 30.0
-"""How long the worker may take to begin; longer, and there is none."""
+"""How long the worker may take to begin. After that the demo assumes that there is none."""
 
 _MODEL_SECONDS: Final = 90.0  # a provider's model writes a state in some ten, and a refused one is asked for again
 _POLL_SECONDS: Final = 0.2

@@ -22,7 +22,7 @@ class Line(BaseModel):
     created_at: datetime
     """When it is said in the story."""
     manner: Literal["imported", "asked", "jump"] = "imported"
-    """Imported as it stands; asked while the demo runs; or asked, and so long that the context jumps over 85 %."""
+    """How its lines come in: imported, asked while the demo runs, or asked with so much text that 85 % are exceeded."""
 
 
 class Scene(BaseModel):
@@ -61,7 +61,7 @@ class Story(BaseModel):
         return len(self.messages) + sum(line.manner != "imported" for line in self.messages)
 
     def lines_of(self, scene: Scene) -> list[Line]:
-        """The messages from a scene's beginning to that of the next."""
+        """The messages from the beginning of a scene to the beginning of the next."""
         end = min((other.at for other in self.scenes if other.at > scene.at), default=None)
         return [line for line in self.messages if line.created_at >= scene.at and (not end or line.created_at < end)]
 

@@ -1,12 +1,12 @@
 """How likely a statement is an anchor of each type: a logistic regression over its words, its shape and its place.
 
 ``python -m bench.anchors.fit`` fits it on the labelled conversations of ``bench/anchors`` and writes ``weights.json``.
-Rules find what says by its words that it matters ("we decided", "remember"); most of what has to be kept is told
-plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words, pairs of
-neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message, whether the
-conversation begins with it, and what the rules take it for. All but pairs and parts of words count once for both
-speakers and once for the one who says it. A language is known once labelled conversations in it were fitted; of others
-only the features beside words count.
+Rules find statements whose words say that they matter ("we decided", "remember"). But most of what has to be kept is
+told plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words,
+pairs of neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message,
+whether the conversation begins with it, and what the rules take it for. All but pairs and parts of words count once
+for both speakers and once for the one who says it. A language is known once labelled conversations in it were fitted;
+of others only the features beside words count.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ TYPES: Final[tuple[AnchorType, ...]] = (
     "critical_fact",
     "correction",
 )
-"""In the order of the columns of the weights."""
+"""The types of anchors, in the order of the columns of the weights."""
 _FILE: Final = files(__package__).joinpath("weights.json")
 Weights = Mapping[str, int]
-"""By feature, packed as one number: how much it speaks for each type against none of them, in hundredths."""
+"""The weights of each feature, packed as one number: for each type, in hundredths, against being no anchor."""
 BySpeaker = Mapping[Speaker, Weights]
 _BITS: Final = 24  # of each weight in such a number, and of each sum of them
 
@@ -67,20 +67,20 @@ def _weights_of_speaker(speaker: Speaker, numbers: Weights) -> Weights:
 
 WEIGHTS: Final[BySpeaker] = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
 LEAST: Final = 0.5
-"""How likely a statement has to be an anchor that no rule finds."""
+"""The least likelihood for a statement that no rule finds."""
 LEAST_ALONE: Final = 0.75
-"""Likewise, of one that is all of its message."""
+"""The same for a statement that is the whole message."""
 RULED: Final = 0.3
-"""How likely one has to be that a rule finds, unless it is all of its message: then it stands."""
+"""The least likelihood for a statement that a rule finds. If it is the whole message, it needs none."""
 RULED_CORRECTION: Final = 0.05
-"""How likely a correction has to be that a rule finds: of few words, it is hardly ever likely."""
+"""The least likelihood for a correction that a rule finds. Corrections have few words, so they rarely look likely."""
 _DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
 _BEGINNINGS: Final = 4, 5  # letters: of a stem, of a word
 _END: Final = 3  # letters
 _MOST_COUNTED: Final = 3
-"""Capitals, commas and places up to which it matters how many there are."""
+"""Up to this number of capitals, commas and places their exact number counts."""
 _MOST_VALUES: Final = 4
 _MANY: Final = 6  # statements of a message
 _EARLY: Final = (1, 3)  # messages of a conversation
@@ -88,13 +88,13 @@ _LARGEST: Final = 30.0  # of a sum, for the sake of numbers
 
 
 def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
-    """What is known of a statement, by name.
+    """The names of the features that a statement has.
 
     Args:
         said: All statements of its message.
         number: Its place among them.
         seq: The position of its message.
-        rule: What the rules take it for.
+        rule: The type that the rules give it.
     """
     statement = said[number]
     words = [word if word.isalpha() or _DIGITS.isdisjoint(word) else "#" for word in tokens(statement.plain.lower())]
@@ -124,12 +124,12 @@ def _word_features(word: str) -> tuple[str, ...]:
 
 
 def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
-    """The type that a statement is taken for.
+    """The type of anchor that a statement becomes; ``None``: it becomes none.
 
     Args:
-        found: How likely it is of each type.
-        rule: What the rules take it for.
-        statements: How many its message has.
+        found: The likelihood of each type.
+        rule: The type that the rules give it.
+        statements: The number of statements in its message.
     """
     if rule is not None and (statements == 1 or found[rule] >= _least_likelihood(rule)):
         return rule

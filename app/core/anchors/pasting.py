@@ -20,7 +20,7 @@ _SHORTEST_TEXT: Final = 40  # characters: what is shorter is a name or a remark
 
 
 class OwnWords:
-    """Where the own words of a message's sender stand.
+    """The parts of a message that are its sender's own words.
 
     Args:
         message: Any; only users show texts.
@@ -79,7 +79,7 @@ def _start_of_paste(content: str, said: Sequence[Statement]) -> int:
 
 
 def quoted(content: str, said: Sequence[Statement]) -> Iterator[tuple[int, int]]:
-    """Where quotations of several sentences stand, their marks included."""
+    """The places of quotations of several sentences, with their quotation marks."""
     starts = [statement.offset for statement in said]
     for start, end in quotations(content):
         touched = said[max(0, bisect_right(starts, start) - 1) : bisect_right(starts, end)]

@@ -42,7 +42,7 @@ class Pool:
                 self._by_word[word].append(anchor)
 
     def remove(self, anchor: Anchor) -> None:
-        """Take an anchor out: it is not active any more."""
+        """Take out an anchor that is no longer active."""
         del self.anchors[anchor.id]
         self.open -= anchor.type in _OPEN
         for word in topic_by(anchor.content).every:
@@ -119,5 +119,5 @@ def _searchable_line(text: str) -> str:
 
 
 def position(anchor: Anchor) -> tuple[int, int, int]:
-    """Where an anchor stands; the id decides between two at one place."""
+    """The sorting key of an anchor: its place, then its id for two at one place."""
     return anchor.seq, anchor.offset, anchor.id.int

@@ -68,9 +68,9 @@ class _Text:
     redacted: str
     plain: str
     runs: tuple[int, ...]
-    """Where in ``plain`` each word begins."""
+    """The places in ``plain`` where words begin."""
     places: tuple[int, ...]
-    """Where in the content that word begins."""
+    """The places in the content where the same words begin."""
 
     @classmethod
     def of(cls, message: Message) -> _Text:
@@ -91,7 +91,7 @@ class _Text:
         )
 
     def place(self, index: int) -> int:
-        """Where a character of ``plain`` stands in the content."""
+        """The place in the content of a character of ``plain``."""
         run = bisect_right(self.runs, index) - 1
         return self.places[run] + index - self.runs[run]
 

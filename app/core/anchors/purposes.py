@@ -1,6 +1,6 @@
-"""What a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
+"""Finds what a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
 
-Meant to miss rather than to mistake: where it cannot be told, both stay, each with its place in the conversation.
+In doubt two choices do not exclude each other: both stay, each with its place in the conversation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
 
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
-"""A number after its noun says which one it is (``room 8``); before it, how many."""
+"""A number behind its noun, which says which one is meant (``room 8``). Before a noun it says how many."""
 _TIMES: Final = frozenset({"date", "time"})
 
 
@@ -29,7 +29,7 @@ def has_cue(text: str, cue: str) -> bool:
 
 
 def cues_in(text: str, cue: str) -> Iterator[re.Match[str]]:
-    """Where a text has the cue of that name, in the languages whose letters it has."""
+    """The places where a text has the cue of that name, in the languages whose letters it has."""
     plain = text.replace("’", "'")
     possible = SAID.may_match_text(plain)
     said = ((getattr(table, cue), table) for table in TABLES)
@@ -66,9 +66,9 @@ def kind_words(text: str, kinds: frozenset[str]) -> frozenset[str]:
 
 
 def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
-    """Whether a new statement is about another thing, for another purpose, than an old one.
+    """Whether a new statement is about a thing for another purpose than the old one.
 
-    A change of the purpose alone is none. What has another number (``room 8``) is another thing in any case.
+    If only the purpose changed, it is the same thing. A thing with another number (``room 8``) is always another one.
     """
     if _numbers_in(for_new) and _numbers_in(for_old) and _numbers_in(for_new) != _numbers_in(for_old):
         return True
@@ -95,5 +95,5 @@ def bare_choice(text: str) -> str | None:
 
 
 def exclude_each_other(new: Topic, old: Topic) -> bool:
-    """Whether both topics name nothing but things of one kind of which only one is chosen, such as databases."""
+    """Whether both topics name things of one kind and nothing else, and only one of the kind is chosen (databases)."""
     return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words

@@ -1,4 +1,4 @@
-"""Reads what a summarizer's answer says of anchors. That changes how they rank, but by itself no status."""
+"""Reads what a summarizer's answer says about anchors. It changes their rank, but not their status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.anchors.naming import by_name
+from app.core.anchors.prompt_ids import by_name
 from app.core.anchors.proposals import quoted
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.candidate import Candidate, KeptWord
@@ -20,14 +20,16 @@ from app.core.text.values import Given, values
 def ranking_of(
     candidate: Candidate, anchors: Sequence[Anchor], span: Sequence[Message], shown: Mapping[int, Message]
 ) -> Ranking:
-    """What a candidate says of anchors.
+    """What a candidate says about anchors.
 
-    What it says is worth keeping, or quotes itself, is confirmed. Of the rules' finds in these messages, what it was
-    shown and does not name is passed over; a candidate that names none of them passes over none. What it gives up is
-    claimed to be settled, untrue or none. Of an anchor that a user set nothing may be claimed, and of one with a value
-    that a user gave not that it is none: such a one is passed over.
+    * An anchor that it calls worth keeping, or quotes itself, is confirmed.
+    * Anchors of these messages that rules found, that it was shown, and that it does not name, are passed over. If it
+      names none of them, none is passed over.
+    * An anchor that it gives up gets the claim that it is settled, or no anchor. There is no claim about an anchor that
+      a user set. An anchor with a value that a user gave cannot be claimed to be no anchor: it is passed over instead.
 
-    ``anchors`` are active ones, of these and of earlier messages; ``shown`` is what the model saw of each, by ``seq``.
+    ``anchors`` are active ones, of these and of earlier messages; ``shown`` is what the model saw of each message, by
+    ``seq``.
     """
     named = by_name(anchors)
     said = [(named[word.id], word) for word in candidate.kept if word.id in named]

@@ -25,7 +25,7 @@ _ORDER: Final[tuple[AnchorType, ...]] = (
     "commitment",
     "critical_fact",
 )
-"""A statement is one anchor: of the first of these types that it fits."""
+"""The types in the order in which they are tried. A statement becomes one anchor, of the first type that fits."""
 
 _OPEN_TO_REPORT: Final = frozenset({"critical_fact", "unresolved_question"})
 """What somebody else said can be a fact, but neither binds nor corrects the speaker."""
@@ -38,7 +38,7 @@ _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
 """Types whose patterns ask for an object by themselves."""
 
 _SEVERAL: Final = 2
-"""With so many exact values a statement is data, whatever its words."""
+"""A statement with this many exact values is data, whatever its words say."""
 
 _QUOTES: Final = frozenset('"“«„`「')
 _QUOTED: Final = capped(
@@ -48,7 +48,7 @@ _QUOTED: Final = capped(
 
 
 def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
-    """The type of anchor that a statement of this speaker is; ``None`` where it is none."""
+    """The type of anchor that a statement of this speaker becomes; ``None`` where it becomes none."""
     fitting = reads_of(statement)
     if role == "user" and not statement.is_question:
         first: AnchorType | None = next((one for one in map(_type_by_label_or_rule, fitting) if one is not None), None)
@@ -108,7 +108,7 @@ def is_standing(statement: Statement) -> bool:
 
 
 def is_told_by_value(statement: Statement) -> bool:
-    """Whether a user's fact is an anchor for its exact values alone: no cue says that it matters."""
+    """Whether a user's fact becomes an anchor because of its exact values, without a cue that says it matters."""
     for read in reads_of(statement):
         rule = read.table.rules.get("critical_fact")
         if rule is None:

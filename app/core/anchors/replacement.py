@@ -1,9 +1,9 @@
-"""Whether a later statement takes an earlier one's place: the one engine, for anchors, the state and offline summaries.
+"""Decides whether a later statement replaces an earlier one, for anchors, the state and offline summaries alike.
 
-Meant to miss rather than to mistake. A later statement takes a place where it names what goes, gives the same thing
-another value, or corrects and speaks of the same. It takes none where it comes on top, or tells of another thing: the
-way out and the way back, the kitchen's blue and the bath's green. Where nothing but the thing differs, the thing itself
-is what changed.
+A later statement replaces an earlier one if it names what is given up, gives the same thing another value, or is a
+correction about the same thing. It replaces nothing if it adds something, or is about another thing: the way out and
+the way back, the kitchen's blue and the bath's green. If two statements differ in nothing but the thing, the thing is
+what changed. In doubt nothing is replaced.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SEVERAL: Final = 2  # names, by which both statements say which thing they mean
 _FORM: Final = 3  # words that two statements of one form have at least
 
 _ADDED: Final = frozenset({"name", "time"})
-"""Values of which there may be one more, where something is forbidden."""
+"""Classes of values of which a prohibition may add one more, instead of replacing the earlier one."""
 
 _NAMING: Final = frozenset({"name", "code"})
 """Values that may say which thing it is."""
@@ -48,7 +48,7 @@ _EQUATES: Final = compiled(
     rf"|(?:{alternatives('clauses', 'equates', spaced=False)})",
     re.IGNORECASE,
 )
-"""After it stands what is said of the subject."""
+"""The verb or mark between a subject and what is said about it."""
 
 _UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
@@ -242,7 +242,7 @@ def completes(new: str, old: str) -> bool:
 
 
 def is_beside(new: str, topic: Topic, old: str, known: Topic, *, as_: AnchorType) -> bool:
-    """Whether it comes beside an old statement: in so many words, or because it is for another purpose."""
+    """Whether a new statement is added to an old one: because it says so, or because it serves another purpose."""
     if as_ == "correction" and is_addition(new):
         return True
     aim = purpose(new)
@@ -360,7 +360,7 @@ def restates(new: str, old: str) -> bool:
 
 
 def form_of(text: str) -> str | None:
-    """A text with the values of what it says of its subject left open; ``None`` when it states no value of one.
+    """A statement with its values left open; ``None`` where it says no value of a subject.
 
     Two texts of one form say what the same thing is, at different times. Two hypotheses stand side by side.
     """

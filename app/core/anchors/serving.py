@@ -26,9 +26,9 @@ class Served:
     """The anchors of a conversation that the state block shows."""
 
     shown: tuple[FoundAnchor, ...] = ()
-    """In the order of their positions."""
+    """The anchors that are shown, in the order of their positions."""
     behind_marker: int = 0
-    """For how many more, all with other words, there was no room: the marker tells their number."""
+    """How many more anchors, all with other words, had no room: the marker tells their number."""
 
 
 NOTHING_SERVED: Final = Served()
@@ -104,11 +104,12 @@ class Servable:
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
 
     def within(self, room: int | None) -> Served:
-        """What is shown if the whole element may take so many tokens.
+        """The anchors that are shown if the whole element may take ``room`` tokens.
 
-        Anchors without room go behind the marker, in this order: those of which a model said that they are over, those
-        that it passed over, those that no model proposed; among equals the least important, then the newest. Those that
-        a user set always stay. ``None``: all are shown. ``0``: the policy serves none, and no marker either.
+        ``None``: all are shown. ``0``: the policy serves none, and no marker either. Otherwise anchors without room
+        stand behind a marker. They are chosen in this order: first those that a model called over, then those that it
+        passed over, then those that no model proposed. Among equals the least important goes first, then the newest.
+        Anchors that a user set always stay.
         """
         if room == 0:
             return NOTHING_SERVED
@@ -130,7 +131,7 @@ class Servable:
 
     @cached_property
     def _newer_on_the_same(self) -> dict[int, list[int]]:
-        """By place the later ones that tell of the same thing, where both may go, in order."""
+        """For each place of an anchor, the places of later anchors on the same thing, where both may be left out."""
         said = {place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)}
         holding = Counter(stem for stems in said.values() for stem in stems)
         rarity = {stem: math.log((len(said) + 1) / (count + 0.5)) for stem, count in holding.items()}

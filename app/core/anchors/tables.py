@@ -1,7 +1,7 @@
-"""The words by which each language marks anchors: ``anchors`` in the files of ``languages``, compiled once.
+"""The words by which each language marks anchors, compiled once from ``[anchors]`` in the files of ``text/languages``.
 
-The patterns see the first ``LONGEST`` characters of a text, which is as long as a statement may be. That alone
-bounds no pattern's time: each is measured as those of the code are (see ``app.core.text.patterns``).
+The patterns see the first ``LONGEST`` characters of a text, which is as long as a statement may be. That does not yet
+bound the time of a pattern: each is measured, as those in the code are (see ``app.core.text.patterns``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.core.text.patterns import Capped, capped, compiled
 from app.core.text.scripts import SCRIPTS
 
 LONGEST: Final = 400
-"""Characters of a text that patterns of a table see, which is as long as a statement may be."""
+"""Characters of a text that the patterns see: a statement may be as long as that."""
 
 _NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
 
@@ -40,18 +40,18 @@ class Rule:
     asks: Cue
     never: Cue
     mask: int
-    """The patterns of which one must match."""
+    """Bits of the patterns of which at least one must match (see ``Cue.mask``)."""
     labelled: Cue
     standing: Cue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """One language. Two are the same only when they are one: texts that were read by it are remembered with it."""
+    """The patterns of one language. Tables are compared by identity, since they are keys of remembered results."""
 
     language: str
     letters: re.Pattern[str]
-    """One letter of its script: the table is tried on text that has some."""
+    """A letter of the language's script. On text without one the table is not tried."""
     opening: Capped
     reported: Cue
     hypothetical: Cue
@@ -60,7 +60,7 @@ class Table:
     first_person: Cue
     rules: Mapping[AnchorType, Rule]
     labels: int
-    """The patterns of which one must match where a rule is ``labelled``."""
+    """Bits of the patterns of which at least one must match where a rule is ``labelled``."""
     evasive: Cue
     yes: Cue
     no: Cue
@@ -79,18 +79,14 @@ class Table:
     equates: Cue
     own: Cue
     which: tuple[Cue, ...]
-    """One per row; the number of the group that fits is that of the member."""
+    """One pattern for each row of things that exclude each other; the group that matches says which of them it is."""
     members: int
-    """The patterns of which one must match where one of a row is named."""
+    """Bits of the patterns of which at least one must match where a thing of a row is named."""
     kinds: Mapping[str, Cue]
-
-    def __repr__(self) -> str:
-        """Its language: the tables are default arguments, and ``help`` shows those."""
-        return f"Table({self.language!r})"
 
 
 def tables_of(given: Iterable[Language]) -> tuple[Table, ...]:
-    """The tables of those languages that say what an anchor is."""
+    """The tables of those languages whose files have ``[anchors]``."""
     return tuple(table for language in given if (table := _table(language)) is not None)
 
 

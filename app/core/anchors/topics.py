@@ -34,7 +34,7 @@ _CLASSES: Final[Mapping[str, str]] = {
 """Values of one class can take each other's place."""
 
 EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
-"""Kinds of which one project has one thing, as a rule."""
+"""Kinds of which a project usually has only one thing."""
 
 _GONE: Final = Cue([alternatives("claims", "gone")])
 _SERVING: Final = frozenset[str]().union(*SERVING.values())
@@ -54,7 +54,7 @@ class Topic:
     classes: frozenset[str]
     """The classes of its values."""
     kinds: frozenset[str]
-    """The kinds of the technology that it names; empty if its names tell of none."""
+    """The kinds of the technology that the text names; empty if it names none that is known."""
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""

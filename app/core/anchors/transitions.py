@@ -1,11 +1,12 @@
 """Changes the status of anchors by rule: a later correction supersedes one, a direct answer resolves one.
 
-Whether a question was answered in other words, or a promise kept, has to be read: a model says that, and another one
+Whether a question was answered in other words, or a promise kept, no rule can tell: a model says so, and another one
 verifies it.
 
-Laws: messages are taken one by one, in order, and what one does follows from it and from the anchors that are active
-then, so that two batches say the same as one; no anchor ever becomes active again; work per message is bounded by the
-anchors that share a rare word with it.
+* Messages are taken one by one, in order. What a message changes depends only on it and on the anchors that are active
+  then, so it does not matter how messages are divided into batches.
+* No anchor becomes active again.
+* The work for a message is bounded by the anchors that share a rare word with it.
 """
 
 from __future__ import annotations

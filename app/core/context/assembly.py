@@ -37,7 +37,7 @@ from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import exact
 from app.core.model.segments import Marker, ShownSegment
-from app.core.retrieval.choose import Recalled
+from app.core.retrieval.ranking import Recalled
 from app.core.segments.markers import find
 from app.core.state.digesting import NO_DIGESTS, shares_of
 

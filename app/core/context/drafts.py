@@ -1,4 +1,4 @@
-"""A draft of a context: its parts, which of them may still be made smaller, and how many tokens it takes."""
+"""A draft of a context: its parts, which of them may still become smaller, and its size in tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment, ShownSegment
 from app.core.model.state import StateSchema
-from app.core.retrieval.choose import Ranking, Recalled
+from app.core.retrieval.ranking import Ranking, Recalled
 from app.core.retrieval.serving import Passage, Recall
 from app.core.segments.budgeting import Choice
 from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
@@ -30,7 +30,7 @@ _TOKENS: Final = attrgetter("token_count")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Covered segments that a larger budget serves more of."""
+    """Covered segments, for serving them in more detail where a budget is larger."""
 
     segments: tuple[ServableSegment, ...] = ()
     """The newest ones with all their levels, by position."""

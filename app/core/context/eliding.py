@@ -16,7 +16,7 @@ from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
 LARGE: Final = 32
-"""A message is large from this part of a window on: so many without their middle still say something in one window."""
+"""A message is large if it takes more than this part of a window: that many shortened ones still fit side by side."""
 _SHARE: Final = 2  # such a message is shown in half the room, so that the rest stays
 
 
@@ -33,7 +33,7 @@ def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
 
 
 def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
-    """Cut the middle out of every message that is larger than the room by itself; nothing else changes."""
+    """Cut the middle out of every message that alone is larger than the room; nothing else changes."""
     giants = [message for message in (*draft.held, *draft.tail) if weight_of(material, message) > room]
     if not giants:
         return draft
@@ -82,7 +82,7 @@ def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
 
 
 def _elided_message(material: Material, message: Message, tokens: int) -> Message:
-    """A message without its middle, at most so heavy if elision can do it; texts of parts are shortened too."""
+    """A message without its middle, of at most ``tokens`` if that is possible; texts of parts are shortened too."""
     if weight_of(material, message) <= tokens:
         return message
     said = own_content(message.role, message.content, message.parts)

@@ -27,7 +27,7 @@ _ATTRIBUTE: Final = {ord('"'): "'", ord("<"): "(", ord(">"): ")", ord("\n"): " "
 
 
 def files_message(files: Sequence[RequestFile], locale: str) -> ContextMessage | None:
-    """The message with all files, in their order; ``None`` where there are none."""
+    """The message that holds all files, in their order; ``None`` without files."""
     if not files:
         return None
     head: Part = {"type": "text", "text": catalogue_of(locale).text("context.files")}

@@ -1,11 +1,18 @@
 """Makes a context fit its budget: what is left out first, what last, and what the context says about it.
 
-The order is fixed: digests of segments, by halves; the tail before the last turn, with a digest
-in its place while there is room for one; style and known; the narrative; the days of held messages; anchors, behind
-their marker; facts, clause by clause, what tells least per token first and of equals the oldest (docs/decisions/0018);
-the other tail but its last message; held messages, oldest first, each with a warning. A tool call and its result go
-together. Where the policy lets no anchor go, facts go before anchors, as long as all anchors fit without them; else,
-and in a smaller context that was asked for, what of both tells least.
+Parts are left out in this order:
+
+1. digests of segments, half of them at a time;
+2. the tail before the last turn, with a digest in its place while there is room for one;
+3. style and shared knowledge, then the narrative, then the days of held messages;
+4. anchors, which a marker then leads to;
+5. facts, clause by clause: first what tells least per token, and of equals the oldest (docs/decisions/0018);
+6. the rest of the tail but its last message;
+7. held messages, the oldest first, each with a warning.
+
+A tool call and its result are left out together. Where the policy never leaves an anchor out, facts are left out before
+anchors, as long as all anchors then fit. If they do not, or a client asked for a smaller context, facts and anchors are
+left out together, those first that tell least.
 """
 
 from __future__ import annotations

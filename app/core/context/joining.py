@@ -1,8 +1,8 @@
 """Puts recalled messages into a draft: how much room they get, which are chosen, and where they stand.
 
-Recalled passages stand last, inside the last user message and before its text, so that everything before it stays the
-same to the byte; where no user message is served, in one of their own at the end. What tools answered is nobody's word:
-it stands before that message, in one of role ``tool``, acknowledged as the state block is.
+Recalled messages stand last, inside the last user message and before its text, so that everything before it stays the
+same to the byte. If no user message is served, they stand in one of their own at the end. Results of tools are nobody's
+words: they stand before that message, in a message of role ``tool``, acknowledged as the state block is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
 from app.core.reading.labels import role_of, told_name
-from app.core.retrieval.choose import MARGIN, Recalled
+from app.core.retrieval.ranking import MARGIN, Recalled
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
     Passage,
@@ -46,60 +46,62 @@ from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_lines
 
 MOST: Final = Fraction(9, 10)
-"""Of what pins and the last user message leave, beside what nothing else has a use for; docs/decisions/0015 has the
-figures."""
+"""The most that recall gets of the room beside pins and the last user message, unless nothing else needs the rest.
+
+docs/decisions/0015 has the figures.
+"""
 
 DATA_SHARE: Final = Fraction(9, 10)
-"""Of that, what tools' data in the state may keep."""
+"""The share of that room which data of tools in the state may keep."""
 
 DATA_TO_TOOLS: Final = Fraction(5, 2)
-"""Times the share that tools have of the talk: tools' data may keep no more of the room than that, either."""
+"""Data of tools may also keep no more than this many times the share that tools have of the conversation."""
 
 ANCHORS_SHARE: Final = Fraction(1, 2)
-"""Of what pins and the last user message leave, the most that is kept for anchors, and for facts that tell more, where
-the policy lets no anchor go."""
+"""The share of the room beside pins and the last user message that is kept for anchors, and for facts that tell more,
+where the policy never leaves an anchor out."""
 
 EXPLICIT_MARGIN: Final = 2 * MARGIN
-"""Where a budget can serve segments as well: what is further below the best says less than a segment does."""
+"""The margin below the best score where a budget can also serve segments: worse messages say less than a segment."""
 
 APART: Final[Role] = "tool"
 """The role whose recalled messages stand apart from the user's words."""
 
 _STEPS: Final = 5
-"""Halvings: what pins need is found to a thirty-second of what was wanted."""
+"""Halvings in the search for the room that pins need: it is found to a thirty-second of the wanted room."""
 
 FRAME: Final = 20
-"""Tokens of the element's own lines, of a message around it and of the year, rounded up."""
+"""Tokens of the lines of the recall element itself, of the message around it and of the year, rounded up."""
 
 
 class Fit(Protocol):
-    """The draft that fits into so many tokens."""
+    """Makes a draft that fits into a number of tokens."""
 
     def __call__(self, tokens: int, *, told: bool = True) -> Draft:
-        """Without its state, unless it is ``told``, where that does not fit as a whole: messages are the same."""
+        """The draft. Without ``told``, a state that does not fit as a whole is left out; the messages are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """Tokens for the passages of the caller, and for what is recalled beside them."""
+    """The room in tokens for the caller's own passages, and for recalled messages."""
 
     passages: int
     recalled: int
 
 
 def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None) -> Draft:
-    """The draft with what is recalled; the whole fits into ``room`` wherever ``fit`` does.
+    """The draft with recalled messages. It fits into ``room`` wherever ``fit`` does without them.
 
-    The rest of the context makes way for it as far as the policy lets it, and gets back what it does not use.
+    Other parts of the context make room for them as far as the policy allows, and get back room that is not used.
 
     Args:
-        material: With ``recall``.
-        fit: Makes everything else fit.
+        material: What the context is made of, ``recall`` included.
+        fit: Makes all other parts fit.
         room: Tokens after the system prompt and the files.
-        base: What the policy's share is of.
-        may_cut: Whether anything may be left out for it.
-        most: Tokens up to which what is recalled may fill the context; ``None``: a budget was asked for, and it may
-            fill that, whatever the policy's share.
+        base: The tokens of which the policy gives recall a share.
+        may_cut: Whether other parts may be left out for recalled messages.
+        most: The size up to which recalled messages may fill the context; ``None``: the caller asked for a budget, and
+            they may fill all of it, whatever the policy's share.
     """
     if material.recall is None:
         return fit(room)
@@ -127,7 +129,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
 
 
 def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, wanted: int) -> tuple[int, Draft]:
-    """As many of the ``wanted`` tokens as leave room for every held message, and the draft beside them.
+    """How many of the ``wanted`` tokens still leave room for every held message, and the draft beside them.
 
     ``room`` is what the system prompt and the files leave; ``wanted`` is for recalled messages and passages.
     """

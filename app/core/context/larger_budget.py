@@ -1,9 +1,9 @@
 """Uses a larger budget: covered segments in more detail than the state block was laid out with.
 
 The newest, the most important and, with a question, the most related segments come back as their originals (L0), which
-stand as messages before the tail; others are told in the block at L1, L2 or L3. Which, says ``segments.budgeting``.
-Nothing that is served is lost for it: recalled messages give way only to a segment that holds them. Without a
-requested budget a conversation stays as it was laid out.
+stand as messages before the tail; others are told in the block at L1, L2 or L3. ``segments.budgeting`` chooses.
+Nothing that was served is lost by this: a recalled message is left out only if its segment is served whole. Without a
+requested budget the block stays as it was laid out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONE: Final = "none"
 _AROUND: Final = 16
 """Tokens of the line that dates a segment's originals, rounded up."""
 _ROUNDS: Final = 3
-"""What is recalled gives way to a segment that holds it, and leaves room for another one."""
+"""Passes. A segment that holds a recalled message takes its place, which leaves room for another segment."""
 
 
 def with_choice(material: Material) -> Material:
@@ -39,7 +39,7 @@ def with_choice(material: Material) -> Material:
 
 
 def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
-    """First and last ``seq`` of the segments whose originals a budget can serve, whatever is recalled beside them.
+    """First and last ``seq`` of the segments whose originals a budget could serve, before anything is recalled.
 
     ``room``: tokens after the system prompt and the files.
     """
@@ -50,7 +50,7 @@ def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
 
 
 def with_detail(material: Material, draft: Draft, room: int) -> Draft:
-    """The draft with as much detail as fits into what it leaves of ``room`` tokens; as it is where something had to go.
+    """The draft with as much more detail as fits into ``room``; unchanged where something had to be left out already.
 
     ``material`` has the originals that ``places_to_read`` names. ``room``: tokens after the system prompt and the
     files.
@@ -89,7 +89,7 @@ def _size(material: Material, draft: Draft) -> int:
 
 
 class _Plan:
-    """The segments of a draft whose digests are those of the layout, each in the forms that it could have."""
+    """The forms that each segment of a draft could be served in. The digests of the draft are those of the layout."""
 
     def __init__(self, material: Material, draft: Draft) -> None:
         self._material = material

@@ -1,4 +1,4 @@
-"""What a live context is told next: all messages that came since, or none if they do not fit. Pure.
+"""Chooses what is added to a live context: all messages that came since, or none if they do not fit. Pure.
 
 It is an ordinary context of a conversation that begins after the live one ends, without a state block: what a state
 would tell, the provider holds in full.

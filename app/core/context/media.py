@@ -30,7 +30,7 @@ _UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
 
 
 def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tuple[Part, ...]]:
-    """The parts of each message, so that data has no more than ``limit`` characters: the oldest media become words.
+    """The parts of each message, with the oldest media told in words so that all data has at most ``limit`` characters.
 
     A part that is put into words names its type, its size, its name where it has one, and the message that has it.
     """
@@ -75,5 +75,5 @@ def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Pa
 
 
 def told_size(size: int) -> str:
-    """A number of bytes in the largest unit that it fills."""
+    """A number of bytes in words, in the largest unit of which it has at least one."""
     return next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size} B")

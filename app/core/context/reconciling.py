@@ -1,12 +1,13 @@
 """Finds how much of a history that a client sends again is stored already: its longest stored prefix.
 
-Clients of stateless APIs send everything with every request. What is compared is who spoke and the words, without
-regard to spaces and to the form of their letters. A name tells people of one role apart where both messages have one:
-a client may leave names out, and the service's own replies have none. Of a reply the client may have only the
-beginning: it stopped reading, and does not know whether the reply was finished here. What it may never have seen is
-passed over where it does not fit: the service's own tool calls and their results, a reply that was stopped, a typed
-command, a message of the system, one that was erased. What a failed turn brought, and nobody answered, is passed over
-where the history goes on with something else: its user took it back. A superseded reply is not looked at.
+Clients of stateless APIs send the whole history with every request. Messages are the same if role and words are;
+spaces and forms of letters are ignored. If both have names, these have to be the same too: a client may leave names
+out, and the service's own replies have none.
+
+A client may have only the beginning of a reply, since it stopped reading. Stored messages that it may never have seen
+are skipped where they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
+command, a system message, an erased message. So is the message of a failed turn that nobody answered, if the history
+goes on with something else: its user took it back. Superseded replies are ignored.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Line:
     optional: bool = False
     """Stored, and perhaps never seen by the client."""
     any_words: bool = False
-    """Stored and erased: what it said is not known any more."""
+    """Whether the message is erased, so that any words match it."""
     may_give_way: bool = False
     """Stored, and the end of an answer: the client may ask for it again."""
     is_step: bool = False

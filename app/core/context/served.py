@@ -105,7 +105,7 @@ def _served_part(part: Part, ahead: _Ahead) -> Part:
 
 
 _KEYS: Final = {"text": "text", "tool_result": "content"}
-"""Where a part has its words, by its type."""
+"""The keys of a part under which its texts stand, by its type."""
 
 
 def _own_words(part: Part) -> str:

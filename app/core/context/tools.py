@@ -78,12 +78,11 @@ def _search_tool(say: Catalogue) -> ToolSpec:
 
 
 _OFFERED: Final = {name: (_search_tool(say), _expand_tool(say)) for name, say in CATALOGUES.items()}
-"""By language: a request's beginning is the same bytes each time."""
+"""The tools by language, made once: a request has to begin with the same bytes each time."""
 SEARCH, EXPAND = _OFFERED[FALLBACK]
 OWN: Final = frozenset({EXPAND.name, SEARCH.name})
 ANSWER: Final = "final_answer"
-"""By which a model gives a structured answer that can be held to a schema only where it calls a tool: no tool of a
-client's or the operator's may be named so."""
+"""The name of the tool by which some models give a structured answer. No other tool may have it."""
 
 _LEVELS: Final[Mapping[str, LevelName]] = {
     **{name: name for name in LEVEL_OF},
@@ -126,12 +125,12 @@ def tools_tokens(tools: Sequence[ToolSpec], estimator: Estimator) -> int:
 
 
 def result_tokens(budgets: Budgets, calls: int = 1) -> int:
-    """The most that each result may weigh, of so many ``calls`` that the model made at once."""
+    """The most tokens that each result may have if the model made this many ``calls`` at once."""
     return min(RESULT_TOKENS, budgets.budget // RESULT_SHARE, RESULTS_SHARE * budgets.budget // (10 * calls))
 
 
 def quoted_tokens(most: int) -> int:
-    """The tokens for quoted text in a result of at most so many tokens: its frame needs the rest."""
+    """The tokens for quoted text in a result of at most ``most`` tokens, the rest of which its frame needs."""
     return max(most - _FRAME, 1)
 
 
@@ -164,7 +163,7 @@ def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
 
 
 def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
-    """As many of these texts as fit into so many tokens, the first one cut if it alone is more."""
+    """As many of these texts as fit into ``most`` tokens; the first one is cut if it does not fit alone."""
     fitting = first_fitting(lines, most, lambda line: estimate_text(_rendered_line(line)) + 1)
     if fitting or not lines:
         return fitting
@@ -172,7 +171,7 @@ def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBAC
 
 
 def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
-    """A text cut to so many tokens, and how much is missing."""
+    """A text cut to ``most`` tokens, and how much of it is missing."""
     text = clean(text)
     kept = text[: most * _TOKEN_CHARACTERS]
     if len(kept) == len(text) and estimate_text(text) <= most:

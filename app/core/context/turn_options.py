@@ -24,13 +24,13 @@ from app.core.text.patterns import compiled
 from app.core.text.token_counts import Estimator, estimate_text
 
 MOST_TOOLS: Final = 128
-"""As many as OpenAI takes."""
+"""Tools of a client, as many as OpenAI takes."""
 MOST_STOPS: Final = 4
 """As many stop texts as OpenAI takes."""
 SCHEMA_BYTES: Final = 65_536
-"""For one JSON schema."""
+"""The largest JSON schema, in bytes."""
 TOOLS_BYTES: Final = 262_144
-"""For all tools with their descriptions: they are rewritten for the provider at every request."""
+"""All tools with their descriptions, in bytes. They are written anew for the provider at every request."""
 SCHEMA_DEPTH: Final = 32
 """Levels of a JSON schema, which is rewritten for a provider by recursion."""
 
@@ -58,7 +58,7 @@ class TurnOptions:
 
     @property
     def must_call(self) -> tuple[str, ...]:
-        """The names of tools of which the model has to call one. Empty: it may answer without a call."""
+        """The tools of which the model has to call one; empty: it may answer without a call."""
         choice = self.settings.tool_choice
         if isinstance(choice, ToolName):
             return (choice.name,)

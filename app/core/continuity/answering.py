@@ -1,4 +1,4 @@
-"""Answering a probe from a context: by the statements that its words lead to."""
+"""Answers a probe from a context, by the statements that its words lead to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Literal["right", "wrong", "none"]
 """``wrong``: the context says something else of the same subject, which no message says of it."""
 
 Shared = Mapping[int, tuple[float, int]]
-"""By statement, the weight and the number of the words that it shares with a probe."""
+"""For each statement: the weight and the number of the words that it shares with a probe."""
 
 _COVERED: Final = 0.5
 """A statement with this share of the weight of a probe's words says the same, or is about the same."""

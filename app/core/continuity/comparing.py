@@ -1,4 +1,4 @@
-"""The score of a compaction: what could be answered before is asked again of what is served now."""
+"""Scores a compaction: probes that could be answered before are asked again of what is served now."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Comparison:
 
     continuity: Continuity
     lost: tuple[tuple[int, str], ...]
-    """(message, sentence) of the first probes that it does not answer, or answers in another way."""
+    """(message, sentence) of the first probes that are not answered, or are answered differently."""
 
 
 class Exam:
-    """The probes of a stretch, with the context that it is going to be folded in.
+    """The probes of a stretch, and the context that it is folded in.
 
     All work is linear in texts of capped size; it takes some hundredths of a second, and belongs off an event loop.
     """

@@ -1,4 +1,4 @@
-"""Probes: questions that a stretch answers, made before it is folded, with the words that find the answer."""
+"""Makes probes: questions that a stretch answers, with the words that find the answer. Made before it is folded."""
 
 from __future__ import annotations
 

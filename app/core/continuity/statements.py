@@ -1,4 +1,4 @@
-"""A context taken apart into statements: each sentence can be found by its words and by its values."""
+"""Takes a context apart into statements: sentences that can be found by their words and values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Statement:
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """The exact values that it claims."""
+        """The exact values that the statement tells."""
         return values(self.text, self.at) if self.may_hold_values else ()
 
     @property
@@ -111,7 +111,7 @@ def stored_block(layout: Layout) -> tuple[Statement, ...]:
 
 
 def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
-    """Every n-th message, so that all together have about so many characters. This bounds the work."""
+    """Every n-th message, with n chosen so that all together have about ``most`` characters. Bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
@@ -159,7 +159,7 @@ class Context:
         return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
     def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
-        """By number, each statement with any of these words: the sum of their weights, and how many they are."""
+        """Each statement with any of these words, by its number: the sum of their weights, and their count."""
         weights: defaultdict[int, float] = defaultdict(float)
         counts: Counter[int] = Counter()
         for stem, weight in cues.items():

@@ -49,7 +49,7 @@ class Limits(BaseModel):
     embedding_usd_per_hour: Money | None = None
 
     def overridden(self, changes: Mapping[str, Any]) -> Limits:
-        """These limits with those of a key's own in their place; a name that is not known any more is passed over."""
+        """These limits, with those replaced that a key has of its own. Names that are no longer known are ignored."""
         known = {name: value for name, value in changes.items() if name in Limits.model_fields}
         return Limits.model_validate({**self.model_dump(), **known})
 
@@ -107,12 +107,12 @@ class SlidingCount:
     """The number of each step, and how often; in order."""
 
     def at(self, now: float) -> SlidingCount:
-        """This count at a moment: without the steps that count no more, or that a clock counted which was set back."""
+        """This count at a moment: without the steps that have left the window, or that lie ahead of the clock."""
         last = int(now // STEP)
         return SlidingCount(tuple(one for one in self.steps if last - STEPS <= one[0] <= last))
 
     def plus(self, now: float) -> SlidingCount:
-        """Once more, now."""
+        """This count with one more, now."""
         step, kept = int(now // STEP), self.at(now).steps
         if kept and kept[-1][0] == step:
             return SlidingCount((*kept[:-1], (step, kept[-1][1] + 1)))
@@ -182,7 +182,7 @@ def _hourly_standing(
 def _standing_of_limit(
     name: str, amounts: Sequence[tuple[float, float]], limit: float, whose: Whose, *, window: float
 ) -> Standing:
-    """How a limit stands, of amounts that each leave the window in so many seconds, the oldest first."""
+    """The standing of a limit. ``amounts`` say what was used, and after how many seconds each leaves the window."""
     used = left = sum(amount for _, amount in amounts)
     wait = 0.0
     for leaves_in, amount in amounts:

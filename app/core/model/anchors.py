@@ -26,7 +26,7 @@ class FoundAnchor:
     seq: int
     """Its original position."""
     offset: int
-    """Where it begins in the message's content, in characters."""
+    """The character of the message's content at which the anchor begins."""
     importance: float
     """0–1: beyond the allotment the least important stand behind the marker."""
     token_count: int
@@ -35,7 +35,7 @@ class FoundAnchor:
     speaker: Speaker = "user"
     """Whose message it stands in."""
     pasted: bool = False
-    """It stands in a text that the speaker only shows: not their own word."""
+    """Whether it stands in a text that the speaker only shows (pasted or quoted)."""
     passed_over: bool = False
     """A language model was shown it and named others only, or gave it up: it is served after those."""
     claimed_status: ClaimedStatus | None = None
@@ -58,7 +58,7 @@ class Anchor(FoundAnchor):
     superseded_by: UUID | None = None
     """The anchor that took its place."""
     claimed_seq: int | None = None
-    """The message that it names for that."""
+    """The message that the claim names."""
     created_at: datetime
 
 
@@ -83,11 +83,11 @@ class AnchorClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """What a language model made of the anchors that it was shown."""
+    """What a language model said about the anchors that it was shown."""
 
     confirmed: tuple[UUID, ...] = ()
     """What was claimed of them before is forgotten."""
     passed_over: tuple[UUID, ...] = ()
     claims: tuple[AnchorClaim, ...] = ()
     given_up: tuple[UUID, ...] = ()
-    """Those that it says are settled, untrue or useless, whether or not that is claimed."""
+    """The anchors that it calls settled, untrue or useless, even where that is no claim that counts."""

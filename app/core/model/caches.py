@@ -20,28 +20,28 @@ from app.core.model.model_io import CachePrices, CacheTerms, ToolSpec
 
 CacheMode = Literal["off", "auto", "always"]
 CacheAction = Literal["made", "renewed", "used", "ended", "lost", "failed"]
-"""Of a cache: made, kept for longer, named by a request, deleted before its time, refused by the provider when it was
-named; or that it could not be made or renewed."""
+"""What happened to a cache. ``used``: a request named it. ``ended``: it was deleted before its time. ``lost``: the
+provider refused it when a request named it. ``failed``: it could not be made or renewed."""
 
 SHORTEST_TTL: Final = 300
 LONGEST_TTL: Final = 86_400
 """Seconds."""
 DEMAND_HOURS: Final = 6.0
-"""How far back uses count for what is expected: one so long ago counts 1/e of a new one.
+"""How far back uses count when future uses are estimated: a use that many hours ago counts 1/e of a new one.
 
-A shorter memory takes a burst for the hours to come, and pays for caches that nobody reads (``bench.caches``).
+With a shorter memory a burst is expected to go on, and caches are paid for that nobody reads (``bench.caches``).
 """
 HIT_WEIGHT: Final = 0.02
-"""What the newest request counts in the rate of implicit hits, once there are many; until then each counts the same.
+"""The weight of the newest request in the rate of implicit hits, once there are many. Before, all count the same.
 
-More, and a few misses after a pause are taken for the rule just before a burst that would have hit.
+With a larger weight a few misses after a pause would hide the hits of a burst that follows.
 """
 MEASURED: Final = 2
-"""Requests without a cache of ours, after the first, from which on that rate is known."""
+"""The rate is known after this many requests without a cache of ours, the first one not counted."""
 MARGIN: Final = timedelta(seconds=15)
-"""A cache that ends so soon is named no more: the request takes its time to get there."""
+"""A cache that ends sooner than this is not named in a request, which takes a while to arrive."""
 RENEWED_IN: Final = 3
-"""A cache is renewed when it is used in the last of so many parts of its life."""
+"""A cache is renewed when it is used in the last third of its life."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +51,21 @@ class CachedFile:
     sha256: str
     media_type: str
     name: str
-    """It stands in the file's label."""
+    """The name, which stands in the file's label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPrefix:
-    """What a cache holds: nothing of it changes because of a compaction."""
+    """The content of a cache. A compaction changes nothing in it."""
 
     system: str
     """The system prompt, without the awareness block."""
     awareness: str
     tools: tuple[ToolSpec, ...] = ()
     files: tuple[CachedFile, ...] = ()
-    """In the order in which they stand first in the contents."""
+    """The files, in the order in which they stand at the beginning of the contents."""
     locale: str = ""
-    """The language of the words beside the files; empty without any."""
+    """The language of the words beside the files; empty without files."""
 
     @property
     def instruction(self) -> str:
@@ -73,7 +73,7 @@ class CachedPrefix:
         return f"{self.system}\n\n{self.awareness}" if self.system else self.awareness
 
     def fingerprint(self, model: str, account: str) -> str:
-        """SHA-256, in hexadecimal, of all that it holds, of the model and of the account that it is kept in."""
+        """SHA-256 in hexadecimal over the content, the model and the account of the cache."""
         tools = sorted(
             (
                 {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -96,16 +96,16 @@ class CachedPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
-    """How a request's beginning may be cached."""
+    """How the beginning of a request may be cached."""
 
     prefix: CachedPrefix
     tokens: int
-    """What it weighs, as we estimate it."""
+    """The estimated size of the prefix."""
     mode: CacheMode
     ttl: timedelta
 
     def with_files(self, files: Sequence[ConversationFile | RequestFile], locale: str) -> Caching:
-        """This caching with the files that stand first in the contents."""
+        """This caching with files added to the prefix: they stand at the beginning of the contents."""
         if not files:
             return self
         held = tuple(CachedFile(sha256=one.sha256, media_type=one.media_type, name=one.name) for one in files)
@@ -115,11 +115,11 @@ class Caching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeCache:
-    """What a provider says of a cache that it made."""
+    """The provider's answer after it made a cache."""
 
     name: str
     tokens: int | None
-    """What it counts; ``None`` where it does not say."""
+    """The size as the provider counts it; ``None`` where it does not say."""
     expires_at: datetime
 
 
@@ -133,7 +133,7 @@ class Demand:
     hit_rate: float | None = None
     """The mean share of the prefix's tokens that came from the provider's own cache."""
     measured: int = 0
-    """Requests that it was measured on."""
+    """How many requests the hit rate was measured on."""
 
     def rate_at(self, now: datetime) -> float:
         """The hourly number of uses, decayed to a later moment."""
@@ -143,15 +143,15 @@ class Demand:
         return self.rate * math.exp(-hours / DEMAND_HOURS)
 
     def used(self, now: datetime) -> Demand:
-        """After one more use."""
+        """This demand with one more use."""
         return replace(self, rate=self.rate_at(now) + 1 / DEMAND_HOURS, at=now)
 
     def hit(self, cached_tokens: int, prefix_tokens: int) -> Demand:
-        """After a request without a cache of ours. The first of all misses, whatever comes after it: it is no measure.
+        """This demand after a request without a cache of ours. The first request is ignored, since it always misses.
 
         Args:
-            cached_tokens: What the provider says it had cached of the whole request; the prefix stands first in it.
-            prefix_tokens: What the prefix weighs.
+            cached_tokens: How much of the request the provider had cached. The prefix stands first in it.
+            prefix_tokens: The size of the prefix.
         """
         if self.at is None:
             return self
@@ -263,38 +263,38 @@ class ProviderCache:
     files: tuple[str, ...] = ()
     """SHA-256 of the files in it."""
     tokens: int
-    """What it weighs: the provider's count once a cache was made, our estimate before."""
+    """The size of the prefix: as the provider counts it once a cache was made, before as we estimate it."""
     minimum: int | None = None
-    """The fewest tokens that the provider wants, where it refused these."""
+    """The fewest tokens that the provider caches, where it refused this prefix as too short."""
     name: str | None = None
-    """The provider's, of the cache."""
+    """The provider's name of the cache; ``None``: there is no cache."""
     ttl_seconds: int
     made_at: datetime | None = None
     expires_at: datetime | None = None
     made_for: UUID | None = None
     """The conversation whose turn had it made."""
     uses: int = 0
-    """Requests that named it, since it was made."""
+    """How many requests have named the cache since it was made."""
     rate: float = 0.0
     rate_at: datetime | None = None
     hit_rate: float | None = None
     measured: int = 0
     verdict: Verdict
     due_at: datetime | None = None
-    """From when on a worker is to look at it."""
+    """From this moment on a worker has to look at the row; ``None``: it need not."""
     tries: int = 0
-    """That failed, one after the other."""
+    """Failed tries in a row."""
     created_at: datetime
     last_used_at: datetime
 
     @property
     def demand(self) -> Demand:
-        """How often it is sent."""
+        """How often the prefix is sent."""
         return Demand(rate=self.rate, at=self.rate_at, hit_rate=self.hit_rate, measured=self.measured)
 
     @property
     def life(self) -> Life | None:
-        """The life of the cache; ``None``: there is none."""
+        """When the cache ends, and how long it is kept; ``None``: there is no cache."""
         if self.name is None or self.expires_at is None:
             return None
         return Life(expires_at=self.expires_at, ttl=timedelta(seconds=self.ttl_seconds))
@@ -302,11 +302,11 @@ class ProviderCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheEntry:
-    """One line of the account: something that was done with a cache, and what it cost or saved."""
+    """One line of the account of costs: an action on a cache, and what it cost or saved."""
 
     id: UUID
     conversation_id: UUID | None
-    """Whose turn it was for; ``None``: nobody's."""
+    """The conversation whose turn caused it; ``None``: no turn did."""
     cache_id: UUID
     model: str
     action: CacheAction
@@ -322,12 +322,12 @@ class CacheEntry:
 
 
 def spent_on_making(prices: CachePrices | None, tokens: int, life: timedelta) -> float | None:
-    """Processing once, and storing for the whole life, in USD."""
+    """What making a cache costs in USD: processing its tokens once, and storing them for its whole life."""
     return None if prices is None else tokens * prices.input + (spent_on_keeping(prices, tokens, life) or 0.0)
 
 
 def spent_on_keeping(prices: CachePrices | None, tokens: int, more: timedelta) -> float | None:
-    """Storing for so much longer, in USD; negative for a time that is given back."""
+    """What storing a cache for longer costs in USD; negative for time that is given back."""
     return None if prices is None else tokens * prices.storage * (more / timedelta(hours=1))
 
 
@@ -340,8 +340,7 @@ def saved_by_use(prices: CachePrices | None, tokens: int, hit_rate: float | None
 
 
 Availability = Literal["available", "model", "operator", "policy"]
-"""Whether there are caches, or why there are none: the model's provider keeps none, the operator or the policy wants
-none."""
+"""Whether caches can be made, or who prevents it: the model's provider, the operator or the policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,14 +349,14 @@ class CacheMeasure:
 
     counts: tuple[tuple[CacheAction, int], ...] = ()
     tokens_read: int = 0
-    """From caches, by requests that named them."""
+    """Tokens that requests read from caches that they named."""
     spent_usd: float | None = None
-    """``None``: nothing was done, or a price is unknown."""
+    """``None``: there was no action, or a price is unknown."""
     saved_usd: float | None = None
     beyond_usd: float | None = None
 
     def count(self, action: CacheAction) -> int:
-        """How often that was done."""
+        """How often there was such an action."""
         return dict(self.counts).get(action, 0)
 
     @property

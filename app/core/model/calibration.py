@@ -1,4 +1,4 @@
-"""What a conversation learns from reported usage: how many of the provider's tokens one of ours is."""
+"""Learns from reported usage how many of the provider's tokens one estimated token is, for each conversation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_TOKENS: Final = 200
 
 
 _DIGITS: Final = 6
-"""Products of factors are rounded to so many places, so that ten tokens at 1.1 count as 11 and not as 12."""
+"""Decimal places to which products are rounded, so that ten tokens at 1.1 count as 11 and not as 12."""
 
 
 def counted(estimated: int, factor: float) -> int:
@@ -30,7 +30,7 @@ def counted(estimated: int, factor: float) -> int:
 
 
 def estimated_within(tokens: int, factor: float) -> int:
-    """The most estimated tokens that count as at most so many."""
+    """The most estimated tokens that count as at most ``tokens``."""
     most = math.floor(tokens / factor) + 1
     while counted(most, factor) > tokens:
         most -= 1

@@ -1,4 +1,4 @@
-"""A summarizer's answer as values: what it adds, what it gives up, what it says of anchors and stretches."""
+"""A summarizer's answer as values: entries that it adds or gives up, and what it says about anchors and stretches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CandidateItem:
     replaces: tuple[str, ...] = ()
     """Ids of entries that this text takes the place of."""
     unproven: tuple[str, ...] = ()
-    """Those of them of which it no longer tells all, since a part of it was cut: they are set aside."""
+    """Replaced entries that the text no longer covers, since code cut a part of it: they stay, in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class CandidateDrop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorProposal:
-    """A passage that the model would keep verbatim; accepted only if it stands so in its message."""
+    """A passage that the model would keep word for word. It is accepted only if it stands so in its message."""
 
     type: AnchorType
     quote: str
@@ -42,11 +42,11 @@ class AnchorProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptWord:
-    """What the model says of a passage that was shown to it as kept verbatim."""
+    """What the model says about an anchor that was shown to it."""
 
     id: str
     claims: ClaimedStatus | None
-    """What has become of it; ``None``: it is worth keeping."""
+    """What has become of the anchor; ``None``: it is worth keeping."""
     by_seq: int | None = None
 
 
@@ -60,7 +60,7 @@ class Candidate:
     dropped: tuple[CandidateDrop, ...] = ()
     anchors: tuple[AnchorProposal, ...] = ()
     kept: tuple[KeptWord, ...] = ()
-    """On passages that were shown as kept verbatim, one each."""
+    """The model's word on each anchor that was shown to it."""
     digests: tuple[SegmentDigest, ...] = ()
     """Digests of the request's segments. Missing ones are made by code."""
 

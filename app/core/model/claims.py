@@ -13,11 +13,11 @@ ClaimKind = Literal["item", "sentence", "digest", "dropped", "replaced", "anchor
 
 
 DIGEST_FIELD: Final = "segments"
-"""The field of a claim about what is told of a stretch."""
+"""The field of a claim about the digest of a stretch."""
 
 
 ANCHOR_FIELD: Final = "anchors"
-"""The field of a claim about a passage that is kept verbatim."""
+"""The field of a claim about an anchor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,28 +25,28 @@ class Claim:
     """One thing to judge."""
 
     n: int
-    """Its number, unique among all claims of a version, also where they are put in several calls."""
+    """The number of the claim. It is unique in its state version, even if several calls share the claims."""
     kind: ClaimKind
     field: str
     text: str
-    """The entry, sentence or digest that it is about, to the letter: verdicts are applied by this text."""
+    """The exact text of the entry, sentence or digest that is judged. A verdict counts only while this text stands."""
     target: str
     """The id of that entry; of a sentence, of its narrative; of a part, of its item; of a digest, of its stretch; of an
     anchor, its own; of a cut, what is left of it, empty for nothing."""
     seqs: tuple[int, ...] = ()
-    """The messages that its target names as its sources; of a digest, the first and the last of its stretch."""
+    """The messages that the judged text names as its sources; for a digest the first and the last of its stretch."""
     by: str | None = None
     """For a replaced entry, the id of the one that took its place; ``None``: code cut that one, so it has no id."""
     by_text: str = ""
     """For a replaced entry, the text that took its place."""
     becomes: ClaimedStatus | None = None
-    """For an anchor, the status that it is said to have; the last of ``seqs`` is the message that shows it."""
+    """For an anchor, the new status that is claimed; the last of ``seqs`` is the message that shows it."""
     left: str = ""
     """For a cut, what code left of the text."""
     replaces: tuple[str, ...] = ()
     """For a cut, the entries that the text was to replace."""
     place: int = 0
-    """For a cut in a narrative, how many of the sentences left stand before it."""
+    """For a cut in a narrative, the number of remaining sentences before it."""
 
     @property
     def gives_up(self) -> bool:
@@ -55,7 +55,7 @@ class Claim:
 
     @property
     def waits_for_cut(self) -> bool:
-        """Whether it gives an entry up for what code cut: without that nothing takes its place."""
+        """Whether an entry was given up for a text that code then cut, so that nothing stands in its place."""
         return self.kind == "replaced" and self.by is None
 
     @property
@@ -75,10 +75,10 @@ class Claim:
         return self.text
 
     def given_up(self, successor: str | None = None) -> str:
-        """What the verifier reads of an entry that may go.
+        """What the verifier reads about an entry that may go.
 
         Args:
-            successor: How what took its place is named; ``None``: told in full.
+            successor: The name of the text that took its place; ``None``: that text is told in full.
         """
         entry = f"{self.target} ({self.text})" if self.text else self.target
         if self.kind == "dropped":

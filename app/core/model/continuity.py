@@ -37,7 +37,7 @@ class Continuity:
     """The score of a compaction; of one in several chunks, over the probes of all of them."""
 
     kinds: Mapping[ProbeKind, Answered] = field(default_factory=dict)
-    """Kinds of which there was a probe."""
+    """The counts for each kind of which there was a probe."""
     tone: float | None = None
     """How well the tone of the last chunk was kept, 0–1; ``None`` where it had none that could be told."""
 

@@ -227,7 +227,7 @@ class Conversation:
     layout_version: int = 0
     compression_count: int = 0
     content_epoch: int = 0
-    """Raised by each erasure and restore, and when a reply gives way to another: what was read before is stale."""
+    """Grows with each erasure, restore, and reply that is made again: whatever was read before it grew is stale."""
     token_factor: float = 1.0
     """What a provider reported of requests, relative to our estimates; multiplies sums at evaluation only."""
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
@@ -277,7 +277,7 @@ class Conversation:
         return counted(estimated, self.token_factor)
 
     def estimated_within(self, tokens: int) -> int:
-        """The most estimated tokens that count as at most so many: contexts are put together in estimates."""
+        """The most estimated tokens that count as at most ``tokens``: contexts are put together in estimates."""
         return estimated_within(tokens, self.token_factor)
 
 

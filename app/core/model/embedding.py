@@ -40,7 +40,7 @@ class MessageVector:
     conversation_id: UUID
     seq: int
     model: str
-    """With its dimensions, where they are chosen: vectors of different names are never compared."""
+    """The name of the model, with the dimensions if they are chosen. Vectors of different names are never compared."""
     sha256: bytes
     vector: bytes
 
@@ -66,7 +66,7 @@ def hash_of(text: str) -> bytes:
 
 
 def packed(numbers: Sequence[float]) -> bytes | None:
-    """A vector at unit length as 32-bit floats, the lowest byte first; ``None`` where it is none.
+    """A vector at unit length as 32-bit floats, lowest byte first; ``None`` if it has no length.
 
     It is none without a number, with too many, with one that is not finite, and where all are zero.
     """

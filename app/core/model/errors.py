@@ -207,7 +207,7 @@ class NotPinnableError(ConflictError):
 
 
 class NotRegenerableError(ConflictError):
-    """There is no reply to be made again: the last message is none, or it is folded."""
+    """No reply can be made again: the last message is no reply, or it is folded."""
 
     code = "not_regenerable"
     title = "No reply to be made again"

@@ -40,7 +40,7 @@ class ConversationFile:
     """The hash of its bytes in 64 hexadecimal digits: the name under which they are stored."""
     bytes: int
     tokens: int
-    """What it weighs in a context, as estimated."""
+    """The estimated tokens of the file in a context."""
     created_at: datetime
 
 
@@ -56,7 +56,7 @@ class RequestFile:
     tokens: int
     form: FileForm
     parts: tuple[Part, ...]
-    """Its label and its content; of a provider's copy a part of type ``file_copy`` with ``uri``."""
+    """Its label and its content; for a provider's copy a part of type ``file_copy`` with ``uri``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class ProviderFile:
     made_at: datetime
     expires_at: datetime
     delete_after: datetime | None = None
-    """From when on it is to be deleted there; ``None`` = it is in use."""
+    """The moment from which on the copy is to be deleted; ``None`` = it is in use."""
     tries: int = 0
 
     @property

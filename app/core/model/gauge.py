@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Final, Literal
 
 from app.core.model.conversation import Conversation
+from app.core.model.figure_labels import percent
 from app.core.model.policies.adaptive import Adapted
 from app.core.model.policies.policy import TURN_ENDS, Budgets, CompactionPolicy
-from app.core.model.wording import percent
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.token_counts import Estimator, tokens_of
 
@@ -25,7 +25,7 @@ WARNING_SHARE: Final = Fraction(3, 4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Where a context's tokens are; the sum is utilization's numerator."""
+    """The tokens of each part of a context; utilization is their sum, divided by the budget."""
 
     system: int = 0
     files: int = 0

@@ -1,7 +1,7 @@
-"""How an entry in doubt is marked in what is served and in what a summarizer is shown.
+"""How entries in doubt are marked, in the state that is served and for the summarizer.
 
-Of a state that is one text this is what stood in the text before, and the new one does not tell: a paragraph of its own
-behind the text, which says at its beginning what it is.
+A state that is one text has no entries to mark. There, sentences of the earlier text that the new one no longer tells
+stand in a last paragraph, which begins by saying so.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ _IN_DOUBT: Final = {language.code: language.in_doubt for language in languages()
 _MARKS: Final = tuple(f" {mark}" for mark in _IN_DOUBT.values())
 _EARLIER: Final = {language.code: language.earlier for language in languages() if language.earlier}
 PARAGRAPH: Final = "\n\n"
-"""Between a text that is the whole state and what is told behind it."""
+"""What separates a state in one text from its last paragraph of earlier sentences."""
 _FRAMES: Final = tuple(f"{PARAGRAPH}{words}: " for words in _EARLIER.values())
 
 
 def marked(entries: Sequence[StateEntry]) -> list[str]:
-    """Entries' texts as they are served: one in doubt says so, in its language, or in that of all where it is short."""
+    """The texts of entries as they are served. An entry in doubt says so in its own language.
+
+    If an entry is too short to know its language, it is marked in that of all entries together.
+    """
     texts = [entry.text for entry in entries]
     if not any(entry.in_doubt for entry in entries):
         return texts
@@ -42,7 +45,7 @@ def unmarked(text: str) -> tuple[str, bool]:
 
 
 def told_and_earlier(text: str) -> tuple[str, str]:
-    """A served text that is the whole state: what it tells, and behind it what was told earlier, without its mark."""
+    """A state in one text, split into what it tells and its last paragraph of earlier sentences, without the mark."""
     served = f"{PARAGRAPH}{text}"
     found = ((served.find(frame), frame) for frame in _FRAMES if frame in served)
     place, frame = min(found, default=(len(served), ""))

@@ -1,4 +1,4 @@
-"""Decides when a response of a stateful model becomes the live context: only if the two hold the same."""
+"""Decides whether a stateful model's response becomes the live context: only if it holds what the conversation has."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from app.core.model.conversation import Conversation, LiveContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What a request to a stateful model was made of."""
+    """The conversation as it was when a request to a stateful model was made."""
 
     through_seq: int
-    """The last message that there was."""
+    """The last message at that time."""
     content_epoch: int
     boundary_seq: int
     live: LiveContext | None
-    """What the conversation had at that time."""
+    """The live context at that time."""
     file_bytes: int = 0
     """The bytes of all attached files."""
 
 
 def sent_of(conversation: Conversation) -> Sent:
-    """What a request holds that is made of the conversation as it is now."""
+    """The conversation as it is now, for a request that is made of it."""
     return Sent(
         through_seq=conversation.last_seq,
         content_epoch=conversation.content_epoch,
@@ -33,11 +33,12 @@ def sent_of(conversation: Conversation) -> Sent:
 
 
 def live_after(present: Conversation, sent: Sent, said: LiveContext) -> LiveContext | None:
-    """The live context once what the model said is stored as message ``said.through_seq``.
+    """The live context after the model's reply is stored as message ``said.through_seq``.
 
-    The response is one only if it and the history say the same up to that message: nothing was appended between the
-    request and it, nothing was erased or attached, no older state was gone back to. Else the earlier one stays, and
-    what it lacks is sent with the next request.
+    The response becomes the live context only if it holds the same as the history up to that message: since the request
+    nothing was appended, erased or attached, and no earlier state was restored. Otherwise the earlier live context
+    stays, and what it lacks is sent with the next request.
+
     """
     is_stale = (
         present.content_epoch != sent.content_epoch

@@ -18,7 +18,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.text.parts import Part
 
 Cost = Callable[[int, int], float | None]
-"""What a model asks in USD for reading so many tokens, none of them cached, and writing so many; ``None``: unknown."""
+"""The price of a call in USD, by the tokens read (none of them cached) and written; ``None``: unknown."""
 
 OFFLINE: Final = "offline"
 """The name of the model that needs no provider: it quotes."""
@@ -88,8 +88,9 @@ class CallSettings:
 
 
 Reasoning = Literal["off", "shown", "asked"]
-"""What becomes of what a model shows of its thoughts: it is dropped; told and stored where the model shows any; or the
-model is also asked to show them, where that changes neither how deeply it thinks nor what it costs."""
+"""What is done with a model's thoughts. ``off``: they are dropped. ``shown``: they are told and stored if the model
+shows any. ``asked``: the model is also asked to show them, if that changes neither the depth of its thoughts nor the
+cost."""
 
 REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 NO_SETTINGS: Final = CallSettings()
@@ -109,16 +110,16 @@ class CachePrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheTerms:
-    """How a model's provider caches what it is told to cache."""
+    """The conditions under which a model's provider keeps caches on demand."""
 
     account: str
-    """Where its caches are kept: they are known nowhere else."""
+    """A mark of the account that its caches are kept in; they are known nowhere else."""
     minimum: int
     """The fewest tokens of a cache, as the provider documents it."""
     priced_on: str
     """The day on which the table of storage prices was read, ISO 8601."""
     prices: Callable[[int, date], CachePrices | None] = field(compare=False, repr=False)
-    """By the tokens of the prefix, on a day; ``None`` where one is unknown."""
+    """The prices by the tokens of the prefix, on a day; ``None`` if one of them is unknown."""
 
 
 Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
@@ -149,7 +150,7 @@ class ModelProfile:
     limit_known: bool = False
     """Whether ``input_limit`` is the model's own, or the operator's word, and no guess."""
     chunk_tokens: int | None = None
-    """The most that it digests in one compaction call, where that is less than half the input limit."""
+    """The most tokens that it can read in a compaction call, if that is less than half the input limit."""
     metered: bool = True
     """Whether its calls cost money: the spend guard counts only those."""
     reads_prompts: bool = True
@@ -159,12 +160,12 @@ class ModelProfile:
     stateful: bool = False
     """Whether its provider keeps the context of a chat, so that a request may go on from an earlier response."""
     caches: CacheTerms | None = None
-    """How its provider keeps caches that it is told to make; ``None``: it keeps none."""
+    """The conditions for caches at its provider; ``None``: it keeps none."""
     cost: Cost = field(default=unknown_cost, compare=False, repr=False)
     refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
     reads_media: ReadsMedia = field(default=reads_no_media, compare=False, repr=False)
     file_account: str | None = field(default=None, repr=False)
-    """Where its provider keeps files that requests name: a mark of its address and our key there."""
+    """A mark of the account in which its provider keeps files; made of the address and our key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +176,7 @@ class ContextMessage:
     content: str
     parts: tuple[Part, ...] = ()
     name: str = ""
-    """Of who of several people says it (``labels.told_name``); its content is without it."""
+    """The name of the person who says it, if one of several (``labels.told_name``). The content does not repeat it."""
     seq: int | None = None
     event_type: str | None = field(default=None, compare=False)
     """The event type of the stored message. No model is sent it."""
@@ -206,11 +207,11 @@ class ChatRequest:
     """The conversation's files. They stand between the system prompt and all history (``context.files.with_files``)."""
     tools: tuple[ToolSpec, ...] = ()
     must_call: tuple[str, ...] = ()
-    """Tools of which one has to be called; empty: the model may answer."""
+    """The tools of which the model has to call one; empty: it may answer."""
     settings: CallSettings = NO_SETTINGS
-    """``tool_choice`` apart, of which ``tools`` and ``must_call`` are made."""
+    """The client's settings; ``tool_choice`` has already become ``tools`` and ``must_call``."""
     continues: Continuation | None = None
-    """For a stateful model only: ``messages`` then hold, after the system prompt, what came since."""
+    """For a stateful model: the response to continue. ``messages`` then hold the system prompt and what came since."""
     reasoning: Reasoning = "shown"
     """What becomes of the model's thoughts, whatever ``settings`` say."""
     is_kept: bool = True
@@ -218,7 +219,7 @@ class ChatRequest:
     locale: str = "en"
     """The conversation's: what has to be put in words for a provider is in its language."""
     cache: str | None = None
-    """The provider's name of a cache that holds the system prompt and the tools; they are given here all the same."""
+    """The provider's name of a cache with the system prompt and the tools, which this request contains as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +255,7 @@ class StepFinish:
     usage: Usage
     model: str
     response_id: str | None = None
-    """From a stateful model: the response that a later request may go on from."""
+    """For a stateful model: the response that a later request may continue."""
     named_cache: bool = False
     """Whether the request named the cache that it was given."""
 
@@ -264,7 +265,7 @@ StepEvent = TextDelta | ReasoningDelta | ToolCall | StepFinish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """A statement of a summarizer's answer that it is asked about again."""
+    """A statement in a summarizer's answer about which it is asked again."""
 
     field: str
     statement: str
@@ -311,7 +312,7 @@ class SummaryRequest:
     doubts: tuple[Doubt, ...] = ()
     """When it is asked again: what of its answer does not hold."""
     lost: tuple[tuple[int, str], ...] = ()
-    """When it is asked again: (message, sentence) of values that nothing would tell any more."""
+    """For asking again: (message, sentence) of values that nothing would tell any more."""
 
     @cached_property
     def language(self) -> str | None:
@@ -347,7 +348,7 @@ class VerificationRequest:
     """The messages of the chunk, with the same secrets withheld as from the summarizer."""
     claims: tuple[Claim, ...]
     previous: tuple[StateEntry, ...] = ()
-    """Those of the entries that were served before."""
+    """The entries that were served before."""
     older: tuple[Message, ...] = ()
     """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
     max_output_tokens: int = 4_096

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from app.core.model.figure_labels import percent
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import ERASURE
-from app.core.model.wording import percent
 from app.core.text.localization.catalogue import Catalogue
 
 NotificationLevel = Literal["info", "warning"]

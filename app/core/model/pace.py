@@ -1,4 +1,4 @@
-"""How a conversation went of late: how fast it grows, how long its compactions take, how much comes from the cache."""
+"""The pace of a conversation: how fast it grows, how long its compactions take, how much comes from the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 TURNS: Final = 8
 """The newest turns that a pace is measured over."""
 LEAST_TURNS: Final = 3
-"""With fewer, nothing is said of a conversation's pace."""
+"""A conversation with fewer turns has no pace yet."""
 COMPACTIONS: Final = 5
 """The newest applied compactions whose time counts."""
 STEPS: Final = 400
@@ -25,7 +25,7 @@ class Step:
 
     role: str
     tokens: int
-    """What it weighs in a context, by the policy's estimator; 0 for a command and an erased one."""
+    """The tokens of the message in a context, by the policy's estimator; 0 for a command or an erased message."""
     at: datetime
     is_command: bool = False
     input_tokens: int = 0
@@ -45,9 +45,9 @@ class Pace:
     largest_turn: int
     """What the largest of them added, in tokens."""
     turn_seconds: float | None
-    """From turn to turn when it was brisk: a quarter of the intervals was shorter. ``None``: imported at once."""
+    """The lower quartile of the seconds from turn to turn; ``None``: the messages were imported at once."""
     compaction_seconds: float | None
-    """From the claim to the end, the longest of the newest compactions; ``None`` while there is none."""
+    """Seconds from claim to end of the longest of the newest compactions; ``None`` while there is none."""
     cached_share: float
     """The share of cached tokens among those that the provider counted in requests; 0 where it reports nothing."""
 

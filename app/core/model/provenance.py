@@ -1,4 +1,4 @@
-"""Where a text in a state came from: who said it, a tool's result, or a document that a user pasted.
+"""Tells where a text in a state came from: a person, a tool's result, or a document that a user pasted.
 
 A fact from a tool or a document is a claim that was read, not one that a person made: its provenance says so.
 """

@@ -30,7 +30,8 @@ IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
 """Statuses of a compaction or a verification that has not ended."""
 
 MAX_CLAIMS: Final = 5
-"""Of a compaction, without a commit: a restart costs one or two; a job that ends five processes is the cause itself."""
+"""The most claims of a compaction without a commit. A restart costs one or two; a job that ends five processes is at
+fault itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Verification:
     reason: str | None = None
     tries: int = 0
     after: datetime | None = None
-    """Until then nobody begins: it was put off, or somebody is at it."""
+    """Nobody begins before this moment: it was put off, or another process works on it."""
     asked_at: datetime | None = None
     """When a model was last asked."""
     attempts: tuple[Attempt, ...] = ()
@@ -171,7 +172,7 @@ class Turn:
     message_id: UUID
     """The user message it answers."""
     input_from_seq: int | None = None
-    """The first message that its request brought, else the one that it answers; ``None`` in older rows."""
+    """The first message that the turn's request brought, else the message that it answers; ``None`` in older rows."""
     begun_at_seq: int | None = None
     """The last message that there was when it began, its request's own included; ``None`` in older rows."""
     planned_reply_id: UUID | None = None
@@ -185,7 +186,7 @@ class Turn:
     followed_at: datetime | None = None
     """When somebody last followed it in another process."""
     stream_key: bytes | None = field(default=None, repr=False)
-    """Opens what it tells followers in other processes; gone with its end."""
+    """The key of the encrypted stream for followers in other processes; removed when the turn ends."""
     warnings: tuple[str, ...] = ()
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were brought back for it."""
@@ -228,7 +229,7 @@ class ApiKey:
     user_id: str | None = None
     """The end user whose conversations alone it sees and makes; ``None`` = all of the tenant."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """Its own limits, in place of those of the settings: fields of ``allowances.Limits``."""
+    """The key's own limits, which replace those of the settings: fields of ``allowances.Limits``."""
     created_at: datetime
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
@@ -298,7 +299,7 @@ class Crashes:
     kind: WorkKind
     """What the last of them did."""
     set_aside_at: datetime | None = None
-    """Since when nothing is done with its texts any more."""
+    """When the conversation was set aside: since then nothing works on its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +317,7 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderCopy:
-    """A response that a stateful model's provider keeps, with what it was told before."""
+    """A response that the provider of a stateful model keeps, together with everything before it."""
 
     tenant_id: UUID
     response_id: str
@@ -325,7 +326,7 @@ class ProviderCopy:
     """The chat model, by the name under which it is asked."""
     made_at: datetime
     delete_after: datetime | None = None
-    """From when on it is to be deleted there; ``None`` = not yet."""
+    """The moment from which on the provider is to delete it; ``None`` = not yet."""
     tries: int = 0
 
     @property

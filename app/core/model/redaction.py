@@ -1,4 +1,4 @@
-"""Known shapes of secrets become ``[REDACTED:kind]`` in everything that is derived from a message, never in it.
+"""Replaces known shapes of secrets by ``[REDACTED:kind]`` in everything made of a message, never in the message itself.
 
 Laws: redacting twice is redacting once; every pattern runs in linear time; nothing here raises. A shape is known by a
 prefix that a provider gives its keys, by a check sum, or by the word that names the value (``password=…``): long words,
@@ -23,7 +23,7 @@ from app.core.text.patterns import compiled
 from app.core.text.plain_view import PlainView, plain_view
 
 REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
-"""What stands where a secret was."""
+"""The text that replaces a secret."""
 
 _PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
 _DEEPEST: Final = 64  # levels of a tool's arguments that are looked into
@@ -38,8 +38,9 @@ _SHORT_KEY: Final = 12
 def redact(text: str) -> str:
     """The text with every known secret replaced by ``[REDACTED:kind]``.
 
-    Secrets are looked for in what a reader sees (``plain_view``): no space of no width, look-alike or wide letter hides
-    one. What stays of the text is as it was.
+    Secrets are looked for in the text as a reader sees it (``plain_view``): zero-width spaces, look-alike and wide
+    letters hide none. The rest of the text stays as it was.
+
     """
     for _ in range(_PASSES):
         cleaned = _redacted_once(text)
@@ -50,7 +51,7 @@ def redact(text: str) -> str:
 
 
 def redact_message(message: Message) -> Message:
-    """The message as derivatives may see it: content and parts redacted, everything else (weights too) as it was.
+    """The message with content and parts redacted. Everything else, token counts too, stays as it was.
 
     A secret that is split over neighbouring text parts is found as well.
     """
@@ -65,7 +66,7 @@ def redact_message(message: Message) -> Message:
 
 
 def redact_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Messages of one conversation, in their order, as derivatives may see them.
+    """Consecutive messages of one conversation, redacted.
 
     A secret that one message names and the next one gives ("what is the password?" – "hunter22") is found as well.
     """
@@ -79,7 +80,7 @@ def redact_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def redact_value(value: Any) -> Any:
-    """A JSON value with every string in it redacted; what stands under a key such as ``password`` goes whole."""
+    """A JSON value with every string in it redacted. The whole value under a key such as ``password`` is replaced."""
     return _redacted_value(value, 0)
 
 

@@ -49,10 +49,10 @@ those of its sentences that are not supported by themselves, as an entry of thei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where code cut a statement for a value that it did not find, so that a verifier can bring it back."""
+    """The place where code cut a statement because of a value that it did not find, so that it can be put back."""
 
     place: int = 0
-    """For a sentence of a narrative, how many of the sentences left stand before it."""
+    """For a sentence of a narrative, the number of remaining sentences before it."""
     from_seqs: tuple[int, ...] = ()
     """The messages that an item names as its sources."""
     replaces: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ class Repair:
     after: str | None
     """The text that stands there now; ``None``: nothing does."""
     entry_id: str | None = None
-    """The entry that it became, or that it is about; ``None`` for a text that became none."""
+    """The entry that the text became, or that the repair is about; ``None`` if it became none."""
     cut: Cut | None = None
-    """Of what code cut for a value; ``None``: a verifier is not asked about it."""
+    """Details of a cut because of a value; ``None``: a verifier is not asked about it."""
 
     def redacted(self) -> Repair:
         """This repair without secrets, as it is stored."""

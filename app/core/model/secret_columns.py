@@ -13,7 +13,7 @@ from app.core.model.secret_shapes import Found
 from app.core.text.patterns import compiled
 
 _ENDS: Final = tuple(map(compiled, (r"\|", r"\t", r";", r",", r"[ ]{2,}")))
-"""What stands between the cells of a row; the first that fits a head is that of its table."""
+"""Possible separators of cells. The first that fits a head is the one of its table."""
 _LINE: Final = compiled(r"[^\r\n]+")
 _RULE: Final = compiled(r"[-+|:= \t]+")
 # A name of a column has no sign that ends or opens a sentence: most lines are told from heads by that.
@@ -22,7 +22,7 @@ _HEAD: Final = compiled(r"[\w #/\-|\t;,\"'`*]{3,400}")
 _ROUND_A_CELL: Final = " \t\"'`*"
 
 _Cell = tuple[int, int]
-"""Where it begins and ends in its line."""
+"""The place of a cell in its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Head:
 
 
 def in_columns(text: str) -> Iterator[Found]:
-    """Values that look like nothing else, in rows that have as many cells as the head right above them."""
+    """Values that look like secrets, in rows with as many cells as the head right above them."""
     if "\n" not in text or not may_be_named(text):
         return
     head, done = None, 0

@@ -71,7 +71,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServableSegment:
-    """What a context needs of a segment to show it at any level: no more is read for one."""
+    """The part of a segment that a context needs to show it at any level; nothing else is read."""
 
     id: str
     from_seq: int
@@ -112,7 +112,7 @@ class CutSegment:
     identifiers: tuple[str, ...] = ()
 
     def stored_as(self, id_: str, conversation_id: UUID, *, created_at: datetime, is_current: bool = True) -> Segment:
-        """The row that it gets, without levels."""
+        """The segment that is stored for this stretch, without levels."""
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         return Segment(id=id_, conversation_id=conversation_id, created_at=created_at, is_current=is_current, **own)
 

@@ -68,7 +68,7 @@ class StateSchema:
         return next(item for item in self.fields if item.name == name)
 
     def home(self, role: FieldRole) -> StateField:
-        """Where a text of that role goes that no field asks for by kind; of a role without a field, the nearest."""
+        """The field for texts of a role that no field asks for by kind; for a role without a field, the nearest one."""
         for nearest in (role, *_NEAREST[role]):
             fitting = [item for item in self.fields if item.role == nearest]
             if fitting:
@@ -87,7 +87,7 @@ class StateEntry:
     from_seqs: tuple[int, ...] = ()
     since_version: int
     origins: tuple[Origin, ...] = ()
-    """Where its sources came from, each once, sorted."""
+    """The origins of its sources, each once, sorted."""
     superseded: tuple[str, ...] = ()
     """Texts that this entry replaced, oldest first."""
     in_doubt: bool = False
@@ -97,7 +97,7 @@ class StateEntry:
     """True only in the version that stopped serving it, for the record: the cap pushed it out, another entry took its
     place, or a verdict removed it."""
     replaced_by: tuple[str, ...] = ()
-    """Ids of the entries that a model wrote in its place: for that it is on record as pruned, in doubt, or kept."""
+    """Ids of the entries that a model wrote in its place. The entry itself is pruned, in doubt, or kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class StateVersion:
     segment_ids: tuple[str, ...] = ()
     """Segments that this version covers beyond its parent's."""
     repairs: tuple[Repair, ...] = ()
-    """What was done to the summary that it was made from."""
+    """The repairs of the summary that the version was made from."""
     made_by: MadeBy = "compaction"
     verified: Verified = "exact"
     verification: VerificationCounts | None = None

@@ -19,7 +19,7 @@ class EntryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDifference:
-    """From version ``a`` to version ``b``, by entry id; what the cap pushed out of ``b`` is among the removed."""
+    """What changed from version ``a`` to ``b``, by entry id. Entries that the cap pruned in ``b`` count as removed."""
 
     a: int
     b: int

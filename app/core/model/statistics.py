@@ -37,7 +37,7 @@ class CompactionTally:
     count: int
     messages: int = 0
     tokens_before: int = 0
-    """Of applied compactions with both sizes known, at the same tail; likewise ``tokens_after``."""
+    """The sum over applied compactions of which both sizes are known, at the same tail; ``tokens_after`` likewise."""
     tokens_after: int = 0
     entries: EntryCounts = field(default_factory=EntryCounts)
 
@@ -73,7 +73,7 @@ class PromptTally:
     """Cached ones included."""
     output_tokens: int = 0
     compactions: int = 0
-    """Those that took effect, by the prompt of their last call."""
+    """Compactions that took effect, by the prompt of their last call."""
     repairs: int = 0
     """Changes of what they wrote, without doubts."""
     doubts: int = 0
@@ -114,7 +114,7 @@ class CostOfOne:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPerQuery:
-    """What it costs that the chat model reads a context once, nothing cached; ``None`` where its price is unknown."""
+    """What reading a context once costs with the chat model, nothing cached; ``None`` where its price is unknown."""
 
     served_usd: float | None
     history_usd: float | None
@@ -152,9 +152,9 @@ class ExpansionTally:
     passages: int
     tokens: int
     used: int
-    """Those of which a reply used something."""
+    """Expansions of which a reply used something."""
     judged: int
-    """Those of which it is known whether a reply did: their turn's reply is stored."""
+    """Expansions of which it is known whether a reply used something: the reply of their turn is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +322,7 @@ class Measured:
 
     @property
     def used_share(self) -> float | None:
-        """The share of expansions that a reply used, among those of which that is known."""
+        """The share of judged expansions that a reply used."""
         return share(sum(one.used for one in self.expansions), sum(one.judged for one in self.expansions))
 
 

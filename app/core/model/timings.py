@@ -12,7 +12,7 @@ VERIFIER_CALLS: Final = 4
 VERDICTS_WAIT_SECONDS: Final = 60.0
 """How long verdicts wait for a compaction that began while they were made."""
 _SHARE_OF_CALL: Final = 1 / 3
-"""The share of a call's limit by which most answers that come at all have come."""
+"""The share of a call's time limit within which most successful answers have come."""
 _MOMENT_SECONDS: Final = 2.0
 """Added to a model's own time limit, so that its timeout is reported and stored before ours ends the work."""
 
@@ -26,7 +26,7 @@ class Timings:
     """
 
     lease_seconds: float = 9.0
-    """After so long without a heartbeat, other processes may take over a compaction or end a turn."""
+    """A compaction may be taken over, and a turn ended, after this time without a heartbeat."""
     heartbeat_seconds: float = 3.0
     """Between two heartbeats of a running compaction."""
     turn_heartbeat_seconds: float = 1.0
@@ -34,9 +34,9 @@ class Timings:
     sweep_seconds: float = 5.0
     """Between two passes of a sweeper, a fifth more or less."""
     resend_seconds: float = 5.0
-    """After so long, a compaction that nobody has begun is sent to the workers again."""
+    """A compaction that nobody has begun is sent to the workers again after this time."""
     stand_in_seconds: float = 10.0
-    """After so long without a broker the sweepers run compactions themselves."""
+    """The sweepers run compactions themselves after this time without a broker."""
     poll_seconds: float = 0.25
     """Between two looks at a compaction that another process runs."""
     event_poll_seconds: float = 2.0
@@ -44,17 +44,17 @@ class Timings:
     event_heartbeat_seconds: float = 15.0
     """Between two signs of life in a silent stream of events: proxies close one after half a minute or more."""
     unfollowed_seconds: float = 10.0
-    """A turn whose client left is interrupted after so long without a follower, where the policy says so."""
+    """A turn whose client left is interrupted after this time without a follower, if the policy says so."""
     stream_heartbeat_seconds: float = 20.0
     """Between two signs of life in any stream to a client, whatever keeps it silent."""
     job_seconds: float = 300.0
-    """For a whole compaction outside of a turn, with all its calls; chunks that are folded by then are kept."""
+    """The time limit of a whole compaction outside of a turn. Chunks that are done by then are kept."""
     call_seconds: float = 60.0
-    """For each call of the summarizer's model: the setting ``compaction_timeout_seconds``."""
+    """The time limit of each call of the summarizer's model: the setting ``compaction_timeout_seconds``."""
     measure_seconds: float = 15.0
     """Between two counts, for the metrics, of what has ended."""
     broker_pause_seconds: float = 5.0
-    """For so long after a failure Redis is not asked."""
+    """Redis is not asked again for this time after a failure."""
     rebuild_seconds: float = 5.0
     """Between two tries of a worker to begin sweeping."""
     release_seconds: float = 0.5
@@ -63,7 +63,7 @@ class Timings:
     """How long running turns may take to finish once the server's connections are closed."""
 
     watchdog_seconds: float = 30.0
-    """A process whose event loop is silent for so long is ended, and started again by whoever keeps it; 0 = never."""
+    """A process whose event loop does nothing for this time is ended, and its supervisor starts it again; 0 = never."""
 
     def __post_init__(self) -> None:
         """Check each value, then those that belong together."""

@@ -1,8 +1,10 @@
-"""What will be folded, as a pure value: the planner.
+"""Plans a compaction: which messages are folded, and where the first chunk ends. A pure value.
 
-Held messages may be covered, and are served verbatim all the same, so they weigh nothing as savings. Active anchors of
-folded messages move into the state block, as far as there is room for them, so that much is not saved either. Room is
-kept for the digests of what is folded; where that cannot be had, they have less, and no plan fails for their sake.
+What folding saves is less than what the folded messages weigh:
+
+* Held messages stay in the context word for word even when they are covered, so they save nothing.
+* Active anchors of folded messages move into the state block, as far as there is room, so they save nothing either.
+* The digests of what is folded need room. Where there is too little, they get less: no plan fails because of them.
 """
 
 from __future__ import annotations
@@ -14,41 +16,40 @@ from itertools import accumulate
 from typing import Literal
 
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets
 from app.core.model.records import FoldRequest
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts, weight_of
 from app.core.text.token_counts import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
-MINIMUM_SAVING = 0.10  # of the folded span: the gate would refuse less
-SCRAP_STATES = 2  # states of planned size: a stretch that weighs less is perhaps not made smaller by a state of its own
-DIGEST_PART = 4  # of what is folded, its digests weigh about one part in so many; for predicting, not for planning
-TURN_START_REACH = 0.05  # of the budget: how much more is folded so that the tail begins with a turn
+MINIMUM_SAVING = 0.10  # share of the folded span; the gate refuses a state that saves less
+SCRAP_STATES = 2  # states of planned size; a stretch that weighs less may not become smaller by a state of its own
+DIGEST_PART = 4  # digests weigh about a quarter of what is folded; used for predictions, not for plans
+TURN_START_REACH = 0.05  # share of the budget that may be folded in addition so that the tail begins with a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """One chunk to fold, out of a whole that may take several."""
+    """The next chunk to fold, and where the whole compaction, which may take several chunks, will end."""
 
     from_seq: int
     to_seq: int
     messages: int
-    """Messages in the chunk, commands left out."""
+    """How many messages the chunk has, without commands."""
     folded_tokens: int
-    """What of the chunk leaves the context: its held messages do not. What its anchors add to the block is apart."""
+    """Tokens of the chunk that leave the context: all but its held messages. What its anchors add is not subtracted."""
     goal_seq: int
-    """Where the last chunk will end."""
+    """The last message of the last chunk."""
     predicted_tokens: int
-    """The context's size after the last chunk: state and digests at their planned size, or less where that takes it."""
+    """The expected size of the context after the last chunk, with state and digests of at most their planned size."""
     irreducible: bool
-    """Even folding all that may be folded, and the state at its planned size, leaves the context above the target."""
+    """Whether the context stays above the target even when all that may be folded is folded."""
     lasting: bool = False
-    """Irreducible by what is held: folding what comes next changes nothing about that."""
+    """Whether held messages are why it stays above the target, so that folding later messages will not help."""
 
     @property
     def is_last(self) -> bool:
-        """No chunk follows this one."""
+        """Whether no chunk follows this one."""
         return self.to_seq == self.goal_seq
 
 
@@ -59,37 +60,37 @@ class NothingToFold:
     reason: Literal["nothing_to_compact", "irreducible_floor"]
     predicted_tokens: int
     lasting: bool = False
-    """A floor of what is held: folding what comes next changes nothing about that."""
+    """Whether held messages alone exceed the target, so that folding later messages will not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Projection:
-    """Sizes of the context, and running sums over the tail."""
+    """Sizes of the context in tokens, and running sums over the tail: each has one number for each message."""
 
     sizes: tuple[int, ...]
-    """What the summarizer reads, through each index."""
+    """What the summarizer reads if all up to this message is folded."""
     folded: tuple[int, ...]
-    """What leaves the tail, through each index."""
+    """What leaves the tail if all up to this message is folded."""
     saved: tuple[int, ...]
-    """The same, less what its anchors add to the block."""
+    """The same, less what the anchors of these messages add to the block."""
     needed: int
-    """What has to be saved to reach the target with the state at the larger of its present and its planned size, and
-    the digests' room beside it."""
+    """What has to be saved to reach the target, if the state has the larger of its present and its planned size and
+    digests fill their room."""
     digests: int
-    """The room that digests may have, included in ``needed``."""
+    """The room for digests, included in ``needed``."""
     present_digests: int
     least: int
-    """The context with nothing folded, the digests dropped and the state at its planned size."""
+    """The context with nothing folded, no digests, and the state at its planned size."""
     target: int
     before: int
-    """The context with nothing folded: what is applied is smaller, if need be with less of what code adds."""
+    """The context with nothing folded. A fold always makes it smaller: if need be, code adds less to the state."""
     floor: int
-    """What no folding ever removes: the system prompt, what is held, anchors, and the state at its planned size."""
+    """What no folding removes: system prompt, held messages, anchors, and the state at its planned size."""
 
     def predicted(self, index: int, fold: str) -> int:
-        """The size once all through this index is folded, with digests as large as they are likely to be.
+        """The expected size once all up to this message is folded, with digests of the usual size.
 
-        Above the target digests go and then the state is pruned, as far as it takes.
+        Where that exceeds the target, digests are left out first, then the state is pruned, as far as needed.
         """
         digests = min(self.digests, self.present_digests + self.folded[index] // DIGEST_PART)
         whole = self.target + self.needed - self.digests + digests - self.saved[index]
@@ -113,11 +114,11 @@ def plan_compaction(
 
     Args:
         tail: The messages after the boundary.
-        breakdown: Where the context's tokens are now.
+        breakdown: The sizes of the parts of the present context.
         budgets: The policy's shares in tokens.
         estimator: How messages are weighed.
-        request: To the target or all, and what to keep.
-        chunk_tokens: The most that the summarizer digests at once.
+        request: Whether to fold to the target or all, and what to keep.
+        chunk_tokens: The most that the summarizer can read at once.
     """
     projection = _projection_of(tail, breakdown=breakdown, budgets=budgets, estimator=estimator)
     cuts = [
@@ -161,7 +162,7 @@ def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estima
     room = math.inf if budgets.anchor_tokens is None else max(budgets.anchor_tokens - breakdown.anchors, 0)
     rest = breakdown.total - breakdown.state - breakdown.digests
     state = max(breakdown.state, budgets.state_tokens)
-    digests = digest_room(budgets, beside=state + breakdown.anchors + breakdown.held)
+    digests = budgets.digest_room(beside=state + breakdown.anchors + breakdown.held)
     return _Projection(
         sizes=tuple(accumulate(weights)),
         folded=folded,
@@ -207,11 +208,12 @@ def _chunk_end(
     scrap: int,
     starts: Container[int],
 ) -> int:
-    """Where the first chunk ends: chunks of about equal size, none larger than the summarizer digests.
+    """Where the first chunk ends. Chunks have about the same size, none larger than the summarizer can read.
 
-    A turn (or a tool exchange) larger than a chunk is still one chunk: the summarizer gets it elided. No chunk, the
-    last one included, is too short for a model call. A scrap before something that is elided anyhow goes with it:
-    by itself it is hardly longer than its state, which would be refused, and nothing behind it would ever be folded.
+    * A turn or a tool exchange that is larger than a chunk is still one chunk; the summarizer gets it shortened.
+    * No chunk, the last one included, is too short for a model call.
+    * A short stretch before a turn that is too large goes into the same chunk. Alone it would hardly be longer than its
+      state, which would then be refused, and nothing behind it would ever be folded.
     """
     sizes, folded = projection.sizes, projection.folded
     if sizes[goal] <= chunk_tokens:

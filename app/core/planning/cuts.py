@@ -1,4 +1,4 @@
-"""Where a tail may be cut: legal cut points, as small invariants.
+"""The places at which a tail may be cut, as small rules that each forbid some.
 
 A *cut* at index ``i`` folds ``outline[0..i]``. Laws: a tool call and its result stay on one side; nothing is cut after
 a call that still waits for its result; the unanswered user message stays until a step of its answer has all its
@@ -16,6 +16,9 @@ from app.core.model.conversation import Outline
 from app.core.model.records import FoldRequest
 from app.core.text.token_counts import Estimator, tokens_of
 
+FOLLOWING = 64
+"""Messages after a range that are read to see whether it is finished: results of its last calls may be among them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
@@ -31,6 +34,27 @@ def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> lis
     last = _last_foldable(tail, estimator=estimator, request=request)
     split = _indexes_inside_pairs(tail)
     return [index for index in range(last + 1) if not split[index]]
+
+
+def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, estimator: Estimator) -> bool:
+    """Whether a range of messages can be summarized by itself.
+
+    Nothing in it may wait for an answer or a result, and each call has to stand in it together with its result.
+
+    Args:
+        outline: Messages from the beginning of the range on; they may go on after it.
+        to_seq: The end of the range.
+        complete: Whether the conversation ends with ``outline``.
+        estimator: How messages are weighed.
+    """
+    inside = [item for item in outline if item.seq <= to_seq]
+    if not inside or inside[-1].seq != to_seq:
+        return False
+    calls = frozenset[str]().union(*(item.calls for item in inside))
+    results = frozenset[str]().union(*(item.results for item in inside))
+    tail = Tail(outline=tuple(outline), complete=complete)
+    cuts = legal_cuts(tail, estimator=estimator, request=FoldRequest(fold="all"))
+    return results <= calls and len(inside) - 1 in cuts
 
 
 def turn_starts(outline: Sequence[Outline]) -> list[int]:

@@ -26,10 +26,10 @@ class Search:
     passed: bool = False
     """The provider took a prompt with exactly these withheld."""
     given_up: bool = False
-    """It blocked one that showed none of them: something else offends as well."""
+    """Whether the provider also blocked a call without any of these messages: something else offends it as well."""
 
     def next(self, calls: int) -> range | None:
-        """The messages to withhold in the next of so many calls that are left; ``None`` when nothing is to be won.
+        """The messages to withhold in the next call, of ``calls`` that are left; ``None`` where no call can help.
 
         The last call is not for narrowing while nothing has passed yet.
         """

@@ -49,11 +49,11 @@ FEATURES: Final = (*TRAITS, "new", "question", "reply", "alone", "sentences", "a
 """Names of all features, in order."""
 _LIKELIEST: Final = 30.0  # logarithm of odds, for the sake of numbers
 _USUAL: Final = math.log(3)
-"""Of how many sentences a message of an entry had, whose conversation is not at hand."""
+"""The number of sentences that is assumed for the message of an entry, whose conversation is not at hand."""
 
 
 def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
-    """Those of ``FEATURES``, for each passage of a span in order. Linear in the number of passages.
+    """The values of ``FEATURES`` for each passage of a span, in order. Takes linear time.
 
     * ``content``, ``new``: the square root of how many words say something, and the share of them not said before;
     * ``name``, ``value``, ``relative time``: 1 when it names somebody or something, holds an exact value, tells a time

@@ -19,11 +19,11 @@ _LONGEST: Final = 120  # characters: a longer answer is data
 _ERRORS: Final = tuple(words_of("refusals", "errors"))
 
 Outcomes = Mapping[tuple[int, str], tuple[int, str]]
-"""By the message and the id of a call: the message that holds its result, and what that says."""
+"""For each call, by its message and id: the message with its result, and what that says."""
 
 
 def outcomes(messages: Iterable[Message]) -> Outcomes:
-    """Those of all calls that change something; an id that is used again is of the newest call before the result."""
+    """The outcomes of all calls that change something. Where calls share an id, a result belongs to the newest one."""
     found: dict[tuple[int, str], tuple[int, str]] = {}
     called: dict[str, int] = {}
     for message in messages:

@@ -66,7 +66,7 @@ class Passage(NamedTuple):
     """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
     stems: frozenset[str]
     content: frozenset[str]
-    """Those that say something."""
+    """The stems that say something."""
     traits: tuple[float, ...]
     """The traits of the sentence by itself, as ``sentence.TRAITS`` names them."""
     cues: frozenset[Cue]
@@ -87,9 +87,9 @@ class Passage(NamedTuple):
     is_action: bool = False
     """A tool was called to change something."""
     line: Line | None = None
-    """What it tells of a tool's data; ``None`` for what is said in sentences."""
+    """The line that it tells of a tool's data; ``None`` for sentences."""
     longer: Line | None = None
-    """What it told of a tool's data before values that are told elsewhere were taken out."""
+    """The line with the values that were taken out because they are told elsewhere."""
     values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
     result_seq: int | None = None
@@ -97,7 +97,7 @@ class Passage(NamedTuple):
 
     @property
     def whole(self) -> Line | None:
-        """All that it told of a tool's data, also what is told elsewhere."""
+        """The line of a tool's data with all values, also those that are told elsewhere."""
         return self.longer or self.line
 
     @property

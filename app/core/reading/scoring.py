@@ -1,4 +1,4 @@
-"""What a passage is worth: cues, exact values, who says it, how central it is, and what was asked to be kept."""
+"""Scores what a passage is worth: by cues, exact values, speaker, how central it is, and what was asked to be kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
     "code": 4.0, "email": 4.0, "url": 3.0, "uuid": 4.0, "version": 2.0, "path": 1.6, "money": 1.8, "date": 1.8,
     "time": 1.4, "number": 1.4, "name": 1.4, "quoted": 1.2, "symbol": 0.7,
 }  # fmt: skip
-"""What can be asked for later and cannot be guessed is worth most."""
+"""The worth of exact values by kind: those that may be asked for later and cannot be guessed are worth most."""
 _IDENTIFIERS_AT_MOST: Final = 6.0
 _IN_WORDS: Final = 0.8  # "three children", "last Friday"
 _NAMED_BY_CODE: Final = 2.5
@@ -53,7 +53,7 @@ _MEANT: Final = 1.8  # the record of a list that the talk was of, by what it say
 _NOT_MEANT: Final = 0.6  # the others of that list, when it is long; of few each may be needed
 _LONG_LIST: Final = 8  # records
 HEAD: Final = 1.4
-"""For the first id of a record: what it is asked for and changed by."""
+"""The weight of the first id of a record: records are asked for and changed by it."""
 
 _DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
 _MAY_BE_CODE: Final = compiled(r"[a-z0-9][-/][a-z0-9]|[0-9a-f]{7}")
@@ -65,7 +65,7 @@ _TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a ques
 FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # whether anybody would ask for it or not
 BINDING: Final = 1.25  # what the user wants followed, beside what is only worth remembering
 _OF_WORK: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
-"""Of what an assistant says, what it did or will do, with exact values."""
+"""Cues of what an assistant did or will do. They count where exact values stand beside them."""
 KEPT: Final = 8.0  # of what is certainly worth remembering, beside its exact values
 _DOUBTFUL: Final = 0.3  # likelihood below which the exact values count less too
 _CHANGED: Final = 2.0  # what was done with a tool has changed the world
@@ -78,22 +78,22 @@ class Worth:
 
     rest: float
     values: Mapping[str, float]
-    """By the value in lower case."""
+    """The worth of each value, by the value in lower case."""
     about: str = "fact"
-    """What kind of thing it is: of a kind of which much is told already, more is worth less."""
+    """The kind of thing that is told. The more is told of a kind already, the less more of it is worth."""
 
     @property
     def total(self) -> float:
-        """The worth where nothing is told yet; 1 and above is worth a place."""
+        """The worth if nothing is told yet. From 1 on a text is worth a place."""
         return self.rest + sum(self.values.values())
 
     def times(self, factor: float) -> Worth:
-        """All of it, scaled."""
+        """This worth, multiplied by a factor."""
         values = {text: factor * worth for text, worth in self.values.items()}
         return Worth(rest=factor * self.rest, values=values, about=self.about)
 
     def plus(self, more: float) -> Worth:
-        """This worth with something more for the words."""
+        """This worth, with more for the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about) if more else self
 
 
@@ -119,7 +119,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
 
 
 def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
-    """How much more a record of a list was talked of than the others, by all that the record said; by passage."""
+    """For each passage of a record in a list: a factor, larger for records that the talk is about."""
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
         if passage.whole and (name := group_key(passage.whole.text)):
@@ -137,20 +137,21 @@ def _words_of_talk(passages: Sequence[Passage]) -> frozenset[str]:
 
 
 def words_said(texts: Iterable[str]) -> frozenset[str]:
-    """Every word of these texts, as it is compared with the values of data: what was talked of is worth more."""
+    """Every word of these texts, for comparing with values of data: values that were talked of are worth more."""
     return frozenset(word.strip(_AROUND) for text in texts for word in _WORD.findall(text.casefold()))
 
 
 def said_twice(lines: Iterable[Line]) -> frozenset[str]:
-    """Values that several records hold, and which so connect these."""
+    """Values that several records have, and that thereby connect them."""
     counts = Counter(value.casefold() for line in lines for value in line.codes)
     return frozenset(value for value, count in counts.items() if count > 1)
 
 
 def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
-    """The factors of worth for the records of a list: those that were talked of, over the others.
+    """A factor for the worth of each record of a list: larger for those that the talk is about.
 
-    What few of the records say, and the talk too, tells which of them is meant.
+    A record is recognised by words of the talk that few other records have.
+
     """
     said = [{*line.codes, *line.words, *line.amounts} for line in records]
     shared = Counter(value for values in said for value in values)
@@ -165,12 +166,12 @@ def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
 
 
 def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:
-    """What a line of a tool's data is worth: what the next call may need."""
+    """The worth of a line of a tool's data: more for what the next call may need."""
     return worths_of_data([line], mentioned)[0]
 
 
 def worths_of_data(parts: Sequence[Line], mentioned: Collection[str]) -> list[Worth]:
-    """What the parts of one line are worth: its words, and its amounts, share what a line of them may be worth."""
+    """The worth of each part of one line. All words of the line together, and all amounts, have an upper limit."""
     words = _capped_worth(_DATUM_WORD, _DATUM_WORDS, sum(len(part.words) for part in parts))
     amounts = _capped_worth(_DATUM_AMOUNT, _DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
     with_values = sum(bool(part.codes) for part in parts)
@@ -201,12 +202,12 @@ def is_mentioned(value: str, mentioned: Collection[str]) -> bool:
 
 
 def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
-    """What a call that changed something is worth: its values, and that it was made."""
+    """The worth of a call that changed something: its values, and the fact that it was made."""
     return worth_of_data(parse_line(text), mentioned).plus(_CHANGED)
 
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
-    """What a text's exact values are worth, each once, ``most`` in all: identifiers, and what is told in words."""
+    """The worth of a text's exact values, each once, ``most`` at most: identifiers, and values told in words."""
     in_words, codes = _values_in_words_and_codes(text)
     values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
@@ -238,7 +239,7 @@ def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: 
 
 
 def worth_told(likelihood: float, values: Mapping[str, float], about: str) -> Worth:
-    """What a fact or a choice is worth: by how likely it is worth remembering."""
+    """The worth of a fact or a choice, by how likely it is worth remembering."""
     factor = min(1.0, likelihood / _DOUBTFUL)
     return Worth(rest=KEPT * likelihood, values={text: factor * worth for text, worth in values.items()}, about=about)
 
@@ -295,7 +296,7 @@ _KINDS: Final[Mapping[str, frozenset[Cue]]] = {
 
 
 def cue_worth(cues: Iterable[Cue]) -> float:
-    """What the kinds of importance that a sentence shows are worth together."""
+    """The worth of all cues of a sentence together."""
     weights = sorted((WEIGHTS[cue] for cue in cues), reverse=True)
     return weights[0] + _FURTHER_CUES * sum(weights[1:4]) if weights else 0.0
 

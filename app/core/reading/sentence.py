@@ -1,4 +1,4 @@
-"""What a sentence tells without its speaker and its place. It is computed once and kept."""
+"""A sentence taken apart, without regard to its speaker and place. It is computed once and kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sentence:
     """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
     stems: frozenset[str]
     content: frozenset[str]
-    """Those that say something."""
+    """The stems that say something."""
     identifiers: tuple[Identifier, ...]
     values: frozenset[str]
     """Exact values other than names, in lower case."""
@@ -41,7 +41,7 @@ class Sentence:
     traits: tuple[float, ...]
 
     def among(self, speakers: Collection[str]) -> Sentence:
-        """This sentence without the names of those who speak, short forms included: they tell nothing."""
+        """This sentence without the names of the speakers, short forms included: they tell nothing."""
         if not speakers:
             return self
         found = tuple(one for one in self.identifiers if not _is_vocative(one, speakers))

@@ -134,7 +134,7 @@ def terse(
 
 
 def name_of(text: str) -> str:
-    """What stands before the values of a line, with its colon; empty where there is none, and of a call."""
+    """The name before the values of a line, with its colon; empty if there is none, and for a call."""
     lead = None if is_call(text) else _LEAD.match(text)
     return lead.group() if lead else ""
 

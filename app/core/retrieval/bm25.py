@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 _SATURATION: Final = 1.2
-"""How soon a word that comes again says no more."""
+"""How quickly further occurrences of a word stop adding to the score."""
 _BY_LENGTH: Final = 0.6
 """How much a long text has to hold more, from 0 to 1."""
 
 
 def rarity(texts: int, holding: int) -> float:
-    """What a word is worth that stands in so many of all texts."""
+    """The weight of a word that stands in ``holding`` of ``texts`` texts."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 

@@ -149,7 +149,7 @@ def has_number(text: str) -> bool:
 
 
 class Postings:
-    """In which pieces each stem stands: how many hold it is counted for all, which, only where it is asked for.
+    """The pieces in which each stem stands. Their number is counted for every stem; which they are, only when asked.
 
     Args:
         counts: Of each piece, by stem how often it stands there.
@@ -201,7 +201,7 @@ class Postings:
 
 
 class Echoes(Sequence[float]):
-    """For each piece the rarity of those of its words that stood in the few before it, in the same run of talk.
+    """For each piece, the rarity of its words that also stood in the few pieces before it in the same run of talk.
 
     None for the pieces of a long message: what an answer takes up it goes on about.
 
@@ -363,7 +363,7 @@ class Corpus:
         return Fraction(sum(source.tokens for source in self.sources if source.role == "tool"), max(whole, 1))
 
     def neighbours(self, distance: int) -> list[int]:
-        """For each piece the index of its neighbour so many places on in the same run of talk; -1: there is none."""
+        """For each piece, the index of its neighbour ``distance`` places further in the same run of talk; -1: none."""
         found = self._neighbours.get(distance)
         if found is None:
             runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))

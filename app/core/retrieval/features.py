@@ -1,4 +1,4 @@
-"""What speaks for a piece as an answer: each feature a number per piece, most of them within 0–1."""
+"""Computes what speaks for a piece as an answer: features, each with one number per piece, mostly between 0 and 1."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def forms_of(stem: str) -> frozenset[str]:
 
 
 def is_known(stem: str) -> bool:
-    """Whether a stem is that of a word in the tables, or of one that is common in all talk."""
+    """Whether a stem belongs to a word in the tables, or to a word that is common in any conversation."""
     return stem in _kinds_by_stem() or stem in _forms_by_stem() or stem in GENERIC_STEMS
 
 

@@ -12,11 +12,11 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import BOILERPLATE, cues_of
-from app.core.retrieval.choose import MARGIN, Ranking
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.kinds import forms_of
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import ROLES, Question
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import MARGIN, Ranking
 from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.retrieval.terms import is_pair, terms
 from app.core.text.escaping import unescape
@@ -49,7 +49,7 @@ class Note:
     role: str
     is_narrative: bool = False
     source: str = ""
-    """Where a caller's passage is from."""
+    """The source of a passage of the caller's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,9 +26,9 @@ class Question:
     """A question taken apart."""
 
     stems: Mapping[str, float]
-    """The words of its content with their weights: 1 for its own, less for what it takes up from before."""
+    """The stems of its content words with their weights: 1 for its own words, less for those of messages before it."""
     named: frozenset[str]
-    """Speakers that it names, unless it names all of them; roles that it points to ("I", "you told me")."""
+    """The speakers that it names, unless it names all; and the roles that it means by "I" or "you told me"."""
     months: frozenset[int]
     years: frozenset[int]
     days: frozenset[int]

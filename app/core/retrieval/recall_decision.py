@@ -1,19 +1,20 @@
 """Decides whether a message needs earlier ones that are not served: by words alone, without a model.
 
-Asked in a chat turn only; who gives a ``query`` has decided already. Nothing is recalled for
+Used in chat turns only; a client that gives a ``query`` has decided by itself. Nothing is recalled for a message that
+is
 
-* ``no_content``: a message without content words ("ok?", "и что?", "好的") that asks neither when nor how many;
+* ``no_content``: it has no content words ("ok?", "и что?", "好的"), and asks neither when nor how many;
 * ``courtesy``: a greeting, thanks, a farewell, a bare yes or no;
-* ``self_contained``: an instruction that brings its own material ("Translate into French: …") and points to nothing
+* ``self_contained``: an instruction that brings its own material ("Translate into French: …"), and refers to nothing
   that was said;
-* ``unknown``: none of its words occurs in any message that would not be served, nor one of the kind it asks for;
-* ``covered``: its words stand together in what is served anyway: in one message or entry of the state, or in messages
-  next to each other; and so do the exact values of the messages that say most of them: an entry without its number
-  covers no question for it. Words that only served messages say are not looked for. A question that takes up words of
-  the two messages before it is not covered by these two.
+* ``unknown``: no message that would not be served has one of its words, or a word of the kind that it asks for;
+* ``covered``: one message or state entry that is served, or neighbouring messages, have all its words. They must also
+  have the exact values of the messages that say most of its words: an entry without its number does not cover a
+  question about it. Words that only served messages have are not counted. If a question refers back to the two
+  messages before it, these two do not cover it.
 
-Everything else is ``needed``. The words stand in the files of ``languages``, under ``questions``; a language without
-them is decided by the words of a message alone.
+Every other message is ``needed``. The words stand under ``questions`` in the files of ``languages``. In a language
+without them only the words of the message itself count.
 """
 
 from __future__ import annotations
@@ -36,27 +37,27 @@ from app.core.text.values import Given, Value, values
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
 
 ENOUGH: Final = 0.95
-"""Of the weight of a question's words: with so much in one place nothing is missing but a word that says little."""
+"""The share of the weight of a question's words. If one place has more, only words that say little are missing."""
 NEIGHBOURS: Final = 3
 """Served messages next to each other that are read as one: a question and its answer share few words."""
 BEFORE: Final = 2
-"""Messages before a question that it may take up words of."""
+"""How many messages before a question it may refer back to."""
 _COURTESY_WORDS: Final = 6
 _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
 _MOST_PLACES: Final = 24  # served texts in which they are looked for
 
 
 _COURTESIES: Final = alternatives("questions", "courtesies")
-"""What a message may consist of that only keeps up the talk."""
+"""Words of messages that only keep up the talk."""
 
 _FILLERS: Final = alternatives("questions", "fillers")
 _SIGNS: Final = f"[{''.join(one.questions.courtesy_signs for one in languages())}]+"
 
 _INSTRUCTIONS: Final = alternatives("questions", "instructions")
-"""What asks to work on a text that comes along."""
+"""Words that ask to work on a text in the same message."""
 
 _POINTS_BACK: Final = alternatives("questions", "points_back")
-"""What says that something was said, or is known, already."""
+"""Words that say that something was said or is known already."""
 
 _MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
 _MATERIAL_IN_SIGNS: Final = compiled(r"[:：]\s*[\u3400-\u9fff]{4}")
@@ -81,11 +82,11 @@ def decide_recall(
 
     Args:
         text: The message.
-        question: The same, taken apart.
-        corpus: The messages that may be recalled, those that are served included.
-        served: The messages that are served before it, in order.
-        seqs: Positions of the messages that are served.
-        entries: Of the state. Those next to each other need not tell of the same.
+        question: The message, taken apart.
+        corpus: The messages that may be recalled, served ones included.
+        served: The texts of messages that are served before it, in order.
+        seqs: The positions of the served messages.
+        entries: The entries of the state. Neighbours need not be about the same.
     """
     if settled := decide_recall_without_history(text, question):
         return settled
@@ -103,7 +104,7 @@ def decide_recall(
 
 
 def decide_recall_without_history(text: str, question: Question) -> Decision | None:
-    """What is decided without a look at the conversation; ``None`` where that takes one."""
+    """The decision by the message alone; ``None`` if the conversation is needed for it."""
     if _is_courtesy(text):
         return "courtesy"
     asks_for_more = question.months or question.years or question.asks_when or question.asks_number

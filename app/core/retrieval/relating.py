@@ -13,7 +13,7 @@ from app.core.text.languages.loading import languages
 
 Values = list[float]
 Related = Callable[[str], Iterable[str]]
-"""From a stem to related ones, whether they stand anywhere or not."""
+"""The related stems of a stem, whether or not they stand in the conversation."""
 
 _AROUND: Final = ((1, 0.6), (2, 0.3))
 """What is related speaks for messages nearby, as the words themselves do."""
@@ -55,7 +55,7 @@ def _stem_shares(corpus: Corpus, asked: Iterable[tuple[str, float]]) -> dict[str
 
 
 def _related_scores(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Values:
-    """For each piece, by stem of the question the rarest related one that it holds."""
+    """For each piece: the rarest related stem that it has, for each stem of the question."""
     total = [0.0] * len(corpus.pieces)
     for stem, weight in weights.items():
         best: dict[int, float] = {}

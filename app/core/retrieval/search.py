@@ -1,4 +1,4 @@
-"""Finding messages by words: what a query asks for, which messages fit it best, and which words of them to show."""
+"""Finds messages by words: takes a query apart, ranks the messages that fit it, and chooses the words to show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.core.text.words import stems, words
 
 SNIPPET: Final = 300  # characters
 WORDS: Final = 0.7
-"""What of a score is how well the query's own words fit; the rest is how much recall thinks of the message."""
+"""The part of a score that the query's own words make up; the rest is the score that recall gives the message."""
 
 _QUOTED: Final = compiled(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
 _LOOKED_AT: Final = 8_000  # characters of a long message, around what was found, that are cut into sentences
@@ -29,22 +29,22 @@ class Query:
     """A query taken apart."""
 
     text: str
-    """All of it in one line."""
+    """The whole query in one line."""
     phrases: tuple[str, ...]
-    """What stands in quotes: to be found literally."""
+    """The phrases in quotation marks, which have to be found literally."""
     stems: tuple[str, ...]
-    """The stems of its words, each once, those that lead nowhere left out."""
+    """The stems of its words, each once, without those that say nothing."""
     language: str | None = None
-    """Whose stems these are: as of the messages that it is compared with."""
+    """The language whose stems these are. Messages are compared in the same language."""
 
     @property
     def literal(self) -> tuple[str, ...]:
-        """What must be found as it stands: the phrases, or all of a query without words."""
+        """What must be found literally: the phrases, or the whole query if it has no words."""
         return self.phrases or (self.text,)
 
     @property
     def literal_stems(self) -> tuple[str, ...]:
-        """Stems that a message with all the phrases is certain to hold; a number may be the beginning of another."""
+        """Stems that every message with all the phrases has. Without numbers, which may begin a longer one."""
         found = (word for phrase in self.phrases for word in stems(phrase))
         return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_STEM and not word[0].isdigit()))
 
@@ -57,12 +57,12 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A message that fits a query; the score is within 0–1, and means something beside others of the same query."""
+    """A message that fits a query. The score, from 0 to 1, can be compared only with others of the same query."""
 
     source: Source
     score: float
     language: str | None = None
-    """Whose stems they were compared by."""
+    """The language by whose stems they were compared."""
 
 
 def query_of(text: str) -> Query:
@@ -95,11 +95,11 @@ def rank(
     total: int | None = None,
     language: str | None = None,
 ) -> list[Ranked]:
-    """The messages that hold a word of the query, best first; the newer one first among equals.
+    """The messages that have a word of the query, best first; of equals the newer one first.
 
     Args:
-        query: What is looked for.
-        sources: What is chosen from, by ``seq``.
+        query: The query.
+        sources: The messages to choose from, by ``seq``.
         documents: As for ``Corpus``.
         total: As for ``Corpus``.
         language: As for ``Corpus``.
@@ -128,7 +128,7 @@ def rank(
 
 
 def snippet(text: str, query: Query) -> str:
-    """The sentences of a text that fit best, as they stand there: at most ``SNIPPET`` characters, never more.
+    """The sentences of a text that fit best, word for word, in at most ``SNIPPET`` characters.
 
     The query has the stems of the language that the text was found by.
     """

@@ -13,13 +13,12 @@ from typing import Final, get_args
 from app.core.anchors.rendering import escape_served
 from app.core.model.conversation import Role
 from app.core.reading.labels import names_a_role
-from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.naming import asked_of
 from app.core.retrieval.question import Question
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import Recalled
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
-from app.core.text.localization.days import date_line
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK
@@ -53,7 +52,7 @@ _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
     for say in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
-"""By the opening, whose language they are in: what is read back may have been served in any."""
+"""The words of each language by their opening: what is read back may have been served in any language."""
 _ELEMENT: Final = compiled(
     rf"(?:(?P<opening>{'|'.join(map(re.escape, _MARKED))})\n(?P<inside>.*?)\n{_CLOSING}"
     rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
@@ -82,7 +81,7 @@ class Recall:
     """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
     passages: tuple[Passage, ...] = ()
     cosines: Mapping[int, float] = field(default_factory=dict)
-    """By ``seq``, how alike question and message are by their vectors; empty: words alone decide."""
+    """The likeness of question and message by their vectors, by ``seq``; empty: only words decide."""
 
     @cached_property
     def asked(self) -> Question:
@@ -109,14 +108,12 @@ def _labelled_roles(corpus: Corpus, locale: str) -> frozenset[str]:
 def recalled_element(
     recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
 ) -> str:
-    """The element, empty without messages: in order of ``seq``, under the date of each day, one line per message.
+    """The element with recalled messages, in order of ``seq`` under the date of each day; empty without messages.
 
-    Between messages of a day that did not stand next to each other a line says that something is left out.
-
-    Who is named by a message (``Source.said_by``) stands behind the mark of the role, in parentheses.
-
-    A text that has line breaks of its own stands in an element of its own, so that no line of it passes for a message;
-    so does a part of a message, which says that it is one.
+    * Each message is one line. A line says where messages between two of a day are left out.
+    * The name of a speaker (``Source.said_by``) stands in parentheses behind the mark of the role.
+    * A text with line breaks stands in an element of its own, so that no line of it can pass for a message. So does a
+      part of a message, which says that it is a part.
 
     Args:
         recalled: The messages.
@@ -185,7 +182,7 @@ def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue)
     for one in recalled:
         day = one.source.at.date()
         if day != before:
-            yield date_line(day, say, with_year=before is None or before.year != day.year)
+            yield say.date(day, with_year=before is None or before.year != day.year)
         elif one.source.seq - seq > 1:
             yield LEFT_OUT
         before, seq = day, one.source.seq

@@ -19,7 +19,7 @@ FEATURE: Final = "alike"
 MOST_NUMBERS: Final = 1_000_000
 """Numbers that are multiplied for one question: some hundredths of a second."""
 OUTSTANDING: Final = 4.0
-"""Standard deviations above the mean from which on a message cannot be any more alike."""
+"""Standard deviations above the mean at which likeness reaches its maximum of 1."""
 FEWEST: Final = 3
 """Vectors; among fewer nothing stands out."""
 
@@ -35,7 +35,7 @@ def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
 
 
 def alikeness(corpus: Corpus, found: Mapping[int, float]) -> list[float] | None:
-    """For each piece how far its message's cosine stands above the mean of all, 0–1; 0 for one without a vector.
+    """For each piece, how far the cosine of its message is above the mean of all, from 0 to 1; 0 without a vector.
 
     ``None`` where there are too few to tell, or they are all the same.
     """
@@ -55,7 +55,7 @@ def most_vectors(dimensions: int) -> int:
 
 
 def best_by_words(corpus: Corpus, values: Sequence[float], count: int) -> list[int]:
-    """The ``seq`` of so many messages, those for which most speaks without vectors."""
+    """The ``seq`` of the ``count`` messages with the best scores without vectors."""
     best: dict[int, float] = {}
     for index, value in enumerate(values):
         seq = corpus.source(index).seq

@@ -1,4 +1,4 @@
-"""Slips of the pen: what a word becomes by one of them, and which word a mistyped one means."""
+"""Finds the word that a mistyped word means: one that is a single typing error away."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _ALPHABETS: Final = tuple(one.terms.alphabet for one in languages() if one.terms
 
 
 def one_slip_from(stem: str, *, replaces_letters: bool = True) -> Iterator[str]:
-    """What a stem becomes by one slip after its first letter; in alphabets that we know.
+    """All stems that one typing error makes of a stem: a letter missing, added or replaced, or two exchanged.
+
+    The first letter is taken as right. Only alphabets of known languages are tried.
 
     Args:
-        stem: The word.
-        replaces_letters: Whether another letter may stand for one.
+        stem: The stem.
+        replaces_letters: Whether a letter may be replaced by another.
     """
     letters = next((one for one in _ALPHABETS if stem and stem[-1] in one), "")
     if len(stem) > _LONGEST or not letters:
@@ -36,11 +38,12 @@ def one_slip_from(stem: str, *, replaces_letters: bool = True) -> Iterator[str]:
 
 
 def meant_by(stem: str, corpus: Corpus) -> str:
-    """The stem that one means which stands nowhere in the corpus: the commonest one slip away; itself if none is.
+    """The stem in the corpus that is meant by a stem which the corpus does not have, or that stem itself.
 
-    Of a mistyped word the ending often stays ("conection"). So the slip is looked for in the whole, then without the
-    last letters. A word that we know is meant as it stands: by "state" nobody means "stage". But what was said may be
-    mistyped ("restuarant"); there another letter in the place of one is mostly another word.
+    It is the most frequent stem that is one typing error away. A mistyped word often keeps its ending ("conection"), so
+    the error is looked for in the whole word first, then without its last letters. For a known word no letter is
+    replaced, since that mostly makes another word: "state" does not mean "stage". Its other errors are tried, since
+    the word in the corpus may be the mistyped one ("restuarant").
     """
     known = is_known(stem)
     for length in range(len(stem), max(len(stem) - _ENDING * (not known), _SHORTEST) - 1, -1):

@@ -34,14 +34,17 @@ FITTED: Final[Mapping[str, float]] = {
     "family_near": 3.91,
     "echo": -1.09,
 }
-"""By ``python -m bench.recall fit``: softmax of each answer against others, on talks of two people and on the
-odd-numbered questions of the made-up talks, which also show that beside long answers the user's own words count."""
+"""Fitted by ``python -m bench.recall fit``: a softmax of each answer against the other messages.
+
+The data are talks of two people, and the odd-numbered questions of the made-up talks. The latter show that beside long
+answers of an assistant the user's own words count.
+"""
 
 SIMILARITY: Final[Mapping[str, float]] = {"alike": 1.5}
-"""Of vectors, where an embedding model is set: by ``python -m bench.embeddings``, the other weights held.
+"""The weight of likeness by vectors, where an embedding model is set. Fitted alone by ``python -m bench.embeddings``.
 
-Chosen with a small neural model on LoCoMo; made-up talks, which it was not chosen on, gain by it at 5 and 20 % of their
-tokens, and lose one question of 148 at 10 %.
+It was chosen on LoCoMo, with a small neural model. Made-up talks, on which it was not chosen, gain by it at 5 and 20 %
+of their tokens, and lose one question of 148 at 10 %.
 """
 
 WEIGHTS: Final[Mapping[str, float]] = {**FITTED, **SIMILARITY}

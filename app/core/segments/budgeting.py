@@ -1,8 +1,8 @@
 """Chooses the detail of each segment within a budget: the upgrades that tell most per token, in a fixed order.
 
 A multiple-choice knapsack: of each segment exactly one form is served. Forms beneath the upper convex hull of value
-over tokens are passed over, and the steps along the hulls are taken greedily by value per token; what is taken is the
-optimum of the linear relaxation but for its last step (Sinha and Zoltners, The Multiple-Choice Knapsack Problem,
+over tokens are ignored. The steps along the hulls are taken greedily, by value per token. The result is the optimum of
+the linear relaxation, except for its last step (Sinha and Zoltners, The Multiple-Choice Knapsack Problem,
 Operations Research 27(3), 1979; Kellerer, Pferschy and Pisinger, Knapsack Problems, 2004, chapter 11). As the order
 does not depend on the room, and the first step without room ends the taking, more room never takes a step back.
 """
@@ -17,20 +17,20 @@ from typing import Final, NamedTuple
 from app.core.text.budget import first_fitting
 
 TOLD: Final[Mapping[str, float]] = {"marker": 0.02, "L3": 0.15, "L2": 0.25, "L1": 0.45, "full": 1.0}
-"""What a segment's form is worth beside its originals.
+"""The worth of each form of a segment, relative to its originals.
 
-Chosen between the shares of its content words and of its tokens that stand there (``python -m bench.budgets``) and what
-they are good for: a keyword leads to a sentence, and a sentence answers.
+Chosen between what a form has of the content words and tokens (``python -m bench.budgets``) and what it is good for: a
+keyword leads to a sentence, and a sentence answers.
 """
 
 NEWEST: Final = 2.0
-"""What the newest segment is worth more per token than one of long ago, …"""
+"""How much more a token of the newest segment is worth than one of long ago."""
 NEW: Final = 4
-"""… and by how many segments further back that is half as much."""
+"""The number of segments further back after which ``NEWEST`` counts half."""
 IMPORTANT: Final = 1.0
-"""What a segment full of exact values and protected messages is worth more."""
+"""How much more a segment full of exact values and protected messages is worth."""
 RELATED: Final = 4.0
-"""What the segment that a question is about is worth more."""
+"""How much more the segment is worth that a question is about."""
 
 
 class Form(NamedTuple):
@@ -38,21 +38,21 @@ class Form(NamedTuple):
 
     name: str
     tokens: int
-    """What the context weighs more with it than without the segment."""
+    """The tokens that this form adds to a context without the segment."""
     value: float
     line: str = ""
-    """What stands for it in the block."""
+    """The line that stands for it in the block."""
 
 
 class Step(NamedTuple):
     """A step from one form of a segment to a better one."""
 
     segment: int
-    """Its place in the list of all."""
+    """The place of the segment in the list of all segments."""
     form: int
     """The place of the better form among the segment's."""
     tokens: int
-    """What it adds; of a form that is shorter as well as better less than nothing."""
+    """Tokens that the step adds; negative for a form that is better and also shorter."""
     gain: float
     slope: float
     """Value per token."""
@@ -60,21 +60,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What each of several segments could be served as."""
+    """The forms in which each of several segments could be served."""
 
     forms: Sequence[Sequence[Form]]
     """The forms of each segment, the present one first."""
     steps: Sequence[Step]
-    """In the order in which they are taken."""
+    """All steps, in the order in which they are taken."""
 
     def taken(self, steps: Sequence[Step]) -> list[Form]:
-        """What each segment is served as once these steps are taken."""
+        """The form of each segment after these steps."""
         last = {step.segment: step.form for step in steps}
         return [forms[last.get(place, 0)] for place, forms in enumerate(self.forms)]
 
 
 def weight(*, rank: int, importance: float, relation: float) -> float:
-    """What a token of a segment is worth, beside one of long ago that nothing speaks for.
+    """The worth of a token of a segment, relative to one of long ago that nothing speaks for.
 
     ``rank``: how many segments are newer. ``importance`` and ``relation`` (to the question) are from 0 to 1.
     """
@@ -82,10 +82,10 @@ def weight(*, rank: int, importance: float, relation: float) -> float:
 
 
 def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
-    """All steps worth taking, in the order in which they are taken: by value per token, of equals the newest first.
+    """All useful steps in the order in which they are taken: by value per token, of equals the newest first.
 
     Args:
-        segments: In the order of the conversation; of each first the form in which it stands already.
+        segments: The forms of each segment, in the order of the conversation. The first one is the present form.
     """
     steps = [step for place, forms in enumerate(segments) for step in _hull_steps(place, forms)]
     return sorted(steps, key=lambda step: (-step.slope, -step.segment))  # stable: a segment's own stay in order

@@ -1,9 +1,10 @@
 """Finds where the topic changes, by the words alone: it cuts so that the words are likeliest. Deterministic.
 
-Each segment is thought of as drawing its words from a bag of its own (Utiyama and Isahara, 2001; Eisenstein and
-Barzilay, 2008): a word that the segment holds already is cheap; a new one is dear, and dearer in a longer segment. The
-cheapest way to cut everything is found by dynamic programming. On the bench this is far better than comparing two
-neighbouring windows (Hearst, 1997). It knows no language, and finds the same borders in long and short messages.
+Each segment is modelled as drawing its words from a distribution of its own (Utiyama and Isahara, 2001; Eisenstein and
+Barzilay, 2008): a word that the segment already has is cheap, a new one is expensive, and more so in a longer segment.
+Dynamic programming finds the cheapest way to cut everything. On the bench this is far better than comparing two
+neighbouring windows (Hearst, 1997). It needs no knowledge of a language, and finds the same borders in long and short
+messages.
 """
 
 from __future__ import annotations

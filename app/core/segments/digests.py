@@ -39,12 +39,12 @@ _ALL: Final[tuple[Level, ...]] = ("L3", "L2", "L1")
 _LAID_OUT: Final[tuple[Level, ...]] = ("L3", "L2")
 """What a stored layout may show; L1 is served where more was asked for."""
 _SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
-"""Of n segments shown, n have at least their marker, n ÷ 2 at least their L3, and n ÷ 4 their L2."""
+"""Shares of the shown segments: all have at least their marker, half at least their L3, and a quarter their L2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedDigests:
-    """What is served, and what it leaves out."""
+    """The digests that are served, and how many segments have none."""
 
     element: str = ""
     """Empty when nothing fits, when there is no segment, and when no level may be served."""
@@ -153,7 +153,7 @@ def lines_of(
 
 
 def element_of(lines: Sequence[str], behind: int, locale: str = FALLBACK) -> str:
-    """The ``<digests>`` element: these lines in order, after the marker ``earlier`` for so many more segments."""
+    """The ``<digests>`` element: the marker ``earlier`` for ``behind`` more segments, then these lines."""
     return _element(lines, behind, catalogue_of(locale)) if lines or behind else ""
 
 

@@ -37,7 +37,7 @@ L2_SHARE: Final = 0.2
 L2_LEAST: Final = 60
 L2_MOST: Final = 80
 L1_OVER_L2: Final = 1.4
-"""An L1 may be so many times as long as its L2, however short the originals are."""
+"""An L1 may be this many times as long as its L2, however short the originals are."""
 L3_MOST: Final = 36
 """Tokens of an L3 for keywords and the first names. All other exact values stand after them."""
 L3_VALUES: Final = 2_000
@@ -138,7 +138,7 @@ def _decision_index(passages: Sequence[Passage], worths: Sequence[Worth], goal: 
 
 
 class _Picker:
-    """Picks sentences that fit into so many tokens, and nothing twice."""
+    """Picks sentences within a number of tokens, and nothing twice."""
 
     def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
         self._all = passages
@@ -243,14 +243,14 @@ def _is_hard_to_guess(value: str) -> bool:
 
 
 class _TermList:
-    """A list of terms as text, without terms that it contains already."""
+    """Writes a list of terms, without terms that already stand in it."""
 
     def __init__(self) -> None:
         self.text = ""
         self.tokens = 0
 
     def add(self, terms: Sequence[str], most: int) -> None:
-        """Add terms in their order, except those that would take the whole list beyond so many tokens."""
+        """Add terms in their order, skipping each that would make the list longer than ``most`` tokens."""
         for term in terms:
             plain = " ".join(term.split())
             cost = estimate_text(f"{_SEPARATOR}{plain}")

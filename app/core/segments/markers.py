@@ -11,7 +11,7 @@ import unicodedata
 from typing import Final
 
 from app.core.model.segments import EARLIER, LEVELS, Level, Marker
-from app.core.segments.naming import LONGEST, is_id
+from app.core.segments.segment_ids import LONGEST, is_id
 from app.core.text.escaping import as_json_writes, escape_block
 from app.core.text.patterns import compiled
 from app.core.text.served_text import ARROWS

@@ -23,7 +23,7 @@ _MOST_SIGNS: Final = 40  # characters that one token may weigh, so that a page l
 
 
 def page_end(text: str, start: int, max_tokens: int) -> int:
-    """Where the page that begins at ``start`` ends; pages put together are the text, every sign of it once."""
+    """The end of the page that begins at ``start``. All pages together are the text, every character once."""
     most = min(len(text), start + max_tokens * _MOST_SIGNS)
     if estimate_text(text[start:most]) <= max_tokens:
         return most

@@ -24,11 +24,11 @@ MINUTES: Final = 180
 """The sizes where none is set."""
 
 SHORTEST: Final = 4
-"""Messages of a topic, unless there are no more."""
+"""The fewest messages of a topic, unless there are no more."""
 USUAL: Final = 24
 """Messages; from here on a border is cheaper with each."""
 LONGEST: Final = 40
-"""Messages of a topic; beyond it a segment is no passage any more."""
+"""The most messages of a topic: a longer segment is too long to be told in one passage."""
 MOST_TOKENS: Final = 3_000
 """Likewise: a level of detail is made of a segment in one go."""
 
@@ -56,7 +56,7 @@ def split_into_segments(messages: Sequence[Message], how: SegmentBy) -> list[tup
 
 
 def _starts_by_count(messages: Sequence[Message], how: SegmentBy, free: frozenset[int]) -> list[int]:
-    """Each so many turns, or messages; where a pair of call and result is in the way, as soon as it is over."""
+    """A segment begins every ``how.size`` turns or messages, or right after a call and its result that stand there."""
     size = how.size or (TURNS if how.by == "turns" else MESSAGES)
     starts: list[int] = []
     counted = 0
@@ -79,7 +79,7 @@ def _silences(messages: Sequence[Message], minutes: float) -> list[int]:
 
 
 def _starts_by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
-    """Where segments begin: by what is said, by long silences, and where a turn does."""
+    """The places where segments begin: at a new topic or after a long silence, and only where a turn begins."""
     weights = list(accumulate((message.token_count for message in messages), initial=0))
 
     def may_run(start: int, end: int) -> bool:
@@ -112,7 +112,7 @@ def _content_stems(message: Message) -> list[str]:
 
 
 def _free_places(messages: Sequence[Message]) -> frozenset[int]:
-    """Where a segment may begin: nowhere between a call and its last result."""
+    """The places where a segment may begin: not between a call and its last result."""
     made: dict[str, int] = {}
     barred: list[tuple[int, int]] = []
     for place, message in enumerate(messages):

@@ -74,7 +74,7 @@ class _Word:
 
     base: str
     written: str
-    """In small letters, but for names and abbreviations."""
+    """The spelling: in lower case, except for names and abbreviations."""
     factor: float
     """How much it looks like a term."""
     is_common: bool = False
@@ -195,7 +195,7 @@ class Terms:
 
     @cached_property
     def topic(self) -> str:
-        """Two to six words in the language of the messages; fewer, or none, where they hold no more."""
+        """The topic in two to six words, in the language of the messages; in fewer, or none, if they have no more."""
         return clip(clean(", ".join(self.best(_ENOUGH))), LONGEST)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Makes a state version of an accepted candidate: merge, prune to the cap, lay out, prove that it is smaller."""
+"""Makes a state version of an accepted candidate: merge, prune to the cap, lay out, and check that it saves tokens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from app.core.validation.same_subject import is_about_another
 from app.core.validation.survival import LostSentence, Stale, lost_sentences
 
 QUOTES_SHARE: Final = 4
-"""One part in four of the state's cap is for values that code brings back; in one text, also what it leaves free."""
+"""A quarter of the state's cap is for values that code brings back. A state in one text also gives its free room."""
 QUOTES_LEAST: Final = 60
 """Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
 SEAM: Final = (
@@ -104,7 +104,7 @@ class Applied:
     found: tuple[FoundAnchor, ...] = ()
     """Anchors that the model proposed and that stand verbatim in the span."""
     ranking: Ranking = field(default_factory=Ranking)
-    """What the model said of the anchors that it was shown."""
+    """The model's word on the anchors that it was shown."""
     digests: tuple[SegmentDigest, ...] = ()
     """What the model wrote about the chunk's segments, checked."""
     repairs: tuple[Repair, ...] = ()
@@ -116,17 +116,19 @@ class Applied:
 
 
 def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
-    """The state that an accepted candidate leads to, or the reason word why there is none.
+    """The state version that an accepted candidate gives, or the reason word why there is none.
 
-    What is weighed is the candidate's own text, as it came, without what code puts beside it: one that repeats its
-    input is no summary, though the cap would cut it down to size. Exact values that it lost come back as quotes. The
-    state stays within its cap; where the context would still be above the target after the last chunk, it is pruned
-    as far as that takes, at most to its planned size. What is applied is smaller than what it replaces, always: where
-    it would not be, the quotes go first, then the anchors that the model proposed, then others behind their marker:
-    a short conversation may consist of little else.
+    * The size that counts is that of the candidate's own text, without what code adds: a text that repeats its input is
+      no summary, even though the cap would cut it down to size.
+    * Exact values that it lost come back as quotes.
+    * The state stays within its cap. If the context would still be above the target after the last chunk, the state is
+      pruned further, down to its planned size at most.
+    * What is applied is always smaller than what it replaces. If needed, the quotes are left out first, then the
+      anchors that the model proposed, then other anchors, which a marker leads to: a short conversation may consist of
+      little else.
 
-    Reasons: ``not_smaller``, ``anchors_over_budget`` (under a policy without an allotment for anchors: because of them
-    what would be served exceeds the budget).
+    Reasons: ``not_smaller``, and ``anchors_over_budget`` (the policy has no allotment for anchors, and because of them
+    the context would exceed the budget).
     """
     if report.candidate is None:
         return report.reason or "not_smaller"
@@ -457,7 +459,7 @@ def _said_tokens(context: ApplyContext) -> int:
 
 
 def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: Iterable[StateEntry]) -> set[str]:
-    """Ids of the entries that came in doubt just now, and of which what may have taken their place tells nothing."""
+    """Ids of the entries that were just put in doubt and of which no possible successor tells anything."""
     clear = {entry.id for entry in previous if not entry.in_doubt and entry.role != "narrative"}
     texts = {one.id: one.text for one in entries}
     return {

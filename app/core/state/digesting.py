@@ -16,7 +16,7 @@ from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text
 
 BLOCK_SHARE: Final = 0.15
-"""Of the block, for digests of what other parts of it, or no exact values, tell."""
+"""The share of the block for digests without exact values, or with values that stand elsewhere in the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Digests:
     element: str = ""
     """Rendered; empty when nothing is served."""
     segments: tuple[ShownSegment, ...] = ()
-    """Those with a line of their own, by position."""
+    """The segments that have a line of their own, by position."""
 
 
 NO_DIGESTS = Digests()

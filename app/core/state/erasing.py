@@ -1,4 +1,4 @@
-"""Erases a message from the values around it: leaves a tombstone, and state versions without what it said.
+"""Erases a message from everything made of it: what is left is a tombstone, and state versions without its words.
 
 Laws: a tombstone keeps place, role and the ids of tool calls, and no text. An entry goes when a source of it was
 erased, or when it holds what only the erased text said, whatever its provenance claims: doubt loses an entry, never a
@@ -143,7 +143,7 @@ class _Values:
             self._spans[word[0] if word else ""].add((word.start() if word else 0, len(value)))
 
     def in_(self, text: str) -> frozenset[str]:
-        """Those that stand in a text: such letters and digits of a value are a whole word of what it stands in."""
+        """The values that stand in a text as whole words."""
         words = ((word.start(), word[0]) for word in _ASCII_WORD.finditer(text))
         others = ((place, "") for place in range(len(text) if "" in self._spans else 0))
         return frozenset(

@@ -21,7 +21,6 @@ from app.core.model.schemas import in_order
 from app.core.model.state import StateSchema
 from app.core.state.digesting import Digestible
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
-from app.core.text.localization.days import date_line
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of, weigh
 
 ServedAs = Literal["pair", "assistant"]
@@ -47,7 +46,7 @@ class LeftOut:
 
 
 def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
-    """A state as the JSON that is served: compact, and escaped so that it cannot close its block.
+    """A state as the JSON that is served: compact, and escaped so that no text in it can close the block.
 
     Members stand in the schema's order, so that equal states give equal bytes.
     """
@@ -113,9 +112,9 @@ def days_element(held: Sequence[Message], since: date | None, locale: str) -> st
     lines = []
     for day, group in groupby(days):
         count = len(list(group))
-        lines.append(date_line(day, say, with_year=True) + (f" ×{count}" if count > 1 else ""))
+        lines.append(say.date(day) + (f" ×{count}" if count > 1 else ""))
     if since and since != days[-1]:
-        lines.append(say.text("context.since", date=date_line(since, say, with_year=True)))
+        lines.append(say.text("context.since", date=say.date(since)))
     return "\n".join([f'<{HELD_TAG} of="{say.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
 
 

@@ -32,7 +32,7 @@ from app.core.validation.same_subject import is_about_same
 from app.core.validation.survival import critical_values
 
 _OLDER_TEXTS: Final = 20
-"""Of the texts that replaced entries had replaced themselves: earlier ones stand in earlier versions."""
+"""How many earlier texts an entry keeps of those that it replaced. Still earlier ones stand in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +353,7 @@ def _take_over_sources(
 
 
 class _Origins:
-    """Where the sources of a text came from: the span's messages are here, of earlier ones their entries know."""
+    """Tells whose words the sources of a text are: by the messages of the span, and by entries for earlier messages."""
 
     def __init__(self, span: Sequence[Message], served: Iterable[StateEntry]) -> None:
         self._messages = {message.seq: message for message in span}

@@ -11,7 +11,7 @@ from app.core.text.repeating import is_only, repeats
 
 
 class Outdated:
-    """Superseded anchors by their message, and the active one that each gave way to in the end."""
+    """Superseded anchors by their message, each with the active anchor that finally took its place."""
 
     def __init__(self, superseded: Sequence[Anchor], active: Iterable[Anchor] = ()) -> None:
         self._known: Mapping[UUID, Anchor] = {one.id: one for one in [*superseded, *active]}
@@ -26,7 +26,7 @@ class Outdated:
         return last if last is not None and last.status == "active" else None
 
     def values(self, sentence: str, seq: int) -> frozenset[str] | None:
-        """The values in a sentence of a message that changed, in lower case; ``None``: all that it says did."""
+        """The changed values in a sentence of a message, in lower case; ``None``: the whole sentence is out of date."""
         changed: set[str] = set()
         for one in self._by_seq.get(seq, ()):
             if repeats(sentence, one.content):

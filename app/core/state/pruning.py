@@ -20,16 +20,18 @@ from app.core.text.values import values
 from app.core.text.words import stems
 
 _SPARED: Final = 2
-"""So many of the newest entries of each field go only in the last round. Otherwise a state that is always full of facts
-would never serve tone and shared knowledge."""
+"""The newest entries of each field that are only removed in the last round.
+
+Otherwise a state that is always full of facts would never serve tone and shared knowledge.
+"""
 _FIRST: Final = 6
-"""So many of the oldest facts with exact values go only in the last round, too: a conversation is about what it set
-out with."""
+"""The oldest facts with exact values that are only removed in the last round too: a conversation is about what it
+began with."""
 _EARLIER: Final = 1 / 8
 """A model has just written the narrative anew, and the earlier one stands behind it, in doubt. This share of both is
 kept for the earlier one as long as the new one can be shortened: its values stand nowhere else."""
 _STEPS: Final = 64
-"""In so many steps at most a narrative is shortened: it may have thousands of sentences."""
+"""The most steps in which a narrative is shortened: it may have thousands of sentences."""
 _DOUBLE: Final = 0.5  # two entries that share more of their words are doubles: the older says little of its own
 
 Fits = Callable[[dict[str, Any]], bool]
@@ -79,26 +81,26 @@ def prune(
     written_since: int | None = None,
     doubted: Collection[str] = (),
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
-    """Give up as little as makes the state fit.
+    """Remove as little as makes the state fit.
 
-    In the first round they go in this order:
+    First round, in this order:
 
-    1. What is in doubt. Of the narrative that is: what an earlier text told.
-    2. The narrative, sentence by sentence: the first one stays, and the last ones go after those between. If it is the
-       whole state, it goes statement by statement: those that add least first, its ends last. After a change of the
-       schema, what an earlier text told goes behind it instead of before.
-    3. Style and known: doubles first, then the oldest.
-    4. Open ones, the oldest first.
-    5. Facts, the oldest first; rules and those with exact values after these; last those that took the place of earlier
-       ones, for what changed once goes on to change.
+    1. Entries in doubt; of a narrative in doubt, what an earlier text told.
+    2. The narrative, sentence by sentence: its first sentence stays, and its last ones go after those between. If the
+       narrative is the whole state, it goes statement by statement: those that add least first, its ends last. After a
+       change of the schema, what an earlier text told stands behind it instead of before.
+    3. Style and shared knowledge: doubles first, then the oldest.
+    4. Open points, the oldest first.
+    5. Facts, the oldest first; then rules and facts with exact values; last facts that replaced earlier ones, since
+       what changed once may change again.
 
-    The newest few of each field, the first facts with exact values and what the conversation is for go in a second
-    round. Its order is the same, but the rest of the narrative goes before the open ones, and of facts the later go
-    before the earlier, the first one and the newest last of all.
+    Only in the second round go the newest few of each field, the first facts with exact values, and what the
+    conversation is for. The order is the same, but the rest of the narrative goes before open points. Of facts the
+    later ones go before the earlier ones, and the first and the newest go last of all.
 
-    What a language model has just written also goes in the second round, and its facts after all older ones: it saw
-    what stays, its entries may replace others, and lost at once they would be told nowhere. Its narrative, which tells
-    where things stand, is shortened only when nothing but these facts is left.
+    What a language model has just written also goes in the second round only, and its facts after all older ones. The
+    model saw what stays, its entries may replace others, and if they were lost at once they would be told nowhere. Its
+    narrative, which tells where things stand, is shortened only when nothing but these facts is left.
 
     Args:
         schema: Of the state.

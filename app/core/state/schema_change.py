@@ -27,14 +27,16 @@ _OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitm
 def in_schema(
     entries: Sequence[StateEntry], schema: StateSchema, *, source: StateSchema, next_entry: int
 ) -> tuple[StateEntry, ...]:
-    """The entries in the fields of this schema.
+    """The entries, moved to the fields of this schema.
 
-    A field of the same name and role keeps its entries as they are; others go to the field of their role, or of the
-    nearest role there is. Where only a narrative can take them, one text tells them all, the present narrative first;
-    out of such a text each statement becomes a fact, word for word and in order, since a narrative is told anew each
-    time. What is in doubt stays so: of one text it becomes a text of its own.
+    * Entries whose field exists with the same role stay as they are. Others go to the field of their role, or of the
+      nearest role there is.
+    * If only a narrative can take them, they become one text, which begins with the present narrative.
+    * If the state was one text, each of its statements becomes a fact, word for word and in order, since a narrative is
+      written anew each time.
+    * What is in doubt stays in doubt: in a state of one text it becomes a text of its own.
 
-    ``next_entry`` is the number of the next new entry; those of statements go on from it.
+    ``next_entry`` is the number of the next new entry; entries made of statements are numbered from it.
     """
     if is_told(source) and not is_told(schema):
         entries = _narratives_as_facts(entries, schema, next_entry)
@@ -110,7 +112,7 @@ def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
 
 
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
-    """Every statement of a text as a fact, what it is about among them."""
+    """Every statement of a narrative as a fact of its own."""
     numbers = count(next_entry)
     target = schema.home("fact")
     found: list[StateEntry] = []

@@ -61,7 +61,7 @@ _GUESSES: Final = 4  # of how much fits, by what was too much or left the last t
 _ASKED: Final = 2.0  # what an entry that tells of all that is asked for is worth more; less, the less of it it tells
 
 Over = Callable[[Mapping[str, Any]], int]
-"""Tokens by which a state, in the shape of the schema's model, is too large; nothing or less where it fits."""
+"""By how many tokens a state, in the shape of its schema's model, is too large; 0 or negative where it fits."""
 
 NO_LINES: Final[Mapping[str, int]] = {}
 
@@ -300,7 +300,7 @@ def _clauses(
 def _clauses_of_whole_entries(
     entries: Sequence[StateEntry], lines: Mapping[str, int], asked: Callable[[str], float] | None
 ) -> Iterator[_Clause]:
-    """Of each entry that stays word for word one clause; of equals it goes before a clause of the others."""
+    """One clause for each entry that stays word for word. Of equal clauses these are removed first."""
     whole = [entry for entry in entries if entry.id in lines]
     newest_first, raised = _newest_first(whole), _factors_by_age_and_question(whole, asked)
     for entry in whole:

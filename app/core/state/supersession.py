@@ -37,7 +37,7 @@ class Superseding:
 
     items: tuple[CandidateItem, ...]
     older: Mapping[int, tuple[CandidateItem, ...]]
-    """By the index of an item: other items of the same candidate that it makes untrue; they are not among ``items``."""
+    """Items of the same candidate that an item makes untrue, by its index; these are not among ``items``."""
 
 
 def supersede(
@@ -165,7 +165,7 @@ class _Texts:
     def outdated_by(
         self, item: CandidateItem, messages: Mapping[int, Message], may: Callable[[int], bool] = lambda _: True
     ) -> list[int]:
-        """Places of the texts that an item makes untrue, in order, of those that it ``may``.
+        """The places of the texts that an item makes untrue, in order. Only places in ``may`` are considered.
 
         What corrects may stand in its messages alone.
         """

@@ -29,7 +29,7 @@ from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
-from app.core.validation.verdicts import VerifiedState
+from app.core.validation.verified_state import VerifiedState
 
 _OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
 _AGAIN: Final = 0.85  # of its words and values together: the same told again
@@ -49,10 +49,10 @@ def with_quotes(
     at_end: bool = False,
     before: Sequence[StateEntry] = (),
 ) -> tuple[StateEntry, ...]:
-    """The entries and the quotes: as the newest facts of the general field, or inside a text that is the whole state.
+    """The entries with the quotes added: as the newest facts of the general field, or inside the only text.
 
     With ``at_end`` they stand behind that text and not between its sentences. What the text before it said then becomes
-    an entry of its own, in doubt, which is served last and keeps what such an entry of the state ``before`` said.
+    an entry of its own, in doubt. It is served last, and keeps what such an entry of the state ``before`` said.
     """
     if is_told(schema):
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
@@ -85,12 +85,12 @@ def forgotten(
     room: int,
     estimator: Estimator = "script",
 ) -> list[tuple[int, str]]:
-    """Statements with exact values that the last narrative told and the new one does not, where it is the whole state.
+    """Statements with exact values of the last narrative that the new one lacks, where it is the whole state.
 
-    If not all have room, the newest come back: what was said long ago has most often changed since. What came back in
-    two rounds, and was shown to the model each time, does not come back again.
+    If there is not room for all, the newest come back, since older ones have more often changed. A statement that came
+    back in two rounds, and was shown to the model each time, does not come back again.
 
-    ``entries`` is the merged state; ``room``: tokens for all of it.
+    ``entries`` is the merged state, ``room`` the tokens for all of it.
 
     Returns:
         Texts for ``with_quotes``, in order; nothing where facts have a list: entries are never forgotten.
@@ -209,7 +209,7 @@ def _sentences_with_speaker(text: str) -> list[str]:
 def _narrative_with_quotes(
     entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool
 ) -> StateEntry:
-    """A narrative with what it lost: what opened the talk, or stood in the one before, near its beginning."""
+    """A narrative with the sentences that it lost. Those of the opening or the earlier narrative stand first."""
     if entry.role != "narrative" or entry.in_doubt or not quotes:
         return entry
     told = [(seq, as_sentence(text)) for seq, text in quotes]

@@ -1,4 +1,4 @@
-"""Shortens a state that is one text, statement by statement: what tells least per token goes first."""
+"""Shortens a state that is one text, statement by statement: those that tell least per token are removed first."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from app.core.text.shortening import clip
 from app.core.validation.survival import critical_values
 
 _STEPS: Final = 64
-"""In which a text is made shorter: it may be tens of thousands of characters."""
+"""Steps in which a text is shortened: it may have tens of thousands of characters."""
 _CLIPS: Final = 16
-"""In which a single statement is cut that is longer than its room."""
+"""Steps in which a single statement is cut that is longer than its room."""
 _OPENING: Final = 0.2
-"""At most this share of the text is kept for the first statements with exact values: these began the conversation."""
+"""The largest share of the text for its first statements with exact values, with which the conversation began."""
 
 
 def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
-    """The text of an entry in less and less room: fewer of its statements, then its first one cut short.
+    """Shorter and shorter versions of an entry's text: with fewer statements, then with the first one cut short.
 
-    That stays to the end, its last one and those of the opening nearly as long. With ``older_first`` what an earlier
-    text told stays longer than what is new.
+    The first statement stays to the end; the last one, and those of the opening, nearly as long. With ``older_first``
+    statements of the earlier text stay longer than new ones.
+
     """
     yield from fewer_statements(entry, older_first=older_first)
     for first in _statements_of(entry.text)[:1]:
@@ -39,7 +40,7 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
 
 
 def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
-    """The text of an entry in ``_STEPS`` steps: fewer and fewer of its statements, in their order, at last one."""
+    """Versions of an entry's text with fewer and fewer of its statements, in their order, down to one."""
     told = _statements_of(entry.text)
     if not told:
         return
@@ -67,7 +68,7 @@ def _statements_of(text: str) -> list[str]:
 
 
 def _places_worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
-    """Places of the statements: those to be kept longest first."""
+    """The places of the statements, those first that are to be kept longest."""
     options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
     first = list(dict.fromkeys([0, len(told) - 1, *_first_with_values(told)]))
     known = Told()

@@ -8,7 +8,7 @@ from typing import Final
 from app.core.model.model_io import DetailRequest
 from app.core.model.provenance import language_of
 from app.core.summarizer.framing import fence, frame
-from app.core.summarizer.wording import language_rule, size_of
+from app.core.summarizer.prompt_rules import language_rule, size_of
 
 DETAIL_VERSION: Final = "detail-1"
 """Part of a level's content hash: texts that were asked for in other words are written again."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.core.anchors.naming import names_of
+from app.core.anchors.prompt_ids import names_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.in_doubt import marked

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.core.anchors.naming import names_of
+from app.core.anchors.prompt_ids import names_of
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import candidate_json_schema, second_json_schema
 from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
+from app.core.summarizer.prompt_rules import SAVING_SHARE, language_rule, size_of_record
 from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
-from app.core.summarizer.wording import SAVING_SHARE, language_rule, size_of_record
 from app.core.text.token_counts import estimate_text
 
 _LEAST_NEWS: Final = 40  # tokens: a few short messages may bring so many

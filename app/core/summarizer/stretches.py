@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.model.segments import CutSegment
-from app.core.summarizer.wording import size_of
+from app.core.summarizer.prompt_rules import size_of
 
 MOST_ASKED: Final = 40
 """Stretches per call, the newest: an answer about more gets careless, and what is old is served last."""

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Final, TypeVar
 
 MOST_LOOKS: Final = 12
-"""At one option: its worth only falls, and what falls that often is hardly news."""
+"""How often one option is looked at. Its worth only falls, and after so many looks it has hardly anything new."""
 
 Option = TypeVar("Option")
 Made = TypeVar("Made")
@@ -49,7 +49,7 @@ def without_last(options: Iterable[Option], excess: int, cost: Callable[[Option]
 
 
 def made_to_fit(make: Callable[[int], Made], over: Callable[[Made], int], room: int, least: int = 0) -> Made:
-    """Make something in less and less room until it fits: what it weighs is only known once it is made.
+    """Make something for less and less room until it fits, since its size is only known once it is made.
 
     Args:
         make: Makes it in so much room.

@@ -19,7 +19,7 @@ _DETECTED: Final = tuple(one.code for one in languages() if not one.values.month
 _CODES: Final = (*_DETECTED, *_WITHOUT_FILE)
 _SHORTEST: Final = 3
 Name = tuple[str, str, int]
-"""A language, a word of it and what it means."""
+"""A language, a word of it, and the number of the month or weekday that it means."""
 
 
 def month_names() -> tuple[Name, ...]:

@@ -1,4 +1,4 @@
-"""Shortening a sentence to the clauses that hold its values: a stretch of it, word for word."""
+"""Shortens a sentence to the clauses that hold its exact values, word for word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.core.text.patterns import compiled
 from app.core.text.words import words
 
 FEWEST_WORDS: Final = 3
-"""Content words; with fewer, a text does not stand alone."""
+"""Content words. A text with fewer cannot be understood alone."""
 
 _SHORT: Final = 44  # characters; there is nothing to gain below it
 _TOPIC: Final = 6  # words before a colon name what follows
@@ -25,7 +25,7 @@ _JOINT: Final = compiled(
     rf"|(?<=,)\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?)",
     re.IGNORECASE,
 )
-"""Where one clause ends and the next begins: by its first sign, so that all others are passed over at once."""
+"""Between two clauses. It begins with a class of single characters, so that all other places are skipped quickly."""
 
 _OPENS: Final = compiled(alternatives("clauses", "subjects"), re.IGNORECASE)
 _LINK: Final = compiled(rf"(?:{alternatives('clauses', 'ties')})\s")
@@ -34,7 +34,7 @@ _UNRESOLVED: Final = compiled(rf"(?:{alternatives('clauses', 'unresolved')})\b",
 
 
 def clause_starts(text: str) -> list[int]:
-    """Where clauses begin after the first one: after a mark between two, before a conjunction."""
+    """The places where a further clause begins: behind a punctuation mark, or at a conjunction."""
     return [_begins(joint) for joint in _JOINT.finditer(text)]
 
 
@@ -53,9 +53,9 @@ def is_fragment(text: str) -> bool:
 
 
 def tight(text: str, found: Sequence[Identifier]) -> str:
-    """The stretch of a sentence that holds its exact values; the whole where that would change what it says.
+    """The clauses of a sentence that hold its exact values, or the whole sentence where fewer would change its meaning.
 
-    ``text`` is one sentence, ``found`` its identifiers.
+    ``text`` is one sentence, ``found`` are its identifiers.
     """
     marks = sorted(item.start for item in found if item.kind != "symbol")
     if len(text) <= _SHORT or not marks or correction_in(text):

@@ -50,7 +50,7 @@ def references(parts: Iterable[Part]) -> tuple[str, ...]:
 
 
 def put_together(parts: Iterable[Part], contents: Mapping[str, bytes]) -> tuple[Part, ...]:
-    """The parts with their data as it was given; that of a content which is not there any more is empty."""
+    """The parts with their data as it was given; the data of a content that no longer exists is empty."""
     return tuple(_with_data(part, contents) for part in parts)
 
 
@@ -105,7 +105,7 @@ def _unquoted(text: str) -> bytes:
 
 
 def shown_address(part: Part) -> str:
-    """Where a medium can be read: its address, or its data as a data URL."""
+    """The address of a medium, or its data as a data URL."""
     url, data = part.get("url"), str(part.get("data") or "")
     if url or is_data_url(data):
         return str(url or data)
@@ -119,7 +119,7 @@ def named_address(part: Part) -> str:
 
 
 def encoded_bytes(size: int) -> int:
-    """Characters of Base64 for so many bytes."""
+    """How many characters of Base64 that many bytes take."""
     return -(-size // _BASE64_OF) * _BASE64_IN
 
 

@@ -1,6 +1,6 @@
 """A statement and the correction right behind it: "Let us stay in Alfama. No, in Graça." is one statement.
 
-Half of it would be what its speaker has taken back, or a correction of nobody knows what.
+One half would be what its speaker has taken back, the other a correction without what it corrects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Patterns by which texts are classified, each tried only on texts that contain what it cannot match without."""
+"""Patterns that classify texts. Each is tried only on texts that have the letters it needs (``required_literals``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID: Final = PatternIndex()
 
 
 class Cue:
-    """Several patterns, of which a text has to match one; case does not count.
+    """A set of patterns. A text has the cue if it matches one of them; case is ignored.
 
     Args:
         patterns: Empty ones are left out.

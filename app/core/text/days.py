@@ -115,7 +115,7 @@ def _give_day(c: Cursor, place: int, month: int, number: float) -> None:
 
 
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
-    """Keep a date of which each of these days is a reading.
+    """Keep a date that may mean any of these days.
 
     With a weekday that it does not have, it is shown only where it stands in the same words.
     """

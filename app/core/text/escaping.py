@@ -81,7 +81,7 @@ def unescape(text: str) -> str:
 
 
 def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
-    """Where the places of a text (ascending offsets) are in what ``escape`` made of it."""
+    """Maps places of a text (ascending offsets) to places in the text that ``escape`` made of it."""
     places: list[int] = []
     references = _REFERENCE.finditer(escaped)
     shift = 0  # how much longer the escaped text is than the text, up to ``end``

@@ -96,7 +96,7 @@ TAKEN: Final = (
     "text/* and JSON, XML, YAML, TOML, JavaScript, SQL as application/…, in UTF-8; application/pdf;"
     " image/png, jpeg, gif, webp; audio/wav, mpeg, aac, ogg, flac, mp4; video/mp4, webm, quicktime"
 )
-"""In words, for whoever sent another one."""
+"""The types that are taken, in words, for an error about another one."""
 
 
 def media_type_of(content_type: str) -> str:
@@ -118,7 +118,7 @@ def kind_of(media_type: str) -> FileKind | None:
 
 
 def text_of(data: bytes) -> str | None:
-    """The text that the bytes of a file of kind ``text`` are, without a byte order mark; ``None`` where they are none.
+    """The text of a file of kind ``text``, without a byte order mark; ``None`` if its bytes are no text.
 
     NUL and other control characters, which no text has, say that it is none.
     """

@@ -48,7 +48,7 @@ _ELSEWHERE: Final = {
 
 
 def settled(tokens: list[Token], text: str) -> list[Token]:
-    """Tokens of a text in which each homograph is a word of one language; those that are none of values are left out.
+    """The tokens of a text, each homograph decided for one language. Those that then belong to no value are left out.
 
     ``text`` is normalized.
     """

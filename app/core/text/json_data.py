@@ -31,7 +31,7 @@ def data_in(text: str, *, deepest: int = _DEEPEST, strict: bool = True) -> Any:
 
 
 def arguments_in(arguments: Any) -> Any:
-    """The arguments of a call as data: a client may have stored them as JSON text; text that is none as it is.
+    """The arguments of a call as data. Clients may store them as JSON text; text that is no JSON stays as it is.
 
     So is text whose escapes spell what nobody can store or write as JSON: NUL, half of a surrogate pair, infinity.
     """

@@ -26,7 +26,7 @@ _LETTERS_PER_WORD: Final = 5.0
 """To compare scripts: how many characters carry as much as one word."""
 
 _LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
-"""Of scripts that several languages share, and English does not."""
+"""The likeliest language of each script that several languages share, but English does not."""
 _COUNTED: Final = ("numbers", "scales", "days")
 _SHORTEST_COUNTED: Final = 3
 
@@ -120,7 +120,7 @@ def likeliest(text: str) -> str | None:
 
 
 def language_of_locale(locale: str) -> str:
-    """``pt`` of ``pt-BR``; English where there is none."""
+    """The language of a locale, such as ``pt`` of ``pt-BR``; English if there is none."""
     return locale.replace("_", "-").partition("-")[0].lower() or "en"
 
 

@@ -1,14 +1,14 @@
 """Keeps what was computed from a text, so that the next caller does not compute it again.
 
-A message is read by many: for its anchors, its state, its segments, for recall, by the checks. They call the same pure
-functions with the same text, and ``memoized`` keeps what these answered, by function and arguments. Nothing has to be
-invalidated: what a function makes of a text never changes while a process runs.
+A message is read many times: for anchors, state, segments, recall and checks. These call the same pure functions with
+the same text. ``memoized`` keeps the results, by function and arguments. A result never has to be invalidated, since
+what a function makes of a text does not change while a process runs.
 
-Two things hold. All that is kept stays within ``MOST`` bytes, whatever comes in from outside: each time half of it is
-full, what nobody asked for since the last time goes, a few readings with each new one, since an event loop would wait
-for thousands (``word_memo`` has a bound of its own). And a reading is reached
-only by whoever has the text itself, so none of another tenant or of an erased message; ``forget`` drops all readings of
-a process where texts are erased.
+* **Bounded.** All results together stay within ``MOST`` bytes, whatever comes in from outside. Each time half of that
+  is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
+  thousands at once would hold up the event loop. (``word_memo`` has a bound of its own.)
+* **Private.** A result is only found by a caller that has the text itself, so nothing of another tenant or of an
+  erased message can be found. ``forget`` drops all results of a process when texts are erased.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Latest(Generic[K, R]):
         return reading
 
     def keep(self, key: K, reading: R, size: int) -> None:
-        """Keep a reading of so many bytes."""
+        """Keep a result of that many bytes."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
         gone = before[1] if before else 0
         self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
@@ -198,7 +198,7 @@ def forget() -> None:
 
 
 _of_words: Final[list[Callable[[], None]]] = []
-"""For each function, what drops the words that are kept of it."""
+"""For each function, a callable that drops the words that it remembers."""
 
 
 class _Words(dict[str, R]):
@@ -220,9 +220,9 @@ class _Words(dict[str, R]):
 def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:
     """Keep the results of a pure function for words of at most ``LONGEST_WORD`` characters.
 
-    Usual words come again and again; giant ones come only to fill the memory. Each function's words take 60 MB at most,
-    even if somebody makes up 66,000 of 64 letters of two bytes. What is returned is a dictionary's own method, for
-    speed: it is called for every word of a text.
+    Usual words come again and again; very long ones only fill the memory. The words of one function take 60 MB at most,
+    even if somebody makes up 66,000 words of 64 letters with two bytes each. For speed the returned function is the
+    method of a dictionary: it is called for every word of a text.
     """
     kept = _Words(function)
     _of_words.append(kept.clear)

@@ -42,7 +42,7 @@ def is_day(day: Day) -> bool:
 
 
 def claimed(day: Day) -> frozenset[str]:
-    """The forms of which one has to be given for a stated day or month."""
+    """The forms of a stated day or month; one of them has to be given."""
     year, month, number = day
     if number is None:
         return frozenset({f"d:{year}-{month:02}", f"d:--{month:02}&n:{year}"} if year else {f"d:--{month:02}"})
@@ -58,7 +58,7 @@ def claimed(day: Day) -> frozenset[str]:
 
 
 def given(day: Day, at: date | None) -> Iterator[str]:
-    """What a day or month in a text lets others say; a missing year is that of the last or the next such day."""
+    """The forms that a day or month in a text gives. A missing year is that of the last or the next such day."""
     year, month, number = day
     if month is None:
         return

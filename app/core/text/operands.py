@@ -17,7 +17,7 @@ MONEY: Final = "money"
 """The unit of every currency: conversions between them are no calculation."""
 _COUNTABLE: Final = {"number", MONEY, "time"}
 _MOST_OF_A_SORT: Final = 32
-"""So many of each sort are taken from one text."""
+"""The most operands of each sort that are taken from one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Quantity:
     unit: str = ""
     """The base of its unit; empty: a bare number."""
     factor: float = 1.0
-    """From the written unit to its base."""
+    """The factor from the written unit to its base unit."""
     start: int = field(default=0, compare=False)
-    """Where it stands in its text."""
+    """The place of the operand in its text."""
 
     @property
     def size(self) -> float:

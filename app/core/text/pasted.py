@@ -59,7 +59,7 @@ def _pasted_and_own_blocks(content: str) -> tuple[str, str]:
 
 
 def pasted_spans(content: str) -> list[tuple[int, int]]:
-    """Where what was pasted into a message stands, in order: see ``pasted_and_own_text``."""
+    """The places of pasted text in a message, in order (see ``pasted_and_own_text``)."""
     return [(start, end) for start, end, is_pasted in _parts_and_whether_pasted(content) if is_pasted]
 
 

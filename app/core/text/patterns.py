@@ -104,7 +104,7 @@ class Capped:
 
 
 def capped(source: str, longest: int, flags: int = 0) -> Capped:
-    """A pattern that may take more than linear time, on so few characters that it does not matter.
+    """A pattern that may take more than linear time, but sees so few characters that this does not matter.
 
     Raises:
         re.error: The source is no pattern.

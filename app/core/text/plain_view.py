@@ -51,7 +51,7 @@ class PlainView:
     distances: tuple[int, ...] = (0,)
 
     def original(self, place: int) -> int:
-        """Where a sign of it begins in the original; its end for the end."""
+        """The place in the original at which each character begins; the last one is the end."""
         return place + self.distances[bisect_right(self.breaks, place) - 1]
 
 

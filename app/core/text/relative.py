@@ -44,12 +44,12 @@ class NearDay:
     end: int
     """Behind a part of the day, as in "yesterday morning"."""
     distance: int
-    """In days: -1 for "yesterday"."""
+    """The distance in days: -1 for "yesterday"."""
     is_quoted: bool
 
 
 def near_days(text: str) -> list[NearDay]:
-    """The words of a text that mean one certain day, in order; one in a title such as "USA Today" is none."""
+    """The words of a text that mean one certain day, in order, but for words in titles such as "USA Today"."""
     return _near_days_of(text, _bits_of_possible_patterns(text))
 
 

@@ -1,7 +1,7 @@
-"""The letters that a text must contain for a pattern to match: they rule out most texts before it is tried.
+"""Finds the letters that a text must contain for a pattern to match, so that the pattern is tried on few texts.
 
-The law: whatever a pattern matches contains one of its pieces, both normalized. A pattern of which nothing can be said
-has no pieces, and is always to be tried. What ``re`` understands and this does not is read as "anything".
+Every text that a pattern matches contains one of its *pieces*, if both are normalized. A pattern for which no pieces
+are found is tried on every text. Syntax that ``re`` knows and this reader does not counts as "anything".
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _KINDS: Final = frozenset("dDwWsSntrfva")
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """What a stretch of a pattern matches: these spellings and no others, or whatever contains one of the pieces."""
+    """What a stretch of a pattern matches: exactly these spellings, or any text that contains one of these pieces."""
 
     spellings: frozenset[str] | None = None
     pieces: frozenset[str] | None = None
 
     @property
     def needs(self) -> frozenset[str] | None:
-        """Pieces of which one must be there; ``None``: nothing must."""
+        """Pieces of which a text must contain one; ``None``: it need not contain any."""
         if self.spellings is None:
             return self.pieces
         return self.spellings if self.spellings and "" not in self.spellings else None
@@ -55,14 +55,14 @@ class _UnreadableError(ValueError):
 
 
 def normalized(text: str) -> str:
-    """A spelling for all that ``re.IGNORECASE`` takes for the same, and for both apostrophes."""
+    """A text in one spelling for all letters that ``re.IGNORECASE`` takes for the same, and for both apostrophes."""
     if text.isascii():
         return text.lower()
     return text.replace("İ", "i").replace("ı", "i").replace("’", "'").casefold()
 
 
 def pieces(pattern: str) -> frozenset[str] | None:
-    """Normalized pieces of which every text that the pattern matches contains one; ``None``: nothing is known."""
+    """Normalized pieces: every text that the pattern matches contains one of them. ``None``: nothing is known."""
     try:
         needed = _Reader(pattern).whole().needs
     except _UnreadableError:
@@ -80,15 +80,15 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
 
 
 _Pieces = Sequence[tuple[str, int]]
-"""Pieces, each with the patterns that need it as bits."""
+"""Pieces, each with the bits of the patterns that need it."""
 _Begun = Mapping[str, _Pieces]
 """Pieces that begin in one word, by the first signs of the next."""
 
 
 class PatternIndex:
-    """Many patterns, and which of them may match a text: their pieces are looked up word by word.
+    """Tells which of many patterns may match a text, by looking up their pieces word by word.
 
-    A piece without a blank stands within one word. Of any other the beginning does, and then the text is asked.
+    A piece without a blank stands within one word. For a piece with blanks the first word is looked up, then the text.
     """
 
     def __init__(self) -> None:
@@ -97,11 +97,11 @@ class PatternIndex:
         self._bits: defaultdict[str, int] = defaultdict(int)
 
     def add(self, pattern: str) -> int:
-        """Take one in, and number it: its bit."""
+        """Add a pattern, and return its bit."""
         return self.add_needing(pieces(pattern))
 
     def add_needing(self, needed: frozenset[str] | None) -> int:
-        """Take in a pattern whose pieces are known, and number it: its bit."""
+        """Add a pattern whose pieces are known, and return its bit."""
         for seen in (
             "may_match_text",
             "_matches_in_word",
@@ -121,7 +121,7 @@ class PatternIndex:
         return bit
 
     def may_match(self, text: str) -> int:
-        """The numbers, as bits, of the patterns that may match a normalized text."""
+        """The bits of the patterns that may match a normalized text."""
         found = self._always
         words = (_NUMBER.sub("0", text) if self._takes_all_numbers_alike else text).split()
         for (whole, begun), following in zip(map(self._matches_in_word, words), [*words[1:], ""], strict=False):
@@ -137,7 +137,7 @@ class PatternIndex:
 
     @cached_property
     def may_match_text(self) -> Callable[[str], int]:
-        """``may_match`` of a text as it stands, remembered."""
+        """``may_match`` for a text that is not normalized yet. Results are remembered."""
         return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
 
     @cached_property

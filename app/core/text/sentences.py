@@ -30,7 +30,7 @@ _SHORTENED: Final = _NEVER | _SOMETIMES
 _BEFORE_ORDINALS: Final = words_of("sentences", "before_ordinals")
 _SHORT_WORDS: Final = words_of("sentences", "short_words")
 _SHORTEST_LAST_WORD: Final = 3
-"""Before a small letter, other words that are shorter are mostly abbreviations."""
+"""A full stop before a small letter ends no sentence if the word before it is shorter: mostly an abbreviation."""
 _SOFT_WRAP: Final = 60
 """A line at least this long may go on in the next."""
 LINE_BREAK: Final = compiled(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -77,7 +77,7 @@ def closed(text: str) -> str:
 
 @memoized()
 def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Where each sentence begins and ends in the text itself."""
+    """The beginning and end of each sentence in the text."""
     return _spans(text)
 
 
@@ -97,7 +97,7 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def starts_within(text: str, first: int, last: int) -> list[int]:
-    """Where sentences begin in a stretch of a text; not the beginning of the stretch, which may be inside of one."""
+    """The places where sentences begin in a stretch of a text, without its own beginning, which may be inside one."""
     return [first + start for start, _ in sentence_spans(text[first:last])[1:]]
 
 

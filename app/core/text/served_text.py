@@ -1,8 +1,8 @@
 """Escapes a message for a chat model, so that nothing in it reads like an element or marker of the service.
 
-The first sign of what does is exchanged: ``<`` for ``(``, a look-alike of it for ``ʼ``, the arrow of a marker for
-``->``. So a text never weighs more than before, in tokens or bytes, and stays as it is when it is exchanged again or
-parsed as JSON; docs/decisions/0023 says why. The original is what is stored, and is never changed.
+Of a text that would read like one, the first character is replaced: ``<`` by ``(``, a look-alike of it by ``ʼ``, the
+arrow of a marker by ``->``. So a text never becomes longer, in tokens or bytes, and stays the same if it is escaped
+again or parsed as JSON (docs/decisions/0023). The stored original is never changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shortening a text: to so many characters, or to so few tokens. ``elision`` shows both of its ends instead."""
+"""Shortens a text from its end, to a number of characters or tokens. ``elision`` keeps both ends instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def clip(text: str, longest: int = _LONGEST_SENTENCE) -> str:
 
 
 def fitted(text: str, most: int, *, shortest: int = 1) -> str:
-    """Cut at a word until it weighs at most so many tokens, or is cut to so few characters as are named.
+    """A text cut at a word until it has at most that many tokens, or is as short as ``shortest`` characters.
 
     Args:
         text: Any.

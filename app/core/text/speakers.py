@@ -1,4 +1,4 @@
-"""Who says what: a name before a message (``Anna: ``) or beside it (``metadata.name``); whether messages begin so."""
+"""Tells who speaks, by a name before a message (``Anna: ``) or beside it (``metadata.name``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Label(NamedTuple):
 
     name: str
     end: int
-    """Where what is said begins."""
+    """The place where the spoken words begin."""
 
 
 def label_of(text: str) -> Label | None:
@@ -77,9 +77,10 @@ def without_speakers(text: str) -> str:
 def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
     """The label of each message, where the messages of its role begin with their speakers' names.
 
-    A role has names where most of its messages, three at least, begin with some that come again. In a stretch of fewer
-    messages every single one does, and no two roles share a name. Elsewhere "Note: " is no name, nor is what an
-    assistant heads its answers with ("Noted: ") where users have no names.
+    A role has names if most of its messages, and at least three, begin with names that come again. In a stretch of
+    fewer messages every message has to begin with a name, and no two roles may share one. Otherwise a beginning such as
+    "Note: " is no name. Nor is a heading that an assistant puts before its answers ("Noted: ") where users have no
+    names.
 
     ``said``: role and text of each message, in order.
     """

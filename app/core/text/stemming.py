@@ -1,11 +1,11 @@
 """Word stems by Snowball, for languages that ``words`` has none for, and which of those a text is in.
 
-A word does not tell its language: "die" is German or English. Whoever compares texts decides once which language they
-are in, and asks for the stems of all of them in that; ``None`` are the stems of ``words``, for English, Russian and
-whatever Snowball does not know.
+A word alone does not tell its language: "die" is German or English. So a caller that compares texts first decides
+which language they are in, and then asks for the stems of all of them in that language. ``None`` stands for the stems
+of ``words``, which are those for English, Russian and languages that Snowball does not know.
 
-Stored keys are made of these stems too (``app.storage.repositories.term_keys``): after a release of Snowball that gives
-other ones, or with a language more, the index is made anew by ``throughline index-words``.
+Stored keys are made of these stems too (``app.storage.repositories.term_keys``). If a release of Snowball gives other
+stems, or a language is added, ``throughline index-words`` makes the index again.
 """
 
 from __future__ import annotations

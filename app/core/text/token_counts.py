@@ -41,7 +41,7 @@ IMAGE_TOKENS: Final = 1_120
 PAGE_TOKENS: Final = 560
 """The tokens of a page of a PDF, likewise; Gemini 2.5 takes 258."""
 UNKNOWN_PAGE_BYTES: Final = 50_000
-"""So many bytes of a PDF are taken for a page if its pages cannot be counted."""
+"""This many bytes of a PDF count as a page if its pages cannot be counted."""
 _AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknown and taken as a minute
 _VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
 _MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}
@@ -126,7 +126,7 @@ _CLASSES: Final[tuple[tuple[int, str], ...]] = (
     (0x20000, "rare_ideograph"),
     (0x40000, "fallback"),
 )
-"""Where each class of code points begins."""
+"""The first code point of each class."""
 
 _STARTS: Final = tuple(start for start, _ in _CLASSES)
 
@@ -313,7 +313,7 @@ def estimate_lines(text: str) -> int:
 
 
 def least_tokens(characters: int) -> int:
-    """What a sentence of so many characters weighs at the least, to be known before it is weighed."""
+    """The fewest tokens that a sentence of that many characters can have, without counting it."""
     return characters // _MOST_CHARACTERS
 
 
@@ -325,12 +325,12 @@ def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:
 def weigh(
     role: str, content: str, parts: Sequence[Part] = (), *, estimate: Callable[[str], int] = estimate_text
 ) -> Weight:
-    """Weigh a message as it will be sent: its content, its parts and the markers around it.
+    """Estimate the tokens of a message as it will be sent: its content, its parts and the markers around it.
 
-    What stands in the content too, a tool's result or a text, weighs once.
-    Media weigh by their own ``tokens`` where given, else by type, whatever the length of their data.
-    Further keys of parts, which every context has, weigh by their length, but for the first ``BESIDE`` bytes.
-    The content is weighed by ``estimate``: where its lines come again, by ``estimate_lines``.
+    * A part that repeats the content (a tool's result, a text) counts once.
+    * Media count by their own ``tokens`` if given, else by their type, whatever the length of their data.
+    * Further keys of parts, which every context has, count by their length, without the first ``BESIDE`` bytes.
+    * The content is counted by ``estimate``; if its lines are repeated, by ``estimate_lines``.
     """
     own = own_content(role, content, parts)
     tokens, size, beside = MESSAGE_OVERHEAD + estimate(own), byte_length(own), 0

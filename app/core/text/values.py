@@ -1,12 +1,12 @@
-"""Exact values: what a statement claims, and whether a text that was shown holds it, however it is written there.
+"""Exact values: what a statement claims, and whether a text that was shown holds it, in whatever form.
 
-What is only to be copied, as it is written, is found by ``identifiers.py``.
+(Values that are only copied, as they are written, are found by ``identifiers.py``.)
 
-A claim is strict: only what is plainly a value (``values``). What was shown is read generously (``Given``): a value is
-found when any reading of the text gives it, whatever its unit, separators, words or order. Only currencies, percent,
-hours, minutes, seconds, longer lengths of time and times of the clock are told apart (``measure``): "12 hours" is shown
-by a bare 12, but not by "12 %" or "12 minutes". What follows from other values by calculation is not found; days that
-follow from the message's date are.
+A claim is read strictly: only what is plainly a value counts (``values``). What was shown is read generously
+(``Given``): a value is found if any reading of the text gives it, whatever its unit, separators, words or order. Only
+currencies, percentages, hours, minutes, seconds, longer lengths of time and times of day are told apart (``measure``):
+a bare 12 shows "12 hours", but "12 %" and "12 minutes" do not. Values that follow from others by calculation are not
+found here, except days that follow from the date of the message.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Value:
 
     kind: Kind
     text: str
-    """As it stands there, markup within it included."""
+    """The value as it is written, markup within it included."""
     start: int
     end: int
     forms: frozenset[str]
@@ -69,17 +69,17 @@ class Value:
     amount: float | None
     """The number, with its scale, in its own unit; ``None`` for what is no number."""
     approximate: bool
-    """The text itself says that it is rounded ("about", "18k", "около")."""
+    """Whether the text itself says that the value is rounded ("about", "18k", "около")."""
     base: str = ""
     """The base of an amount's unit; empty without one, and for money."""
     factor: float = 1.0
-    """From its own unit to that base."""
+    """The factor from its own unit to that base."""
     measure: str = ""
     """What its number counts, if that is told apart from others."""
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """All that it is, wherever it stands."""
+        """What the value means, wherever it is written."""
         return self.kind, self.text, self.forms, self.amount, self.approximate, self.base, self.factor, self.measure
 
     @property
@@ -92,9 +92,9 @@ class Value:
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
     """The exact values that a text claims, in order, none inside another.
 
-    No values: names, abbreviations, numbers of one digit or up to ten in words without a unit, ordinals, fractions,
-    parts of a formula (but what one letter is, "x = 45"), numbers of a list or of a step, numbers of fewer than three
-    digits that name something ("#12").
+    These are no values: names; abbreviations; without a unit, numbers of one digit or up to ten in words; ordinals;
+    fractions; parts of a formula (except what one letter is, "x = 45"); numbers of a list or a step; numbers of fewer
+    than three digits that name something ("#12").
 
     Args:
         text: Of any length; Markdown, LaTeX and character references are read through.
@@ -290,11 +290,11 @@ class Given:
     def _rounded(self, value: Value) -> set[int]:
         """The sources of amounts of which the value is a rounding.
 
-        A text that says "about" (or writes 18k) may be off by half of its last digit that is not zero, at most by a
-        tenth, or by four of that digit, at most by 2 %. Any other claim is a rounding only when it has fewer digits
-        than the amount and is within 2 %; a whole number below a thousand only of one with decimals: 17,995 told as
-        18,000 is found, 147 told as 150 is not.
-        An identifier is no rounding, though its last letter may look like a scale (8841207K), nor is a year.
+        A claim that says "about" (or writes 18k) may be off by half of its last digit that is not zero, and by a tenth
+        at most; or by four of its last digit, and by 2 % at most. Any other claim is a rounding only if it has fewer
+        digits than the amount and is within 2 %. A whole number below a thousand is a rounding only of a number with
+        decimals: 17,995 told as 18,000 is found, 147 told as 150 is not. Identifiers are no roundings, even if their
+        last letter looks like a scale (8841207K), and years are none either.
         """
         found: set[int] = set()
         if value.kind == "identifier" or (value.reads_as_year and not value.approximate):
@@ -356,7 +356,7 @@ class _Searched:
         self._ends: array[int] | None = None
 
     def holds(self, needle: str) -> bool:
-        """Whether it stands there with no sign directly before or after it that it would join.
+        """Whether the text has it, with no character directly before or after it that would belong to it.
 
         What begins within a run of such characters is passed over with the whole run: a long one is looked at once.
         """

@@ -19,7 +19,7 @@ VOCABULARY: Final[frozenset[str]] = frozenset().union(
     *(phrase.split(" ") for phrase in (*t.NUMBERS, *t.UNITS, *t.AND_MORE)),
 )  # fmt: skip
 SCANNED: Final = VOCABULARY | t.HOMOGRAPHS.keys()
-"""With the words that may be left out again, once their language is known."""
+"""The vocabulary with words that may be left out again once their language is known."""
 BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
     t.NUMBERS, t.SCALES, t.UNITS, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS, t.HALF_HOURS,
     t.NAMED_HOURS, t.SPANS, t.MONTH_ENDS, t.MINUTES_BEFORE,

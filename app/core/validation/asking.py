@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from app.core.anchors.naming import names_of, without_names
+from app.core.anchors.prompt_ids import names_of, without_names
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
@@ -28,7 +28,7 @@ class Second:
     """What a model answered when it was asked again."""
 
     statements: Mapping[int, str] = field(default_factory=dict)
-    """By number; an empty text withdraws a statement."""
+    """The new statements by number; an empty text withdraws a statement."""
     added: tuple[CandidateItem, ...] = ()
     """Items for what would have been lost."""
 

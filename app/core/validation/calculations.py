@@ -1,9 +1,9 @@
 """Values that follow from others by one calculation: "150 + 40 + 30 is 220", "ten days before 12 May is 2 May".
 
-With enough operands nearly every number follows from some of them. So results are looked through from the likeliest
-kind of calculation to the least likely, and only as long as they cover no more than a small share of the values that
-could as well have stood there: other values of about the same size, told with the same precision. A value from nowhere
-passes by chance no more often than that. What a statement calculates from its own values needs no such guard.
+With enough operands nearly every number follows from some of them. So kinds of calculations are tried from the
+likeliest to the least likely, and only while their results cover a small share of the values that could have stood
+there instead: other values of about the same size, told with the same precision. An invented value passes by chance no
+more often than that. What a statement calculates from its own values needs no such guard.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from app.core.model.state import StateEntry
 from app.core.text.sentences import sentence_spans
 
 MOST_CLAIMS: Final = 60
-"""In one call: an answer about more gets careless."""
+"""The most claims in one call: answers about more become careless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class DigestText:
     """What a summarizer told of a stretch of messages."""
 
     id: str
-    """How its maker finds it again: the id of a stored segment, or the number of a stretch that has none yet."""
+    """The id of a stored segment, or the number of a stretch that has no id yet."""
     topic: str
     brief: str
     from_seq: int
@@ -48,10 +48,11 @@ def claims_of(
 ) -> tuple[Claim, ...]:
     """The claims of a new version, the most doubtful first.
 
-    In order: new, changed and repeated items with a borrowed value, the other items, entries that were replaced, set
-    aside or kept, what is claimed of anchors, the sentences of narratives that changed, each once, what code cut for a
-    value that it did not find, each with the entries that it was to replace, digests. An item is repeated where a
-    summarizer told it again of later messages: these may say that it no longer holds.
+    In this order: items that are new, changed or repeated and have a borrowed value; other items; entries that were
+    replaced, set aside or kept; claims about anchors; the changed sentences of narratives, each once; what code cut for
+    a value that it did not find, each with the entries that it was to replace; digests.
+
+    An item is repeated if a summarizer told it again of later messages: these may say that it no longer holds.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.

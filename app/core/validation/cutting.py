@@ -36,7 +36,7 @@ _CONTRAST: Final = pattern_of("clauses", "contrasts")
 _BINDS: Final = pattern_of("clauses", "binds")
 """Both limit the clause before them."""
 _READ: Final = frozenset(one.code for one in languages() if one.clauses.contrasts)
-"""The languages of which we know that."""
+"""The languages of which that is known."""
 
 
 def before_orders(statement: str, orders: Collection[str]) -> str:

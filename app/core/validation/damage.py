@@ -1,8 +1,8 @@
 """Finds texts that earlier checks damaged in a state that is still served, and mends what can be mended.
 
-The checks of earlier commits put a sentence of a message in the place of an item that they did not believe, and cut
-sentences out of narratives. Each compaction counts how many texts it changed; an entry that such a compaction wrote and
-that stands word for word in one of its own sources is no item of a model: of 2 009 recorded ones none does.
+The checks of earlier commits replaced items that they did not believe by sentences of messages, and cut sentences out
+of narratives. Each compaction records how many texts it changed. An entry that such a compaction wrote and that stands
+word for word in one of its own sources was not written by a model: of 2 009 recorded items of models none does.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Damage:
     kind: DamageKind
     entry: StateEntry
     version: int
-    """That it was damaged in."""
+    """The version in which it was damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """Entries of which code has set right what it can, and what was done."""
+    """Entries after code mended what it can, and the repairs."""
 
     entries: tuple[StateEntry, ...] = ()
     repairs: tuple[Repair, ...] = ()
@@ -76,7 +76,7 @@ def damages(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[Damage, .
 
 
 def sound_version(lineage: Sequence[Made], said: Mapping[int, str]) -> int:
-    """The newest version in which nothing is damaged; 0 when there is none."""
+    """The newest version in which nothing is damaged; 0 if there is none."""
     looking = _Looking(lineage, said)
     for count in range(len(lineage), 0, -1):
         if not any(looking.damaged(lineage[:count])):

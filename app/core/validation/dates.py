@@ -30,7 +30,7 @@ _SAME: Final = 0.6
 """Of a sentence's words, for the message that it tells of where it names none."""
 _LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
 _MOST_SENTENCES: Final = 100
-"""So many sentences of a narrative are dated: for each one, the whole span is searched."""
+"""The most sentences of a narrative that are dated: for each one, the whole span is searched."""
 _MOST_SOURCES: Final = 100
 """Messages that a text may rest on: more are of several days."""
 _MOST_WORDS: Final = 20

@@ -27,12 +27,12 @@ narratives' sentences with a number that only a message left out holds fall from
 
 
 def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages of a chunk by which claims can be judged, in order.
+    """Chooses the messages of a chunk by which claims can be judged, in order.
 
-    Those that claims name, each with its neighbours: what it answers, and how it was answered. And for every sentence
-    those that share most of its words, with one that tells much of what these do not, wherever they stand in the chunk;
-    of a digest, in its stretch. A narrative names no sources, so that the answer to the first of these is shown too: a
-    "yes" shares no words.
+    * The messages that a claim names, each with its neighbours: what it answers, and what answers it.
+    * For each sentence the messages that share most of its words, anywhere in the chunk (for a digest, in its stretch),
+      and one more that has many of the words that these lack.
+    * For a narrative, which names no sources, also the answer to the first of these messages: a "yes" shares no words.
     """
     claims = tuple(claims)
     places = {message.seq: place for place, message in enumerate(chunk)}
@@ -104,7 +104,7 @@ def _stretch(claim: Claim, chunk: Sequence[Message]) -> range:
 
 
 class _Alike:
-    """Texts by their words, of which rare ones weigh more."""
+    """Finds the texts that share most words with a claim; rare words count more."""
 
     def __init__(self, texts: Sequence[AbstractSet[str]]) -> None:
         self._texts: Final = texts

@@ -41,7 +41,7 @@ _MOST_RECKONED: Final = 8
 _MOST_CALCULATED: Final = 60
 """The same of all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
 _MOST_ORDERS: Final = 100
-"""Of an answer that are looked for in the whole span; nobody asked for further ones."""
+"""The most orders in an answer that are looked for in the whole span. Further ones count as asked for by nobody."""
 
 
 MOST_DOUBTS: Final = 40
@@ -65,7 +65,7 @@ class Failure:
 
     @property
     def key(self) -> tuple[str, int | None, str]:
-        """Where the failing statement stands."""
+        """The place of the failing statement."""
         return self.field, self.index, self.statement
 
     @property
@@ -88,7 +88,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A candidate of which everything holds, and what was done for that."""
+    """A candidate without failures, and the repairs that made it so."""
 
     candidate: Candidate
     repairs: tuple[Repair, ...] = ()
@@ -404,7 +404,7 @@ def _retold(text: str, edit: Callable[[str], str | None]) -> str:
 
 
 def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
-    """Narratives of which at least half is left, and lines made from the newest entries for the others.
+    """The narratives: those with at least half left, and for the others lines made from the newest entries.
 
     Entries of the field of facts, where there are any: the mood tells nobody what happened.
     """

@@ -18,7 +18,7 @@ from app.core.text.values import is_of_word
 MOST_VALUES: Final = 2_000
 """If there are more distinct values, only every n-th is looked for: this bounds the work of a probe."""
 MOST_CHARACTERS: Final = 60_000
-"""Of a longer span only every n-th message is probed: a tenth of a second, whatever was folded."""
+"""The most characters that are probed, in a tenth of a second. Of a longer span only every n-th message is probed."""
 _OUTER: Final = " \t\n\"'“”«»„`「」"
 
 

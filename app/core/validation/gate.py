@@ -1,14 +1,15 @@
 """The gate: every check that a summarizer's answer has to pass before anything is made of it.
 
-Order matters, and the first refusal is the reason that is recorded. First what the provider says of its own answer
-(``FINISH``): a blocked or cut-off answer is refused also when what came can be read. Then reading
-(``parse_candidate``). Then what was proposed (``CHECKS``), from "this is no record" to "this is a poor one": refusals
-are looked for before skeletons, and skeletons before the language, which needs words.
+The checks have an order, and the first that refuses gives the recorded reason:
 
-Ids of kept passages, which no reader sees, become the numbers of their messages.
+1. How the provider says its answer ended (``FINISH``): a blocked or cut-off answer is refused even if it can be read.
+2. Whether it can be read (``parse_candidate``).
+3. What it proposes (``CHECKS``), from "this is no record" to "this is a poor one": a model's excuses come before empty
+   skeletons, and these before the language, which needs words.
 
-Then the exact checks (``app.core.validation``): what fails in them is no reason to refuse an answer, but to ask about
-it again, and what fails still is cut or goes. Last, the days of relative times are added (``dates``).
+In an accepted answer, ids of anchors, which no reader sees, become the numbers of their messages. Then the exact
+checks follow (``app.core.validation``). What fails in them refuses no answer: the model is asked about it again, and
+what still fails is cut or removed. Last, days are added to relative times (``dates``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.core.anchors.naming import names_of, without_names
+from app.core.anchors.prompt_ids import names_of, without_names
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
@@ -39,11 +40,11 @@ from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
 from app.core.validation.asking import second_answer
-from app.core.validation.cut_off import is_cut_off
 from app.core.validation.dates import with_dates
 from app.core.validation.digests import described
 from app.core.validation.exact import STRETCHES, Examined, examine, with_answers, without_failures
 from app.core.validation.excuses import is_excuse
+from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
 
@@ -60,7 +61,7 @@ FINISH: Final[Mapping[FinishReason, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReport:
-    """Either a candidate of which everything holds, or the reason word of the refusal."""
+    """Either a candidate without failures, or the reason word of the refusal."""
 
     candidate: Candidate | None = None
     reason: str | None = None
@@ -260,7 +261,7 @@ def _is_as_its_source(item: CandidateItem, messages: Sequence[Message], spoken: 
 Check = Callable[[Candidate, SummaryRequest], str | None]
 
 CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
-"""In order; each returns a reason word or nothing."""
+"""The checks in their order. Each returns a reason word or nothing."""
 QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
 """The checks of the offline summarizer's answers. In a talk in two languages a quote may be in either."""
 
@@ -274,7 +275,7 @@ def _without_excuses(candidate: Candidate) -> Candidate:
 
 _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
-"""By kind of value, 2 for all others: shouting, abbreviations and quoted words say little."""
+"""The weight of a value by its kind, 2 for all others: shouted words, abbreviations and quoted words say little."""
 _MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
 _PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
 _PAIRS_PER_WORD: Final = 3  # of a Chinese text, to a content word of the same text in English or Russian

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.model.state import StateEntry
-from app.core.validation.verdicts import VerifiedState
+from app.core.validation.verified_state import VerifiedState
 
 
 def gone_between(
     present: Sequence[StateEntry], earlier: Iterable[Sequence[StateEntry]], judged: Iterable[StateEntry] = ()
 ) -> tuple[StateEntry, ...]:
-    """The entries that earlier versions stopped serving and of which the present one says nothing any more.
+    """The entries that were served earlier and of which the present version tells nothing any more.
 
     Each names the entries that took its place in the end, so that it can come back where those are contradicted. What
     the judged version still served names none: it can only be put on record as contradicted.

@@ -1,4 +1,4 @@
-"""Whether a stored state is what it should be: no error text, no excuse, nothing empty, nothing cut off.
+"""Finds what is wrong with a stored state: an error text, an excuse, something empty or cut off.
 
 The gate lets none of these in; only an item may tell of an error, or of what somebody cannot do. A state that was
 imported, or written by an earlier version, never passed it.
@@ -15,7 +15,6 @@ from app.core.model.in_doubt import unmarked
 from app.core.model.state import StateSchema
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
-from app.core.validation.cut_off import is_cut_off
 from app.core.validation.damage import DamageKind
 from app.core.validation.excuses import is_excuse
 
@@ -23,7 +22,7 @@ Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | 
 """What ``findings`` looks for, and what earlier checks did, which only an examination finds."""
 
 FEW: Final = 4
-"""Covered messages of which a state may honestly have nothing to say."""
+"""A state of at most this many covered messages may honestly have nothing to say."""
 _MANY: Final = 3
 """Facts of one field that are not all dropped at once."""
 
@@ -39,6 +38,8 @@ _ERRORS: Final = compiled(
     r"|\{\s*\"(?:error|detail|code|message|status)\"\s*:)",
 )
 
+_GOING_ON: Final = frozenset(",:(-–—[{«„「（，、：")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -46,7 +47,7 @@ class Finding:
 
     sickness: Sickness
     field: str | None = None
-    """The field that it was found in; ``None`` = the state as a whole."""
+    """The field with the finding; ``None`` = the state as a whole."""
     text: str = ""
 
 
@@ -106,3 +107,11 @@ def _sickness(text: str, *, is_told: bool) -> Sickness | None:
     if not is_told and is_excuse(text):
         return "no_summary"
     return "cut_off" if is_cut_off(text) else None
+
+
+def is_cut_off(text: str) -> bool:
+    """Whether a text surely stops in the middle: its last character is one after which something must follow.
+
+    A semicolon is none: a line of code may end with it.
+    """
+    return text.rstrip()[-1:] in _GOING_ON

@@ -19,7 +19,7 @@ from app.core.text.values import Value, values
 from app.core.validation.evidence import content
 
 _MOST: Final = 2
-"""For one value."""
+"""The most hints for one value."""
 _LIKE_SIZE: Final = 5
 """Times larger or smaller: an error in a digit, not another thing."""
 

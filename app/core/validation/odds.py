@@ -1,4 +1,4 @@
-"""How likely each kind of calculation is, as honest statements show it (``python -m bench.trust.odds``)."""
+"""How likely each kind of calculation is in honest statements, as measured by ``python -m bench.trust.odds``."""
 
 from __future__ import annotations
 
@@ -82,4 +82,4 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "year now mo": 0.30,
     "year told ": 0.27,
 }
-"""By mark of a calculation; the log odds that its result is the one that is told are their sum."""
+"""The weight of each mark of a calculation. Their sum is the log odds that its result is the one that is told."""

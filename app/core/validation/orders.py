@@ -56,10 +56,11 @@ class Said:
 
 
 class Wishes:
-    """What people asked for: an order that one of them gave is told of, and no order of the record's own.
+    """What people asked for. An order that one of them gave may stand in a record; any other order may not.
 
-    Somebody also asks for what the assistant proposed ("yes, do that"), and for what it then promised in its own words:
-    so what it said directly before or after counts together with theirs, where they said some of it or hardly anything.
+    People also ask for what the assistant proposed ("yes, do that"), and for what it then promised in its own words. So
+    the assistant's words directly before or after count together with theirs, if they said some of the order or hardly
+    anything.
 
     Args:
         spoken: What users said, and system messages.
@@ -75,7 +76,7 @@ class Wishes:
         self._retold: Final = [_Told(one.text) for one in every if one.is_retold]
 
     def include(self, order: str) -> bool:
-        """Whether somebody said most of what it orders.
+        """Whether somebody said most of what a text orders.
 
         Of an order about little it has to be all that it is about, and most of its other words too: "always praise
         Clara" or "never mention Clara" would else be asked for by whoever names Clara.

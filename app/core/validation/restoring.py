@@ -1,4 +1,7 @@
-"""Puts back what code cut, where a verifier supports it: a value that no search finds may follow from others."""
+"""Puts back what code cut out of a state, where a verifier supports it.
+
+Code cuts values that it does not find in the messages. Some of these are right all the same: they follow from others.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +21,29 @@ from app.core.text.values import values
 from app.core.validation.evidence import content
 
 GivenUp = tuple[str, str, str]
-"""An entry's id, its text, and the statement that code cut and that was to take its place."""
+"""An entry that was to be replaced: its id, its text, and the statement that was to replace it and was cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoring:
-    """What it takes to put texts back into a version."""
+    """What is needed to put texts back into a state version."""
 
     schema: StateSchema
     version: int
-    """The number of the version that is written."""
+    """The number of the version that is being written."""
     next_entry: int
-    """The number of its next new entry."""
+    """The number that its next new entry gets."""
     boundary_seq: int
-    """The last message that it covers."""
+    """The last message that the version covers."""
     messages: Sequence[Message] = ()
-    """Those that were folded: they tell who said what an entry rests on."""
+    """The folded messages, which tell whose words an entry rests on."""
 
 
 def is_proof(cut: Claim, quote: str, seq: int) -> bool:
-    """Whether words of a message are about what they are to prove: it is a source of it, or they share a word.
+    """Whether a quotation is about the cut text that it is to prove.
 
-    A sentence of a narrative names no sources, and what it calculates may share no word with them: then a value does.
+    It is, if its message is a source of the text or shares a content word with it. A sentence of a narrative names no
+    sources, and may share no word with what it was calculated from: for it a value in the quotation is enough.
     """
     is_about = seq in cut.seqs or not content(quote).isdisjoint(content(cut.text))
     return is_about or (cut.names_no_sources and bool(values(quote)))
@@ -51,19 +55,20 @@ def with_restored(
     into: Restoring | None,
     said: Mapping[GivenUp, str] = MappingProxyType({}),
 ) -> tuple[tuple[StateEntry, ...], tuple[Repair, ...]]:
-    """The entries with what was cut of them put back, those on record last, and what was done.
+    """The entries with supported cuts put back, pruned entries last; and a repair for each change.
 
-    A shortened text is told whole again, a sentence stands again where it stood, an item that was gone is a new entry,
-    among those of its field by its sources. What that was to replace goes where the verifier agrees, stays where a
-    message shows that it must, and else is set aside.
-    What is told by now stays as it is; so does a text of which what was left is no longer served, and a version that
-    does not cover a source of the item: somebody went back behind it.
+    * A shortened text gets its cut part back, and a sentence stands again where it stood.
+    * An item that was cut as a whole becomes a new entry of its field, in the order of the sources. An entry that it
+      was to replace is removed if the verifier agrees, stays if a message contradicts the replacement, and is in doubt
+      otherwise.
+    * Nothing is put back that is already told again, whose shortened text is no longer served, or whose sources the
+      version does not cover, because somebody went back to an earlier one.
 
     Args:
-        entries: Of the current version, those on record as pruned included.
-        supported: Claims about what code cut, each supported with a quote that stands in a message.
-        into: The version that is written; ``None``: nothing comes back.
-        said: Verdicts on what those were to replace.
+        entries: The entries of the current version, pruned ones included.
+        supported: Claims about what code cut, each supported with a quotation that stands in a message.
+        into: The version that is being written; ``None``: nothing is put back.
+        said: The verdicts on entries that cut items were to replace.
     """
     made = _Made(entries)
     for claim in supported if into else ():
@@ -73,7 +78,7 @@ def with_restored(
 
 
 class _Made:
-    """Entries in the making."""
+    """The entries while texts are put back into them."""
 
     def __init__(self, entries: Sequence[StateEntry]) -> None:
         self.entries = list(entries)
@@ -82,11 +87,11 @@ class _Made:
         self._new = 0
 
     def tells(self, claim: Claim) -> bool:
-        """Whether it is told by now."""
+        """Whether a served entry tells the text of a claim again."""
         return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
 
     def put_back(self, claim: Claim, into: Restoring, said: Mapping[GivenUp, str]) -> None:
-        """Tell it whole again where something is left of it, else as an entry of its own."""
+        """Put a text back into the entry that has the rest of it, else add it as a new entry."""
         found = next(
             (place for place in self._served(claim.field) if _is_rest_of_cut(self.entries[place], claim)), None
         )
@@ -96,7 +101,7 @@ class _Made:
             self.entries[found] = entry
             self._sentences[claim.field] += not claim.left
         elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > into.boundary_seq:
-            return  # of what names no source no erasure would know
+            return  # an erasure could not find an entry that names no source
         else:
             entry = _new_entry(claim, into, into.next_entry + self._new)
             self._new += 1

@@ -12,7 +12,7 @@ from app.core.model.overlap import Overlap, message_text
 from app.core.text.words import stems
 
 MOST_SOUGHT: Final = 48
-"""Words by which earlier messages are sought."""
+"""The most words by which earlier messages are looked up."""
 
 
 def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Whether a statement is about the same as an earlier one that it is said to replace."""
+"""Tells whether a statement is about the same as an earlier one that it is said to replace."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Final
 from app.core.validation.evidence import content
 
 _KEPT: Final = 0.6
-"""Of the earlier statement's content words. In the open half of the corpus of ``bench.trust`` 37 % of the honest
-replacements keep as many; the most that an invented one keeps is 44 %. It is set well above that, since what is set
-aside in vain is served in doubt until a verifier reads it, and what is taken away in vain is lost."""
+"""The share of the earlier statement's content words that a replacement keeps at least.
+
+In the open half of the corpus of ``bench.trust`` 37 % of the honest replacements keep as many; the most that an
+invented one keeps is 44 %. The limit is set well above that: an entry that is set aside in vain is served in doubt
+until a verifier reads it, while one that is removed in vain is lost.
+"""
 
 _LEAST: Final = 0.15
-"""Of 984 honest replacements (the open half and four blind sets) 8 % keep less, of the entries of those sets beside any
-other new item of their field 83 %."""
+"""A smaller share means another subject. Of 984 honest replacements (the open half and four blind sets) 8 % keep less;
+of the pairs of an entry in those sets and any other new item of its field, 83 %."""
 
 
 def is_about_same(statement: str, earlier: str) -> bool:

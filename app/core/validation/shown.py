@@ -145,11 +145,12 @@ class Shown:
         return found.union(self._entries_resting_on(seqs))
 
     def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
-        """The sources of a text with every message that alone holds one of its values.
+        """The sources of a text, with each message added that alone has one of its values.
 
-        Erasing that message must reach the text. What only one entry holds has that entry's sources, and what it shares
-        with an entry that it takes the place of has those. A value that several others hold may be from any of them:
-        none is added, unless the text has no sources at all.
+        So erasing such a message also reaches the text. A value that only one entry holds brings that entry's sources,
+        and a value that the text shares with an entry it replaces brings the sources of that one. A value that several
+        other messages or entries hold may be from any of them: then none is added, unless the text has no sources at
+        all.
 
         Args:
             seqs: The sources that it names.

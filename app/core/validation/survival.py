@@ -32,7 +32,7 @@ _LONG_NUMBER: Final = 5  # digits: a number that long names something
 _OPENING: Final = 4  # messages with which a talk sets out
 _MOST_CLAUSES: Final = 400
 _WHOLE: Final = frozenset({"path", "url"})
-"""Kinds of values of which a part names something else, or something among many."""
+"""Kinds of values that have to be found whole, since a part of one names something else."""
 
 
 Stale = Callable[[str, int], Collection[str] | None]
@@ -41,12 +41,12 @@ Stale = Callable[[str, int], Collection[str] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostSentence:
-    """A sentence one of whose values would not be served any more."""
+    """A sentence with a value that would no longer be served."""
 
     seq: int
     text: str
     said: str
-    """The same with its speaker, as an entry of its own; with the sentence before it, if it begins by pointing back."""
+    """The sentence with its speaker, as an entry; with the sentence before it if it begins by pointing back."""
 
 
 def lost_sentences(

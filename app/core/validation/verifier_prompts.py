@@ -15,7 +15,8 @@ from app.core.summarizer.framing import frame_briefly, framed_texts
 from app.core.summarizer.prompts import SummaryPrompt
 from app.core.text.escaping import escape
 from app.core.validation.claims import MOST_CLAIMS
-from app.core.validation.verdicts import LONGEST_QUOTE, VERDICT_WORDS
+from app.core.validation.quotes import LONGEST_QUOTE
+from app.core.validation.verdicts import VERDICT_WORDS
 
 VERIFY_VERSION: Final = "verify-6"
 """Recorded with each verification, so that figures can be told apart by it."""

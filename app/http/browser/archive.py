@@ -41,7 +41,7 @@ POLICY: Final = (
     "form-action 'self'",
     "frame-ancestors 'none'",
 )
-"""Of every page; which scripts it may run is its own."""
+"""The content security policy of every page, without the scripts that it may run."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PageFile:
 
     @cached_property
     def policy(self) -> str | None:
-        """The content security policy of a page: of inline scripts those alone that it was built with."""
+        """The content security policy of a page. Only the inline scripts that it was built with may run."""
         return policy_of(self.content.decode()) if self.suffix == "html" else None
 
 

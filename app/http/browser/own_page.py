@@ -27,7 +27,7 @@ def is_same_origin(request: HTTPConnection) -> bool:
 
 
 def session_of(request: HTTPConnection) -> str | None:
-    """The token of a session; a cookie that another site's request brings is none."""
+    """The token of a session. A cookie that comes with a request from another site is ignored."""
     token = _cookie(request)
     return token if token and is_same_origin(request) else None
 

@@ -1,4 +1,4 @@
-"""``/ui/session``: a key becomes a cookie that scripts cannot read."""
+"""``/ui/session``: exchanges a key for a cookie that scripts cannot read."""
 
 from __future__ import annotations
 

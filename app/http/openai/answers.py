@@ -44,11 +44,11 @@ class Answering:
     """One answer."""
 
     id: UUID
-    """Of the response: the turn's."""
+    """The id of the response: that of the turn."""
     reply_id: UUID
     created_at: int
     model: str
-    """As the request named it."""
+    """The model, as the request named it."""
     told: str
     """The header that says what was done."""
     source: AsyncGenerator[Happening, None]
@@ -173,7 +173,7 @@ async def after(events: AsyncGenerator[Json, None], number: int | None) -> Async
 
 
 async def whole_response(answering: Answering) -> Json:
-    """The response when it is there. Raises the ``DomainError`` that it failed with."""
+    """Wait for the whole response. Raises the ``DomainError`` that it failed with."""
     last: Json = {}
     async for event in response_events(answering):
         last = event
@@ -214,7 +214,7 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
 
 
 async def whole_chat(answering: Answering) -> Json:
-    """The chat completion when it is there. Raises the ``DomainError`` that it failed with."""
+    """Wait for the whole chat completion. Raises the ``DomainError`` that it failed with."""
     pieces: list[str] = []
     thoughts: list[str] = []
     calls: list[Json] = []

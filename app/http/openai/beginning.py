@@ -1,4 +1,4 @@
-"""Beginning a response, over HTTP and over a socket alike."""
+"""Begins a response, over HTTP and over a socket alike."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
+from app.usecases.openai.conversation_names import Name
 from app.usecases.openai.following import Begun
 from app.usecases.openai.keys import Attempt
-from app.usecases.openai.naming import Name
 from app.usecases.openai.stored import Request
 
 

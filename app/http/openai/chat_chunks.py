@@ -51,7 +51,7 @@ class ChatChunks:
         yield self._chunk({"tool_calls": [{"index": number, **chat_tool_call(id_, name, arguments)}]})
 
     def end(self, finish_reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Json]:
-        """Why it ended, then what it used."""
+        """The last chunks: why the reply ended, then its usage."""
         yield self._chunk({}, finish_reason)
         if self.with_usage:
             yield {**self._chunk_of_choices([]), "usage": chat_usage(usage)}

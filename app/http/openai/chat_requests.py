@@ -1,4 +1,4 @@
-"""The body of a chat completion, and what it stands for."""
+"""Reads the body of a chat completion."""
 
 from __future__ import annotations
 

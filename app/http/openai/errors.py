@@ -18,7 +18,7 @@ PREFIX: Final = "/v1"
 """Everything at and below this path speaks OpenAI's language."""
 
 _STATUSES: Final[Mapping[str, int]] = {"model_not_allowed": 404, "message_too_large": 400, "host_not_allowed": 421}
-"""Where that API answers a code with another status than ours; what is out of contract is 400 there."""
+"""Codes that OpenAI's API answers with another status than we do. Invalid requests are 400 there."""
 _TOO_LONG: Final = "context_length_exceeded"
 _CODES: Final[Mapping[str, str]] = {
     "unauthenticated": "invalid_api_key",

@@ -30,15 +30,15 @@ from app.http.openai.items import (
 )
 from app.off_loop import AN_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
+from app.usecases.openai.conversation_names import Name
 from app.usecases.openai.keys import Attempt
-from app.usecases.openai.naming import Name
 from app.usecases.shared.idempotency import Idem
 
 CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")
-"""By which a request names its conversation: ours, Open WebUI's, supermemory's router's."""
+"""Headers that name a request's conversation: our own, Open WebUI's, and that of supermemory's router."""
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
 RETRIES: Final = "x-stainless-retry-count"
-"""By which OpenAI's own SDKs count their tries."""
+"""The header in which OpenAI's own SDKs count their tries."""
 MOST_RETRIES: Final = 100
 LONGEST_NAME: Final = 255
 

@@ -1,4 +1,4 @@
-"""Items, of which conversations and responses consist there: made of stored messages, and turned into them."""
+"""Turns stored messages into items, of which conversations and responses of OpenAI's API consist, and back."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
 
 
 def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
-    """The same messages, what a model said and called in one step being one, as the service stores it itself.
+    """The messages, with the words and calls of one step joined into one message, as the service stores them itself.
 
     Items have the words of a step and each of its calls apart: words that stood alone would be the end of an answer.
     More calls than a message may have parts are several messages.

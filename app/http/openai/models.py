@@ -1,4 +1,4 @@
-"""Models: the configured one, those that the operator allows, and each preset as a model of its own."""
+"""Lists models as OpenAI's clients see them: the configured one, those that the operator allows, and each preset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.http.openai.routing import openai_router
 DEFAULT: Final = OWNER
 """The name under which the configured chat model is asked for."""
 ALIAS: Final = f"gpt-{OWNER}"
-"""The same, for clients that take only names which look like OpenAI's."""
+"""The same, for clients that accept only names that look like OpenAI's."""
 
 router = openai_router()
 
@@ -27,7 +27,7 @@ class Chosen:
     model: str | None = None
     """The chat model; ``None``: the configured one."""
     preset: str | None = None
-    """Of a conversation that the request begins; ``None``: the default."""
+    """The preset of a conversation that the request begins; ``None``: the default."""
 
 
 def offered(services: Container) -> list[str]:

@@ -95,7 +95,7 @@ class ResponseEvents:
         yield self._event(kind, response=self.resource(status, tuple(self._output)))
 
     def fail(self) -> Iterator[Json]:
-        """The end of a response that has none; the resource names the error."""
+        """The events at the end of a failed response. The resource names the error."""
         yield from self._close_open_items("incomplete")
         yield self._event("response.failed", response=self.resource("failed", tuple(self._output)))
 

@@ -31,7 +31,7 @@ MAX_ITEMS: Final = 10_000
 MAX_CREATED_ITEMS: Final = 20
 """Items that one call adds to a conversation, as in that API."""
 OWN_EVENTS: Final = "throughline.events"
-"""In ``include``: a client that asks for this service's own events in a stream."""
+"""The word in ``include`` with which a client asks for this service's own events in a stream."""
 
 
 def checked(items: list[Any]) -> list[Any]:

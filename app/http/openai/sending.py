@@ -1,4 +1,4 @@
-"""Sending an answer: whole, or as a stream, under the header that says what was done with the request."""
+"""Sends an answer, whole or as a stream, with the header that says what was done with the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a client wants the model called, as chat completions and responses spell it; what cannot be done is refused."""
+"""Reads how a client wants the model called, in the words of chat completions and responses, or refuses it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from app.http.shutdown import Stopping
 from app.http.strict_json import parse
 from app.off_loop import act_for, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
-from app.usecases.shared.caller import Asking, Principal
+from app.usecases.shared.caller import Principal, RequestScope
 
 LIFE: Final = 3_600.0
 """Seconds that a connection lasts at most; one with a key may have a shorter life, and ends with its key."""
@@ -49,7 +49,7 @@ REMEMBERED: Final = 8
 REMEMBERED_MESSAGES: Final = 2_000
 """Messages of one of them, the newest."""
 REMEMBERED_BYTES: Final = 16_000_000
-"""Of all that a connection remembers: older responses are let go of, and of one response the oldest messages."""
+"""The most bytes that a connection remembers. Older responses are dropped first, then the oldest messages of one."""
 LAST_WORDS: Final = 2.0
 """Seconds that what is being done still has once the client has left."""
 WAITING: Final = 1
@@ -113,11 +113,11 @@ async def respond_over_socket(socket: WebSocket) -> None:
     if not _is_allowed_origin(socket, services):
         await socket.close(REFUSED)
         return
-    asking: Asking | None = None
+    request_scope: RequestScope | None = None
     try:
         principal = await _principal(socket, services)
-        asking = Asking(principal)
-        asking.begin()
+        request_scope = RequestScope(principal)
+        request_scope.begin()
         act_for(services.shares, principal.tenant_id)
         await services.limits.admit(principal)
         await services.limits.hold("open_streams")
@@ -130,8 +130,8 @@ async def respond_over_socket(socket: WebSocket) -> None:
         with suppress(*GONE):
             await socket.send_denial_response(error_response(socket, error))
     finally:
-        if asking is not None:
-            asking.end()
+        if request_scope is not None:
+            request_scope.end()
 
 
 async def _principal(socket: WebSocket, services: Container) -> Principal:
@@ -187,11 +187,11 @@ async def _answer_requests(socket: WebSocket, services: Container, requests: asy
     memory = Memory()
     while (text := await requests.get()) is not None:
         previous: str | None = None
-        asking: Asking | None = None
+        request_scope: RequestScope | None = None
         try:
             principal = await _principal(socket, services)
-            asking = Asking(principal)
-            asking.begin()
+            request_scope = RequestScope(principal)
+            request_scope.begin()
             await services.limits.admit(principal)
             body = await off_loop(_request, text, services.settings.max_body_bytes, size=len(text))
             previous = body.previous_response_id
@@ -206,12 +206,12 @@ async def _answer_requests(socket: WebSocket, services: Container, requests: asy
             memory.let_go(previous)
             await _send(socket, _error_event(unexpected()))
         finally:
-            if asking is not None:
-                asking.end()
+            if request_scope is not None:
+                request_scope.end()
 
 
 def _request(text: str, limit: int) -> ResponseRequest:
-    """The request in a frame. Raises ``DomainError`` for what is none."""
+    """The request in a frame. Raises ``DomainError`` if it is no request."""
     raw = text.encode(errors="surrogatepass")
     if len(raw) > limit:
         raise BodyTooLargeError(f"A request may have at most {limit} bytes.")

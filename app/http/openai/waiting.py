@@ -7,9 +7,9 @@ from typing import Final
 from app.bootstrap import Container
 
 SHARE: Final = 0.8
-"""Of the time that a request may take at most."""
+"""The share of a request's time limit that it may wait."""
 
 
 def patience(services: Container) -> float:
-    """Seconds."""
+    """The seconds that a request may wait."""
     return services.settings.request_timeout_seconds * SHARE

@@ -1,4 +1,4 @@
-"""What ``useChat`` sends: its last message, or all of them, of which the last one counts."""
+"""Reads what ``useChat`` sends: its last message, or all messages, of which only the last one counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.usecases.ui.turns import Again
 
 MAX_URL: Final = 8_192
 MAX_SENT: Final = 4_096
-"""Parts of an assistant's message: what it holds beside results of tools is passed over."""
+"""The most parts of an assistant's message. All but results of tools are ignored."""
 DATA_URL: Final = compiled(r"data:([^,;\s]{1,200})((?:;[^,;\s]{1,100}){0,8});base64,", re.IGNORECASE)
 ADDRESS: Final = compiled(r"https?://", re.IGNORECASE)
 

@@ -28,7 +28,7 @@ class Writing:
     _is_in_step: bool = False
     _has_said: bool = False
     _has_called: bool = False
-    """In this step."""
+    """Whether the model has called a tool in this step."""
     _is_left_open: bool = False
     _to_come: set[str] = field(default_factory=set)
     """Calls of the frontend's tools in a step that called the service's too."""
@@ -38,7 +38,7 @@ class Writing:
     _sources: set[str] = field(default_factory=set)
 
     def begin(self, before: Sequence[Json]) -> Iterator[Json]:
-        """Whose message it is, and what it held before the turn."""
+        """Begin a message with its id and the parts that it had before the turn."""
         yield {"type": "start", "messageId": self.id}
         yield from chunks_before(before)
 

@@ -1,4 +1,4 @@
-"""Rows of ``anchors``."""
+"""The SQL of anchors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_PLACE, cut, paged
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row, record_maker, without
-from app.storage.repositories.naming import SAID_BY
+from app.storage.repositories.speaker_names import SAID_BY
 from app.storage.repositories.utc_offsets import OWN_TIME
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
 from app.storage.tenancy import built_once
@@ -58,9 +58,9 @@ _OF_MESSAGE = {
     "said_at": _MESSAGE.c.said_at,
     "said_by": func.coalesce(_MESSAGE.c.said_by, literal_column("''")).label("said_by"),
 }
-"""What an anchor has of its message."""
+"""The fields of an anchor that are read from its message."""
 _UNREAD: dict[str, Any] = {"said_at": None, "said_by": ""}
-"""What stands in their place where nobody asks for them."""
+"""Their values where they are not read."""
 
 
 def _column(name: str) -> Any:
@@ -78,7 +78,7 @@ _PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
 _PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 _NO_END = 2**62
-"""Beyond every ``seq``."""
+"""A number larger than every ``seq``."""
 
 
 def _newest_active(wanted: Any) -> Any:
@@ -91,12 +91,14 @@ def _newest_active(wanted: Any) -> Any:
 
 
 def _of_all_the_best() -> Any:
-    """What ``Servable`` can show of the newest active ones in so many tokens, and how many it surely hides.
+    """The statement for the active anchors that ``Servable`` may show within ``room`` tokens, and how many it hides.
 
-    ``is_free`` are those that every draft chooses among; of them, one for the same words (``serving`` says which: the
-    first in the window). Those whose words no other anchor has either rank the same in every draft: so behind more than
-    ``room`` tokens of them nothing of the kind is ever shown. Words are compared by their hash of 64 bits, and what
-    decides before importance is one number: sorting is most of the work.
+    ``is_free`` are the anchors among which every draft of a context chooses. Of several with the same words only one is
+    shown, the first in the window. A free anchor whose words no other anchor has gets the same rank in every draft. So
+    once more than ``room`` tokens of such anchors stand before it, it is never shown, and need not be read.
+
+    Most of the time goes into sorting. So words are compared by a hash of 64 bits, and everything that counts before
+    importance is one number.
     """
     row, big = AnchorRow, BigInteger
     free = and_(
@@ -166,13 +168,13 @@ class AnchorRepository(Repository):
     """Rows of ``anchors``."""
 
     async def add(self, anchors: Sequence[Anchor]) -> None:
-        """Insert; one that stands at the same place with the same type already is left as it is."""
+        """Insert anchors. An anchor that exists at the same place with the same type stays as it is."""
         if anchors:
             rows = await in_slices(lambda anchor: new_values(without(columns(anchor), *_OF_MESSAGE)), anchors)
             await self._session.write(_INSERT, rows)
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
-        """One. Raises ``NotFoundError``."""
+        """An anchor. Raises ``NotFoundError``."""
         row = await self._session.first(_anchors_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
         if row is None:
             raise NotFoundError("No such anchor.")
@@ -208,13 +210,13 @@ class AnchorRepository(Repository):
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
         """Id, ``seq`` and content of the newest ``limit`` active ones, in order of position.
 
-        As they are written, ids too: of a thousand they are read in a tenth of the time that the anchors take.
+        All as text, ids too: reading them takes a tenth of the time that whole anchors take.
         """
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return (await self._session.first(_TEXTS, **given) or [])[::-1]
 
     async def active_seqs(self, conversation_id: UUID, *, limit: int) -> list[int]:
-        """Where the newest ``limit`` active ones stand, in any order, in a twentieth of that time."""
+        """The ``seq`` of the newest ``limit`` active ones, in any order: a twentieth of the time of ``active``."""
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return await self._session.first(_SEQS, **given) or []
 
@@ -231,14 +233,14 @@ class AnchorRepository(Repository):
     async def showable(
         self, conversation_id: UUID, *, covered_seq: int, held: Sequence[int], room: int, limit: int
     ) -> tuple[list[FoundAnchor], int]:
-        """Those of the same (in no order) that can be shown in so many tokens, and how many others there are.
+        """The active anchors that can be shown within ``room`` tokens, in any order, and the number of the others.
 
         Args:
-            conversation_id: Whose.
-            covered_seq: Through here no message is served but those that are held.
-            held: Messages up to there that may be served all the same, with others or without.
-            room: The most tokens that anchors take, by the estimate that stands with them.
-            limit: How many are looked at, the newest.
+            conversation_id: The conversation.
+            covered_seq: Up to this message only held messages are served.
+            held: The held messages up to there.
+            room: The most tokens for anchors, by their stored estimates.
+            limit: How many anchors are looked at, the newest.
         """
         given = {"conversation_id": conversation_id, "covered_seq": covered_seq, "held": list(held), "room": room}
         rows = await self._session.rows(_SHOWABLE, through_seq=_NO_END, limit=limit, **given)
@@ -257,11 +259,11 @@ class AnchorRepository(Repository):
         return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
-        """The newest ``limit`` active ones up to that ``seq`` of which something is claimed, in order of position."""
+        """The newest ``limit`` active ones up to that ``seq`` with an unsettled claim, in order of position."""
         return await in_slices(_anchor, await self._newest_in_order(_CLAIMED, conversation_id, through_seq, limit))
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
-        """Write down what a language model said of anchors; those that a user set are left as they are."""
+        """Store what a language model said about anchors. Anchors that a user set stay as they are."""
         of_others = col(AnchorRow.proposed_by) != "user"
         await self.unclaim(conversation_id, ranking.confirmed)
         for ids, passed_over in ((ranking.confirmed, False), (ranking.passed_over, True)):
@@ -274,23 +276,23 @@ class AnchorRepository(Repository):
             await self._session.execute(statement.values(claimed_status=claim.status, claimed_seq=claim.seq))
 
     async def unclaim(self, conversation_id: UUID, ids: Sequence[UUID]) -> None:
-        """Forget what was claimed of these."""
+        """Remove the claims about these anchors."""
         if ids:
             await self._session.execute(_update_of(conversation_id, ids).values(claimed_status=None, claimed_seq=None))
 
     async def set_by_user(self, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> None:
-        """Set a status by hand; one that a user made active again, or wants to stay so, is theirs from then on."""
+        """Set the status that a user chose. An anchor that a user keeps or makes active counts as chosen."""
         values: dict[str, Any] = {"status": status, "superseded_by": None, "claimed_status": None, "claimed_seq": None}
         if status == "active":
             values |= {"proposed_by": "user", "passed_over": False}
         await self._session.execute(_update_of(conversation_id, [anchor_id]).values(**values))
 
     async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
-        """The active ones up to that ``seq`` that a user set to stay, in order of position."""
+        """The active anchors up to that ``seq`` that a user chose to keep, in order of position."""
         return await in_slices(_anchor, await self._newest_in_order(_CHOSEN, conversation_id, through_seq, MOST_CHOSEN))
 
     async def choose(self, anchors: Sequence[Anchor]) -> None:
-        """Store these as a user's choice; one that stands at the same place with the same type becomes it."""
+        """Store anchors as chosen by a user. An existing one at the same place with the same type becomes chosen."""
         if not anchors:
             return
         insertion = insert(AnchorRow)
@@ -301,7 +303,7 @@ class AnchorRepository(Repository):
         )
 
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:
-        """Set statuses; what was claimed of these anchors is forgotten."""
+        """Set statuses, and remove the claims about these anchors."""
         rows = [
             new_values({"status": transition.status, "superseded_by": transition.superseded_by})
             | {"of": conversation_id, "anchor_id": transition.anchor_id}
@@ -310,7 +312,7 @@ class AnchorRepository(Repository):
         await self._session.write(_CHANGE, rows)
 
     async def withdraw_of(self, conversation_id: UUID, seq: int) -> tuple[int, int]:
-        """Withdraw the anchors of a message; those that they superseded are active again. How many of each."""
+        """Withdraw the anchors of a message, and activate those again that they superseded; how many of each."""
         here = col(AnchorRow.conversation_id) == conversation_id
         away = {"superseded_by": None, "claimed_status": None, "claimed_seq": None}
         gone = await self._session.all(
@@ -325,7 +327,7 @@ class AnchorRepository(Repository):
         return len(gone), len(await self._session.all(back.returning(col(AnchorRow.id))))
 
     async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
-        """Delete the anchors of these messages; how many there were.
+        """Delete the anchors of these messages, and return how many there were.
 
         References to them are cleared, and so are claims that rest on these messages.
         """

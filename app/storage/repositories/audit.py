@@ -1,10 +1,10 @@
-"""Rows of ``audit``: written in the transaction that they tell of, never changed."""
+"""The SQL of the audit log: rows are written in the transaction that they tell of, and never changed."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import insert, select
 from sqlmodel import col
 
 from app.core.model.records import AuditEntry, Page
@@ -31,6 +31,5 @@ class AuditRepository(Repository):
         return cut([record_from_row(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
-        """Housekeeping; how many were forgotten, at most ``limit``."""
-        old = select(_id).where(col(AuditRow.occurred_at) < began() - age).limit(limit)
-        return len(await self._session.all(delete(AuditRow).where(_id.in_(old)).returning(_id)))
+        """Delete older rows, at most ``limit``, and return how many."""
+        return await self._delete_at_most(limit, AuditRow, col(AuditRow.occurred_at) < began() - age)

@@ -1,4 +1,4 @@
-"""Rows of ``provider_caches``: what requests begin with, whose requests, and what caching it cost and saved."""
+"""The SQL of caches at providers: prefixes of requests, the conversations that use each, and costs and savings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ _member = CacheMemberRow
 
 
 class CacheRepository(Repository):
-    """Rows of ``provider_caches``, ``provider_cache_members`` and ``provider_cache_entries``."""
+    """Rows of ``provider_caches``, ``provider_cache_members`` and ``provider_cache_entries``.
+
+    A *prefix* is what requests to one model begin with: system prompt, awareness block, tools and files. Each row of
+    ``provider_caches`` is one prefix. A conversation is a *member* of the prefix that its requests begin with now.
+    """
 
     async def find(self, model: str, account: str, fingerprint: str) -> ProviderCache | None:
-        """What is known of a prefix."""
+        """The row of a prefix, if there is one."""
         row = await self._session.first(select(_row).where(_is_same_prefix(model, account, fingerprint)))
         return None if row is None else _cache(row)
 
     async def locked(self, cache: ProviderCache) -> ProviderCache:
-        """The row of the same prefix until the end of the transaction; this one, inserted, where there is none.
+        """The row of this prefix, locked until the end of the transaction; it is inserted where there is none.
 
         Raises ``NotFoundError`` when there is no such tenant.
         """
@@ -40,23 +44,23 @@ class CacheRepository(Repository):
         return _cache(await self._session.first(select(_row).where(same).with_for_update()))
 
     async def get(self, cache_id: UUID) -> ProviderCache | None:
-        """The cache of that id; of any tenant in the system scope."""
+        """The cache with that id. In the system scope it may belong to any tenant."""
         row = await self._session.first(select(_row).where(col(_row.id) == cache_id))
         return None if row is None else _cache(row)
 
     async def update(self, cache_id: UUID, **values: Any) -> bool:
-        """Change fields; whether the row is there."""
+        """Change fields of a row, and return whether it exists."""
         changed = update(_row).where(col(_row.id) == cache_id).values(**values).returning(col(_row.id))
         return await self._session.first(changed) is not None
 
     async def lost(self, cache_id: UUID, name: str) -> bool:
-        """The provider keeps the cache of that name no more; whether that was news."""
+        """Record that the provider no longer keeps the cache of that name; ``False`` where that was known."""
         gone = {"name": None, "made_at": None, "expires_at": None, "uses": 0, "due_at": None}
         which = (col(_row.id) == cache_id) & (col(_row.name) == name)
         return await self._session.first(update(_row).where(which).values(**gone).returning(col(_row.id))) is not None
 
     async def take(self, cache_id: UUID, *, pause: timedelta) -> ProviderCache | None:
-        """One that is due, with one try more, kept from others for so long; else ``None``."""
+        """Claim a due row: count one more try, and make it due again after the pause. ``None`` if it is not due."""
         statement = (
             update(_row)
             .where(col(_row.id) == cache_id, col(_row.due_at) <= now())
@@ -67,19 +71,19 @@ class CacheRepository(Repository):
         return None if found is None else _cache(found)
 
     async def due(self, *, limit: int) -> list[ProviderCache]:
-        """What is to be looked at now, over all tenants, by the partial index; the longest due first."""
+        """The rows of all tenants that are due now, the longest due first. Read by the partial index."""
         statement = select(_row).where(text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now())
         return [_cache(row) for row in await self._session.all(statement.order_by(col(_row.due_at)).limit(limit))]
 
     async def orphans(self, *, limit: int) -> list[ProviderCache]:
-        """What is to be looked at now, over all tenants, and begins nobody's requests any more."""
+        """The due rows of all tenants that have no member any more."""
         statement = select(_row).where(
             text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now(), ~_is_begun_with()
         )
         return [_cache(row) for row in await self._session.all(statement.order_by(col(_row.due_at)).limit(limit))]
 
-    async def taken_off(self, cache_id: UUID, *, orphan: bool) -> ProviderCache | None:
-        """Forget a prefix, and give it back; an ``orphan`` only while it begins nobody's requests."""
+    async def remove(self, cache_id: UUID, *, orphan: bool) -> ProviderCache | None:
+        """Delete the row of a prefix and return it; with ``orphan`` only if it has no member."""
         which = [col(_row.id) == cache_id, *([~_is_begun_with()] if orphan else [])]
         locked = select(_row).where(*which).with_for_update(skip_locked=True)
         row = await self._session.first(locked)
@@ -90,12 +94,12 @@ class CacheRepository(Repository):
         return found
 
     async def minimum(self, model: str, account: str) -> int:
-        """The fewest tokens that the provider is known to want, by what it refused; 0: it refused nothing."""
+        """The fewest tokens that the provider caches, learnt from what it refused; 0 if it refused nothing yet."""
         least = select(func.max(col(_row.minimum))).where(col(_row.model) == model, col(_row.account) == account)
         return int(await self._session.first(least) or 0)
 
     async def join(self, conversation_id: UUID, model: str, cache_id: UUID) -> None:
-        """The conversation's requests to that model begin so from now on; what they began with before is left."""
+        """Make a conversation a member of a prefix, for one model, and end its membership in the one before."""
         mine = and_(col(_member.conversation_id) == conversation_id, col(_member.model) == model)
         before = await self._session.first(select(col(_member.cache_id)).where(mine))
         if before == cache_id:
@@ -110,12 +114,12 @@ class CacheRepository(Repository):
             await self._make_due_for_sweeper([before])
 
     async def leave(self, conversation_id: UUID) -> int:
-        """The conversation begins its requests with none of these any more; how many they were."""
+        """End all memberships of a conversation, and return how many there were."""
         gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
         return await self._make_due_for_sweeper(await self._session.all(gone))
 
     async def leave_holding(self, files: Sequence[str]) -> int:
-        """Nobody's requests begin with these files any more, given by SHA-256; how many prefixes held one."""
+        """End all memberships in prefixes with one of these files (by SHA-256), and return how many prefixes."""
         if not files:
             return 0
         holding = select(col(_row.id)).where(col(_row.files).op("&&")(cast(list(files), TEXTS)))
@@ -124,24 +128,24 @@ class CacheRepository(Repository):
         return await self._make_due_for_sweeper(ids)
 
     async def member(self, cache_id: UUID) -> UUID | None:
-        """The conversation that began with it last; ``None``: none does."""
+        """The newest member of a prefix, or ``None``."""
         statement = select(col(_member.conversation_id)).where(col(_member.cache_id) == cache_id)
         found: UUID | None = await self._session.first(statement.order_by(col(_member.joined_at).desc()).limit(1))
         return found
 
     async def of_conversation(self, conversation_id: UUID) -> list[ProviderCache]:
-        """The caches that a conversation's requests begin with at present, what was used last first."""
+        """The prefixes that a conversation is a member of, the last used first."""
         mine = select(col(_member.cache_id)).where(col(_member.conversation_id) == conversation_id)
         statement = select(_row).where(col(_row.id).in_(mine)).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement)]
 
     async def living(self, *, limit: int) -> list[ProviderCache]:
-        """The tenant's caches that a provider keeps now, what was used last first."""
+        """The tenant's caches that a provider keeps now, the last used first."""
         statement = select(_row).where(col(_row.expires_at) > began()).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement.limit(limit))]
 
     async def forget_idle(self, age: timedelta, *, limit: int) -> int:
-        """Forget what was used so long ago, and stands in no cache any more; how many."""
+        """Delete rows that were last used longer ago than ``age`` and have no living cache; return how many."""
         over = or_(col(_row.name).is_(None), col(_row.expires_at) < began())
         old = select(col(_row.tenant_id), col(_row.id)).where(col(_row.last_used_at) < began() - age, over).limit(limit)
         found = await self._session.rows(old)
@@ -149,12 +153,12 @@ class CacheRepository(Repository):
         return len(await self._session.all(delete(_row).where(col(_row.id).in_(ids)).returning(col(_row.id))))
 
     async def count(self) -> int:
-        """How many caches providers may keep for the tenant."""
+        """How many caches providers keep for the tenant now."""
         kept = select(func.count()).select_from(_row).where(col(_row.expires_at) > began())
         return int(await self._session.first(kept) or 0)
 
     async def add_entry(self, entry: CacheEntry) -> None:
-        """One line of the account. Raises ``NotFoundError`` when its conversation, or the tenant, is gone."""
+        """Insert one line of the account of costs. Raises ``NotFoundError`` without its conversation or tenant."""
         await self._session.execute(insert(CacheEntryRow).values(**columns(entry)))
 
     async def _make_due_for_sweeper(self, ids: Sequence[UUID]) -> int:

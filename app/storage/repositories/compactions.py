@@ -20,10 +20,10 @@ from app.core.model.conversation import Usage
 from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts, FoldRequest, Page, RanIn
 from app.storage.repositories.base import LeasedRepository
+from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.repositories.not_deleted import not_deleted
 from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 
 _JSON: dict[str, TypeAdapter[Any]] = {
@@ -179,7 +179,7 @@ class CompactionRepository(LeasedRepository):
         await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows of all tenants whose lease expired, that of longest ago first; they are not locked."""
+        """Running rows of all tenants whose lease has expired, the longest expired first. They are not locked."""
         statement = select(CompactionRow).where(_has_expired_lease()).order_by(col(CompactionRow.lease_until))
         return await self._all(statement.limit(limit))
 

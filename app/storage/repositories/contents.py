@@ -1,4 +1,4 @@
-"""Rows of ``contents``: the data of media, each once for a tenant, counted up by whoever stores a message.
+"""The SQL of ``contents``: the data of media, each once for a tenant, counted up by whoever stores a message.
 
 The database itself counts down when a message is erased or deleted, and takes a content away with its last message
 (the trigger ``release_contents``): no way of deleting can forget it. Rows are locked in the order of their hashes.
@@ -95,7 +95,7 @@ class ContentRepository(Repository):
         return [Inline(*row) for row in rows], last if len(read) == limit else None
 
     async def move(self, conversation_id: UUID, message_id: UUID) -> bool:
-        """Store the data within a message apart, in a *locked* conversation; ``False`` where it has none."""
+        """Move the data within a message to rows of its own, in a *locked* conversation; ``False`` if it has none."""
         of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
         parts = await self._session.first(select(col(_message.parts)).where(*of))
         apart, contents = await off_loop(taken_apart, parts or [])

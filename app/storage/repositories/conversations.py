@@ -1,4 +1,4 @@
-"""Rows of ``conversations``."""
+"""The SQL of conversations."""
 
 from __future__ import annotations
 
@@ -97,11 +97,12 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.first(_GET, conversation_id=conversation_id))
 
     async def lock(self, conversation_id: UUID) -> Conversation:
-        """Read with a lock that other writers wait for: every writer begins with this. Raises ``NotFoundError``.
+        """Read a conversation with a lock for which other writers wait. Every writer begins with it.
 
-        The law of lock order: the conversation before any of its compactions or turns, or two writers deadlock.
-        ``NO KEY``: rows that refer to the conversation can be inserted meanwhile. A plain ``FOR UPDATE`` would
-        deadlock with a claim that waits for us by its foreign key while we wait for it by the unique index.
+        Raises ``NotFoundError``. A conversation has to be locked before any of its compactions or turns, otherwise two
+        writers deadlock. The lock is ``NO KEY``, so that rows that refer to the conversation can be inserted meanwhile.
+        With a plain ``FOR UPDATE`` a claim would wait for us by its foreign key while we wait for it by the unique
+        index.
         """
         return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 
@@ -112,7 +113,7 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.change(_update_of(frozenset(values)), **given))
 
     async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
-        """As ``update``, of one that this transaction holds and knows as it stands: only the time is read back."""
+        """Like ``update``, for a conversation that this transaction has locked and read: only the time is read back."""
         self._check_tenant(known.tenant_id)
         values = _columns(changes)
         given = {"conversation_id": known.id, **new_values(values)}
@@ -127,7 +128,7 @@ class ConversationRepository(Repository):
         await self._session.execute(statement, conversation_id=conversation_id)
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
-        """A page by ``last_message_at`` (``created_at`` while there is none), then id; and the next cursor.
+        """A page in the order of ``last_message_at`` (else ``created_at``), then id; and the next cursor.
 
         Without state and scratchpad, and fewer than asked for where together they are large.
         """

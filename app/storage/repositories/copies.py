@@ -1,4 +1,4 @@
-"""Rows of what providers keep of ours: which of them are to be deleted there, and who is at it."""
+"""The SQL of copies that providers keep (files, responses): which are to be deleted there, and who deletes them now."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Copy = TypeVar("Copy", ProviderCopy, ProviderFile)
 
 
 class CopyRepository(Repository, Generic[Copy]):
-    """Copies of one kind. A copy is named by the columns of ``key``, in that order."""
+    """Copies of one kind, each identified by the columns of ``key`` in that order."""
 
     row: ClassVar[type[ProviderCopyRow | ProviderFileRow]]
     record: ClassVar[type[Any]]
     key: ClassVar[tuple[str, ...]]
 
     async def due(self, *, limit: int) -> list[Copy]:
-        """What is to be deleted now, over all tenants, by the partial index; the longest wanted first."""
+        """Copies of all tenants that are to be deleted now, the longest due first. Read by the partial index."""
         after = col(self.row.delete_after)
         statement = select(self.row).where(text(f"{self.row.__tablename__}.{WANTED}"), after <= now())
         found = await self._session.all(statement.order_by(after).limit(limit))
         return [record_from_row(self.record, one) for one in found]
 
     async def take(self, *key: str, pause: timedelta) -> Copy | None:
-        """One that is to be deleted now, with one try more, kept from others for so long; else ``None``."""
+        """Claim a due copy: count one more try, and make it due again after the pause. ``None`` if it is not due."""
         statement = (
             update(self.row)
             .where(self._is_copy(key), col(self.row.delete_after) <= now())
@@ -45,7 +45,7 @@ class CopyRepository(Repository, Generic[Copy]):
         return None if found is None else record_from_row(self.record, found)
 
     async def forget(self, *key: str) -> None:
-        """Forget a copy: it is deleted there, or given up."""
+        """Delete the row of a copy that the provider has deleted, or that is given up."""
         await self._session.execute(delete(self.row).where(self._is_copy(key)))
 
     async def count(self) -> int:

@@ -1,4 +1,7 @@
-"""Rows of ``detail_calls``: model calls for L1s and for vectors, in numbers. Times are the database's."""
+"""The SQL of ``detail_calls``: model calls for L1 texts and for vectors, without their contents.
+
+Times are those of the database.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +18,28 @@ from app.storage.repositories.mapping import columns
 from app.storage.tables import UNENDED, DetailCallRow
 
 _ATTEMPT: TypeAdapter[Attempt | None] = TypeAdapter(Attempt | None)
-# A word, not a parameter: only so can the planner be sure that the partial index holds it.
+# Literal SQL, not a parameter: only then does the planner use the partial index.
 IS_UNENDED = text(UNENDED)
-"""Of a call: it has not ended."""
+"""The condition that a call has not ended."""
 FOR_L1S = col(DetailCallRow.purpose) == "detail"
-"""Of a call: it is for an L1, not for a vector."""
+"""The condition that a call is for an L1 text, not for a vector."""
 
 
 class DetailCallRepository(Repository):
-    """Rows of ``detail_calls``: model calls outside of compactions, for the spend guard and the measures."""
+    """Rows of ``detail_calls``: model calls outside of compactions, for spending limits and statistics."""
 
     async def begin(self, call: DetailCall) -> None:
-        """Insert. Raises ``NotFoundError`` without the conversation."""
+        """Insert a call that begins. Raises ``NotFoundError`` without the conversation."""
         row = columns(call, attempt=_ATTEMPT.dump_python(call.attempt, mode="json"))
         await self._session.execute(insert(DetailCallRow), [row])
 
     async def end(self, call_id: UUID, attempt: Attempt) -> None:
-        """How it went."""
+        """Record how a call ended."""
         told = _ATTEMPT.dump_python(attempt, mode="json")
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """Calls for L1s begun within that time that have not ended, of a conversation or of all that are seen."""
+        """How many calls for L1 texts that began within ``span`` still run, of a conversation or of all in scope."""
         row = DetailCallRow
         recent = col(row.called_at) > func.transaction_timestamp() - span
         statement = select(func.count()).select_from(row).where(IS_UNENDED, recent, FOR_L1S)

@@ -1,4 +1,4 @@
-"""Rows of ``erasures`` and ``provider_copies``: whose conversations are being erased, what providers keep of some."""
+"""The SQL of erasures that are under way, and of copies that providers of stateful models keep."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ErasureRepository(Repository):
         return None if row is None else record_from_row(Erasure, row)
 
     async def lock(self, erasure_id: UUID) -> Erasure | None:
-        """One, unless it is done or somebody else is at it."""
+        """Lock an erasure; ``None`` if it is done or another process has it."""
         statement = select(ErasureRow).where(col(ErasureRow.id) == erasure_id).with_for_update(skip_locked=True)
         row = await self._session.first(statement)
         return None if row is None else record_from_row(Erasure, row)
 
     async def count_deleted(self, erasure_id: UUID, conversations: int) -> None:
-        """Add to the count of conversations that it deleted."""
+        """Add to the number of conversations that the erasure has deleted."""
         done = col(ErasureRow.conversations) + conversations
         await self._session.execute(
             update(ErasureRow).where(col(ErasureRow.id) == erasure_id).values(conversations=done)
@@ -65,7 +65,7 @@ class ProviderCopyRepository(CopyRepository[ProviderCopy]):
         await self._session.execute(upsert(ProviderCopyRow).values(**columns(copy)).on_conflict_do_nothing())
 
     async def want_deleted(self, conversation_id: UUID) -> int:
-        """Have everything deleted that providers keep of a conversation; how many responses."""
+        """Make all responses that providers keep of a conversation due for deletion, and return how many there are."""
         row = ProviderCopyRow
         which = (col(row.conversation_id) == conversation_id) & col(row.delete_after).is_(None)
         statement = update(row).where(which).values(delete_after=now()).returning(col(row.response_id))

@@ -1,4 +1,4 @@
-"""Rows of ``events``."""
+"""The SQL of events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Integer, bindparam, delete, func, insert, select, update
+from sqlalchemy import Integer, bindparam, func, insert, select, update
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation
@@ -16,7 +16,6 @@ from app.core.model.records import Event
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
-from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
 from app.storage.tenancy import built_once
@@ -108,7 +107,5 @@ class EventRepository(Repository):
         return found
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
-        """Housekeeping; how many were forgotten, at most ``limit``."""
-        old = places(EventRow).where(col(EventRow.occurred_at) < began() - age).limit(limit)
-        gone = delete(EventRow).where(at_places(EventRow, old)).returning(col(EventRow.number))
-        return len(await self._session.all(gone))
+        """Delete older rows, at most ``limit``, and return how many."""
+        return await self._delete_at_most(limit, EventRow, col(EventRow.occurred_at) < began() - age)

@@ -1,4 +1,4 @@
-"""Rows of ``expansions``: what was brought back, in numbers."""
+"""The SQL of expansions: how much was brought back, in numbers."""
 
 from __future__ import annotations
 

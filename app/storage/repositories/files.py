@@ -1,4 +1,4 @@
-"""Rows of ``files`` and ``provider_files``: what is attached to conversations, and what providers keep of it."""
+"""The SQL of files: those attached to conversations, and the copies that providers keep of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from app.storage.repositories.copies import CopyRepository
 from app.storage.repositories.cursor import BY_ID, cut, paged
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.repositories.places import at_places, places
 from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
 
 _file = FileRow
@@ -65,12 +64,12 @@ class FileRepository(Repository):
         return int(count), int(size), int(tokens)
 
     async def remove(self, conversation_id: UUID, file_id: UUID) -> bool:
-        """Delete; ``False`` where there is none."""
+        """Delete the row of a file; ``False`` if there is none."""
         gone = delete(_file).where(_is_file(conversation_id, file_id)).returning(col(_file.id))
         return await self._session.first(gone) is not None
 
     async def remove_all(self, conversation_id: UUID) -> int:
-        """Delete all of a conversation; how many."""
+        """Delete the rows of all files of a conversation, and return how many."""
         gone = delete(_file).where(col(_file.conversation_id) == conversation_id).returning(col(_file.id))
         return len(await self._session.all(gone))
 
@@ -115,17 +114,15 @@ class ProviderFileRepository(CopyRepository[ProviderFile]):
         return used
 
     async def want_deleted(self, account: str, names: Sequence[str]) -> int:
-        """Have these copies deleted, if they are there; how many."""
+        """Make these copies due for deletion, and return how many exist."""
         named = col(_copy.name) == any_(literal(list(names), ARRAY(Text)))
         which = and_(col(_copy.account) == account, named, _UNWANTED)
         gone = update(_copy).where(which).values(delete_after=now()).returning(col(_copy.name))
         return len(await self._session.all(gone))
 
     async def forget_expired(self, *, limit: int) -> int:
-        """Forget what providers have deleted themselves, over all tenants; how many."""
-        expired = places(_copy).where(col(_copy.expires_at) <= now()).limit(limit)
-        gone = delete(_copy).where(at_places(_copy, expired)).returning(col(_copy.name))
-        return len(await self._session.all(gone))
+        """Delete the rows, of all tenants, of copies that providers have deleted by themselves; return how many."""
+        return await self._delete_at_most(limit, _copy, col(_copy.expires_at) <= now())
 
 
 def _is_file(conversation_id: UUID, file_id: UUID) -> Any:

@@ -1,4 +1,4 @@
-"""Rows of ``idempotency_keys``."""
+"""The SQL of idempotency keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
-from app.storage.repositories.places import at_places, places
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import IdempotencyRow
 from app.storage.tenancy import built_once
@@ -79,7 +78,5 @@ class IdempotencyRepository(Repository):
         await self._session.execute(delete(IdempotencyRow).where(_key == self._key_of_end_user(key)))
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
-        """Housekeeping; how many were forgotten, at most ``limit``."""
-        old = places(IdempotencyRow).where(col(IdempotencyRow.created_at) < began() - age).limit(limit)
-        gone = delete(IdempotencyRow).where(at_places(IdempotencyRow, old)).returning(_key)
-        return len(await self._session.all(gone))
+        """Delete older rows, at most ``limit``, and return how many."""
+        return await self._delete_at_most(limit, IdempotencyRow, col(IdempotencyRow.created_at) < began() - age)

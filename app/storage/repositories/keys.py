@@ -1,4 +1,4 @@
-"""Rows of ``tenants`` and ``api_keys``."""
+"""The SQL of tenants and their API keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.storage.tenancy import built_once
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
 _VERSION = cast(literal_column("api_keys.xmin"), Text)
-"""Of a row as it stands: every change gives it another."""
+"""The version of a row: every change gives it another."""
 _BY_HASH = select(*(getattr(ApiKeyRow, name) for name in ApiKeyRow.model_fields), _VERSION.label("version")).where(
     col(ApiKeyRow.secret_hash) == bindparam("secret_hash"), _USABLE
 )
@@ -34,7 +34,7 @@ _SAME = select(col(ApiKeyRow.id)).where(
 )
 built_once(_BY_HASH, _SAME)
 USER = "user:"
-"""Before the end user whose conversations alone a key sees, among its scopes."""
+"""The prefix, among a key's stored scopes, before the only end user whose conversations it sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class KeyRepository(Repository):
         return {tenant_id: name for tenant_id, name in await self._session.rows(names)}  # noqa: C416 - rows are no pairs
 
     async def sealing_secret(self, tenant_id: UUID, fresh: bytes) -> bytes:
-        """The tenant's secret for what its clients keep for us; ``fresh`` becomes it where there is none yet.
+        """The tenant's secret for sealed data that its clients keep; ``fresh`` becomes it where there is none yet.
 
         Raises ``NotFoundError``.
         """
@@ -117,7 +117,7 @@ class KeyRepository(Repository):
         return frozenset(await self._session.all(found))
 
     async def change(self, key_id: UUID, **changes: Any) -> ApiKey | None:
-        """Set ``limits`` or ``expires_at`` of a key that is not revoked; ``None`` where there is none."""
+        """Set ``limits`` or ``expires_at`` of a key; ``None`` if there is no such key or it is revoked."""
         statement = update(ApiKeyRow).where(col(ApiKeyRow.id) == key_id, _USABLE).values(**changes)
         row = await self._session.first(statement.returning(ApiKeyRow))
         return None if row is None else _key(row)
@@ -134,12 +134,12 @@ class KeyRepository(Repository):
         return [_key(row) for row in await self._session.all(select(ApiKeyRow).order_by(*order))]
 
     async def revoke(self, key_id: UUID, at: datetime) -> bool:
-        """False when there is none that is usable."""
+        """Revoke a key; ``False`` if there is no such key or it is revoked already."""
         statement = update(ApiKeyRow).where(col(ApiKeyRow.id) == key_id, _USABLE).values(revoked_at=at)
         return await self._session.first(statement.returning(col(ApiKeyRow.id))) is not None
 
     async def remove_of_user(self, user_id: str) -> int:
-        """Remove the keys that see that end user's conversations alone; how many."""
+        """Delete the keys of one end user, and return how many."""
         of = literal(USER + user_id) == any_(col(ApiKeyRow.scopes))
         return len(await self._session.all(delete(ApiKeyRow).where(of).returning(col(ApiKeyRow.id))))
 

@@ -18,7 +18,7 @@ def now() -> ColumnElement[object]:
 
 
 def lease_end(seconds: float) -> ColumnElement[object]:
-    """When a lease of so many seconds, taken or prolonged now, is over."""
+    """The end of a lease of that many seconds which is taken or prolonged now."""
     return now() + timedelta(seconds=seconds)
 
 

@@ -20,7 +20,7 @@ _NEW: Final = "new_"
 LAYOUT = TypeAdapter(Layout | None)
 PACE = TypeAdapter(Pace | None)
 GONE_FROM_POLICIES: Final = ("continuity_probes",)
-"""Fields that stored overrides may have, and policies have no more."""
+"""Fields that policies no longer have, but stored overrides may still have."""
 
 
 def columns(record: Any, **replaced: Any) -> dict[str, Any]:

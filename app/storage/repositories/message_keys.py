@@ -1,4 +1,4 @@
-"""The view by which messages are found by their keys: word stems and the ids of tool calls.
+"""The SQL view through which messages are found by their keys: word stems and ids of tool calls.
 
 Under row-level security an operator of arrays never reaches its index in the table, since Postgres cannot know that it
 keeps what it sees to itself. docs/decisions/0029 says what the view gives up.
@@ -21,11 +21,11 @@ HOLDER: Final[Any] = aliased(MessageRow, _VIEW, adapt_on_names=True)
 
 
 def holder_of(keys: Any, of: Any) -> Any:
-    """A message that holds all of these keys, an array of columns ``of`` something that stands around it.
+    """A message that has all of these keys, given as an array of columns ``of`` a surrounding query.
 
-    It is found by them alone, since a key belongs to one conversation. A plan that is kept for all conversations
-    expects few messages of each, and would read the whole of a long one by another index, once for each line of ``of``.
-    OFFSET 0 keeps other conditions from the indexes.
+    It is found by the keys alone, since a key belongs to one conversation. The kept plan expects few messages of each
+    conversation: by another index it would read all messages of a long one, once for each line of ``of``. OFFSET 0
+    keeps other conditions from using an index.
     """
     found = select(_VIEW).where(_VIEW.c.term_keys.op("@>")(keys)).correlate(of).offset(0)
     return aliased(MessageRow, found.subquery(), adapt_on_names=True)

@@ -1,4 +1,4 @@
-"""Rows of ``messages``: appended, read by ranges of ``seq`` and of running sums."""
+"""The SQL of messages: they are appended, and read by ranges of ``seq`` and of running sums."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from app.core.text.contents import Content, data_bytes, references, taken_apart
 from app.core.text.token_counts import UNITS, Estimator, tokens_of
 from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
+from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, paged
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
 from app.storage.repositories.message_keys import HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
-from app.storage.repositories.not_deleted import not_deleted
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.repositories.utc_offsets import with_offset
@@ -146,7 +146,7 @@ _DERIVED = (
     *("meta", "call_ids", "result_ids", "contents", "is_protected"),
     *("message_sum", "token_sum", "byte_sum", "term_keys", "utc_offset"),
 )
-"""Columns of a message that are none of its fields."""
+"""Columns of a message that are not among its fields."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
 built_once(
     _AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
@@ -298,7 +298,7 @@ class MessageRepository(Repository):
         )
 
     async def oldest(self, conversation_id: UUID, *, from_seq: int, limit: int, max_bytes: int) -> list[Message]:
-        """The oldest from that ``seq`` on, at most so many, in order: without commands, with superseded replies.
+        """The oldest ``limit`` messages from that ``seq`` on, in order: without commands, with superseded replies.
 
         Together they have at most ``max_bytes``, or there is only one.
         """
@@ -343,11 +343,11 @@ class MessageRepository(Repository):
         estimator: Estimator = "script",
         each_at_most: int | None = None,
     ) -> list[Message]:
-        """The newest messages after ``after_seq`` while they weigh at most ``max_tokens`` by this estimator, in order.
+        """The newest messages after ``after_seq`` with at most ``max_tokens`` together, by this estimator, in order.
 
-        Commands and superseded replies are left out; the newest one is always there. With ``each_at_most`` a message
-        counts for no more than that, so that a giant hides nothing behind it; this looks at every message after
-        ``after_seq``.
+        Commands and superseded replies are left out. The newest message is always there. With ``each_at_most`` a
+        message counts for no more than that, so that a very large one hides nothing behind it; this reads every message
+        after ``after_seq``.
         """
         if each_at_most is not None:
             return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most, estimator)
@@ -469,7 +469,7 @@ class MessageRepository(Repository):
         await self.renew_older_sums(conversation_id)
 
     async def renew_older_sums(self, conversation_id: UUID) -> bool:
-        """Make ``SUMMED_AT_ONCE`` more running sums anew, from the end backwards; whether more are left.
+        """Compute ``SUMMED_AT_ONCE`` more running sums again, from the end backwards; return whether more are left.
 
         Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is
         not made, or made twice.
@@ -659,13 +659,15 @@ class MessageRepository(Repository):
         neighbours: bool = True,
         known: Narrowed | None = None,
     ) -> Narrowed:
-        """The messages among which those that fit these stems are: all of a small conversation (1 500 messages).
+        """The messages to look through for these stems: all of a small conversation, some of a larger one.
 
-        Of a larger one at most ``limit`` messages that hold stems, those that hold the rarest ones first, and the
-        neighbours of the best quarter of them, forty at least, up to three places away. Without ``neighbours`` also of
-        a small one no more than the messages that hold stems. ``text`` is sought by the stems of its own language and
-        the conversation's too. Those of a small one that are ``known``, its first ones, are not read again while
-        nothing of it was erased since.
+        A small one has at most 1 500 messages.
+
+        Of a larger one at most ``limit`` messages with these stems are read, those with the rarest ones first. The best
+        quarter of them, forty at least, are read with their neighbours, up to three places away. Without ``neighbours``
+        only messages with the stems are read, of a small conversation too. ``text`` is looked up by the stems of its
+        own language and of the conversation's. Messages that are ``known``, the first ones of a small conversation, are
+        not read again while nothing of it was erased.
         """
         narrowing = Narrowing(self._session, conversation_id)
         return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours, known=known)

@@ -1,4 +1,4 @@
-"""From a conversation of any length to the few hundred messages worth looking at, by the index of words."""
+"""Finds the few hundred messages worth looking at in a conversation of any length, by the index of words."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
 from app.storage.repositories.message_keys import HOLDER, holder_of
-from app.storage.repositories.naming import SAID_BY
 from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
+from app.storage.repositories.speaker_names import SAID_BY
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.repositories.utc_offsets import with_offset
 from app.storage.scoped_session import TenantSession
@@ -70,7 +70,7 @@ class Narrowed:
 WHOLE_UP_TO: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
 COMMON_FROM: Final = 400
-"""A stem in so many messages is common: how many there are beyond them is estimated, and it is never sought alone."""
+"""A stem in this many messages is common: it is never looked up alone, and its further messages are only estimated."""
 ONE_CENTRE_IN: Final = 4
 """One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
 FEWEST_CENTRES: Final = 40
@@ -89,7 +89,7 @@ STEP_BYTES: Final = 8_000_000  # of text in one statement
 MOST_BYTES: Final = 64_000_000  # of text for one query
 
 _PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
-"""NULL where there are none, as most messages have; as it is written: only what there is has to be read as JSON."""
+"""The parts as text, NULL for the many messages without any, so that only existing parts are read as JSON."""
 _EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
 _seq = col(MessageRow.seq)
@@ -147,7 +147,7 @@ built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _SIZE, _LISTS)
 
 
 _Pair = tuple[int, int]
-"""The keys of two stems, or twice that of one."""
+"""The keys of two stems, or the key of one stem twice."""
 _FIRST_HOLDERS: Final = Latest[tuple[UUID | None, UUID, _Pair], tuple[int, "numbers[int]"]]()
 """By tenant, conversation and pair, with the content epoch: the first ``COMMON_FROM`` messages that hold both stems.
 
@@ -333,7 +333,7 @@ def _has_seq_in(seqs: Sequence[int]) -> ColumnElement[bool]:
 
 
 def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
-    """Positions, so many together as weigh ``STEP_BYTES`` or are one message, and what they weigh."""
+    """Groups of positions with their sizes. A group has at most ``STEP_BYTES``, or is a single message."""
     seqs: list[int] = []
     weight = 0
     for seq, size in sizes:

@@ -1,4 +1,4 @@
-"""Rows of conversations that were deleted, removed in steps; and of what is kept for a time only."""
+"""The SQL that deletes the rows of deleted conversations, in steps, and rows that are kept for a time only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sqlmodel import col
 
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import began
-from app.storage.repositories.places import at_places, places
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
@@ -49,26 +48,26 @@ LARGE: Final[dict[Any, tuple[str, ...]]] = {
     DetailCallRow: ("conversation_id", "id"),
     CacheEntryRow: ("conversation_id", "id"),
 }
-"""Tables of which a conversation may have many rows, and an index to go by; the rest goes in cascade."""
+"""Tables in which a conversation may have many rows, with an index to find them. All others are deleted in cascade."""
 
 
 class RemovalRepository(Repository):
     """What is removed for good, a bounded number of rows at a time."""
 
     async def remove(self, conversation_id: UUID, *, limit: int) -> int:
-        """Remove so many rows of a deleted conversation at most; how many: less than ``limit`` when it is gone.
+        """Delete at most ``limit`` rows of a deleted conversation; return how many. Fewer means that it is gone.
 
         Whoever removes it already is left alone, which looks as if everything were gone.
         """
         row = ConversationRow
-        own = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
-        if await self._session.first(own.with_for_update(key_share=True, skip_locked=True)) is None:
+        locked = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
+        if await self._session.first(locked.with_for_update(key_share=True, skip_locked=True)) is None:
             return 0
         removed = 0
         for table, names in LARGE.items():
-            removed += await self._remove_at_most(
-                table, names, table.conversation_id == conversation_id, limit - removed
-            )
+            own = table.conversation_id == conversation_id
+            order = tuple(getattr(table, name) for name in names)
+            removed += await self._delete_at_most(limit - removed, table, own, order=order)
             if removed >= limit:
                 return removed
         await self._session.execute(delete(row).where(col(row.id) == conversation_id))
@@ -87,20 +86,20 @@ class RemovalRepository(Repository):
         await self._session.execute(update(SegmentRow).where(wanting).values(wants_detail=False))
 
     async def forget_turns(self, age: timedelta, *, limit: int) -> int:
-        """Forget what ended so long ago, but responses, which their clients delete; how many."""
+        """Delete turns that ended longer ago than ``age``, except responses, which clients delete; return how many."""
         row = TurnRow
         old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
-        return await self._remove_at_most(row, (), old, limit)
+        return await self._delete_at_most(limit, row, old)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
-        """Forget what was brought back, which details were written, and what was cached, so long ago; how many."""
+        """Delete records of expansions, written details and caches that are older than ``age``; return how many."""
         removed = 0
         for table, at in (
             (ExpansionRow, ExpansionRow.created_at),
             (DetailCallRow, DetailCallRow.called_at),
             (CacheEntryRow, CacheEntryRow.at),
         ):
-            removed += await self._remove_at_most(table, (), col(at) < began() - age, limit - removed)
+            removed += await self._delete_at_most(limit - removed, table, col(at) < began() - age)
         return removed
 
     async def remove_tenant(self) -> bool:
@@ -110,12 +109,3 @@ class RemovalRepository(Repository):
             return False
         own = col(TenantRow.tenant_id)
         return await self._session.first(delete(TenantRow).returning(own)) is not None
-
-    async def _remove_at_most(self, table: Any, names: tuple[str, ...], which: Any, limit: int) -> int:
-        if limit <= 0:
-            return 0
-        some = places(table).where(which).limit(limit)
-        if names:
-            some = some.order_by(*(getattr(table, name) for name in names))
-        gone = delete(table).where(at_places(table, some)).returning(table.tenant_id)
-        return len(await self._session.all(gone))

@@ -1,4 +1,4 @@
-"""Rows of ``segments`` and ``segment_levels``: inserted, looked up by id and by place, made current or not."""
+"""The SQL of segments and their levels: inserted, looked up by id and by place, made current or not."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class SegmentRepository(Repository):
             await self._session.execute(insert(SegmentLevelRow), levels)
 
     async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
-        """One, current or not, with its levels. Raises ``NotFoundError``."""
+        """A segment, current or not, with its levels. Raises ``NotFoundError``."""
         found = await self._read_segments(_ONE, conversation_id=conversation_id, segment_id=segment_id)
         if not found:
             raise NotFoundError("No such segment.")
@@ -298,7 +298,7 @@ def _segments_of_lines(lines: Iterable[Any]) -> list[Segment]:
 
 
 def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
-    """Ids of the segments of a version and of all that it goes on from."""
+    """Ids of the segments of a version and of all versions before it that it builds on."""
     row, parent = StateVersionRow, aliased(StateVersionRow)
     chain = (
         select(col(row.tenant_id), col(row.parent_version), col(row.segment_ids))

@@ -14,9 +14,9 @@ from app.storage.repositories.cursor import cut
 from app.storage.tables import ContentRow, MessageRow
 
 PAGE_BYTES: Final = 8_000_000
-"""Of one page of messages, conversations or states, as far as more than one of them is concerned."""
+"""The most bytes of one page of messages, conversations or states, unless its first one alone has more."""
 READ_BYTES: Final = 16_000_000
-"""Of the messages that are looked through at once: for recall, a search, an erasure."""
+"""The most bytes of messages that are looked through at once: for recall, a search or an erasure."""
 _ENCODED: Final = 4 / 3
 
 
@@ -26,7 +26,7 @@ def fitting(sizes: Sequence[int], limit: int) -> int:
 
 
 def cut_to_fit(heads: Sequence[Any], page: Page, key: Callable[[Any], tuple[Any, ...]]) -> tuple[list[Any], str | None]:
-    """As ``cut``, and not beyond ``PAGE_BYTES``, but one at least; each head says its ``bytes``."""
+    """Like ``cut``, but with at most ``PAGE_BYTES``, and at least one row. Each head has its ``bytes``."""
     return cut(heads, max(fitting([head.bytes for head in heads[: page.limit]], PAGE_BYTES), 1), key)
 
 

@@ -16,7 +16,6 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    delete,
     func,
     literal_column,
     or_,
@@ -32,7 +31,6 @@ from app.core.model.records import AsidePurpose
 from app.storage.repositories.base import Repository
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
-from app.storage.repositories.places import at_places, places
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
 from app.storage.tenancy import built_once
@@ -87,10 +85,8 @@ class SpendingRepository(Repository):
         return int(calls), int(of_tenant)
 
     async def forget_old(self, *, limit: int) -> int:
-        """Housekeeping; how many rows were forgotten, at most ``limit``."""
-        old = places(_row).where(col(_row.minute) < now() - KEPT).limit(limit)
-        gone = delete(_row).where(at_places(_row, old)).returning(col(_row.minute))
-        return len(await self._session.all(gone))
+        """Delete old rows, at most ``limit``, and return how many."""
+        return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT)
 
     async def _spent_on_chats(self, key_id: UUID | None) -> list[Spent]:
         minute = col(_row.minute)
@@ -108,7 +104,7 @@ class SpendingRepository(Repository):
 
 
 def _metered_calls() -> Any:
-    """Of the last ``span``: those of ``conversation_id``, and all."""
+    """Metered calls of the last ``span``: those of ``conversation_id``, and all."""
     since = _PRESENT - bindparam("span", type_=Interval())
     of_compactions = select(
         col(CompactionRow.conversation_id).label("conversation_id"),

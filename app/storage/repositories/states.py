@@ -1,4 +1,4 @@
-"""Rows of ``state_versions``."""
+"""The SQL of state versions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Waiting:
     since: datetime
     """When the oldest of them was written."""
     tokens_before: int
-    """Of the messages that were covered before it."""
+    """Tokens of the messages that were covered before this version."""
 
 
 class StateRepository(Repository):
@@ -150,7 +150,7 @@ class StateRepository(Repository):
         return sorted(set(await self._session.all(statement)))
 
     async def forget(self, conversation_id: UUID, *, through: int) -> int:
-        """Forget what the last ``FORGOTTEN_AT_ONCE`` versions up to that one say; how many said anything."""
+        """Blank the texts of the last ``FORGOTTEN_AT_ONCE`` versions up to that one; return how many had any."""
         some = _number.between(through - FORGOTTEN_AT_ONCE + 1, through)
         empty: dict[str, Any] = {"state": {}, "entries": [], "repairs": [], "layout": None, "is_forgotten": True}
         statement = (
@@ -176,7 +176,7 @@ class StateRepository(Repository):
         )
 
     async def mark(self, conversation_id: UUID, version: int, counts: VerificationCounts | None = None) -> None:
-        """Say of a version that a model looked at it, and what that found."""
+        """Record that a model verified a version, and what it found."""
         await self._session.execute(
             update(StateVersionRow)
             .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
@@ -184,7 +184,7 @@ class StateRepository(Repository):
         )
 
     async def unmark(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
-        """Versions between these that wait for a model are not looked at any more: code alone judged them."""
+        """Stop waiting for a model's verdict on the versions between these: they stay judged by code alone."""
         between = (_number > after, _number < before)
         await self._session.execute(
             update(StateVersionRow)

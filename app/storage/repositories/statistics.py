@@ -77,7 +77,7 @@ class EndedTurn:
 
     turn: Turn
     usage: Mapping[str, Any] | None
-    """Of its reply."""
+    """The usage of its reply."""
     preset: str
     policy: Mapping[str, Any]
     """The overrides."""
@@ -96,7 +96,7 @@ class Ended:
     verifications: list[Verification] = field(default_factory=list)
     caches: list[CacheEntry] = field(default_factory=list)
     levels: Mapping[UUID, Sequence[LevelMeasure]] = field(default_factory=dict)
-    """Of the segments that an applied compaction made, by its id."""
+    """The levels of the segments that an applied compaction made, by its id."""
 
 
 _ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")

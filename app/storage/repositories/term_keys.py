@@ -100,7 +100,7 @@ class TermKeyRepository(Repository):
         return found, last if count < len(listed) or len(listed) == limit else None
 
     async def renew(self, message_id: UUID) -> bool:
-        """Make a message's keys again, of the text that it has now: it may have been erased meanwhile."""
+        """Make a message's keys again from its present text, which may have been erased meanwhile."""
         of = col(MessageRow.id) == message_id
         rows = await self._session.rows(select(*_READ).where(of).with_for_update(key_share=True))
         for row in rows:

@@ -19,9 +19,9 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
+from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row
-from app.storage.repositories.not_deleted import not_deleted
 from app.storage.tables import RUNNING, TurnRow
 from app.storage.tenancy import built_once
 
@@ -153,7 +153,7 @@ class TurnRepository(LeasedRepository):
         )
 
     async def expired(self, *, limit: int) -> list[Turn]:
-        """Running turns whose lease expired, that of longest ago first; they are not locked."""
+        """Running turns of all tenants whose lease has expired, the longest expired first. They are not locked."""
         statement = select(TurnRow).where(_EXPIRED).order_by(col(TurnRow.lease_until)).limit(limit)
         return [as_turn(row) for row in await self._session.all(statement)]
 

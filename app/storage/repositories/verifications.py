@@ -1,4 +1,4 @@
-"""Rows of ``verifications``: what a model is to judge, is judging, and judged. Times are the database's."""
+"""The SQL of verifications: those that wait, run, and have ended. Times are those of the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _row = VerificationRow
 # Words, not parameters: only so can the planner be sure that the partial indexes hold them.
 _OPEN = text(VERIFICATION_OPEN)
 IS_RUNNING = and_(text(RUNNING), ~is_over(col(_row.after)))
-"""Of a verification: a process is at it."""
+"""The condition that a process is working on a verification."""
 
 
 class VerificationRepository(Repository):
@@ -43,7 +43,7 @@ class VerificationRepository(Repository):
         return None if row is None else as_verification(row)
 
     async def hasten(self, conversation_id: UUID | None, reason: str) -> None:
-        """Let what waits for that reason begin at once: that of a conversation, or of any."""
+        """Make verifications that wait for that reason due at once: those of one conversation, or all."""
         statement = update(_row).where(_OPEN, col(_row.status) == "queued", col(_row.reason) == reason)
         if conversation_id is not None:
             statement = statement.where(col(_row.conversation_id) == conversation_id)
@@ -69,7 +69,7 @@ class VerificationRepository(Repository):
         return [(line.tenant_id, line.conversation_id) for line in lines]
 
     async def running(self, *, since: datetime) -> tuple[int, int]:
-        """How many are at it, of all that the unit of work sees, and how many of them only since then."""
+        """How many verifications run in the scope of the unit of work, and how many of them began after ``since``."""
         of_late = func.count().filter(col(_row.asked_at) > since)
         ((all_, late),) = await self._session.rows(select(func.count(), of_late).select_from(_row).where(IS_RUNNING))
         return all_, late

@@ -1,4 +1,4 @@
-"""Rows of ``works`` and ``crashes``. Leases are in database time."""
+"""The SQL of ``works`` (which process works on which conversation) and ``crashes``. Leases are in database time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WorkRepository(Repository):
     """Rows of ``works`` and ``crashes``: what processes work on, and how often one ended over it."""
 
     async def begin(self, work: Work, *, seconds: float) -> Crashes | None:
-        """Insert with a lease of so many seconds, and read what is known of the conversation; committed at once.
+        """Insert a record with a lease, commit at once, and return what is known of the conversation.
 
         Everything that works on a text waits for this: it is one statement, and one round trip.
         """
@@ -66,7 +66,7 @@ class WorkRepository(Repository):
         return [record_from_row(Work, row) for row in await self._session.all(statement)]
 
     async def end_all_like(self, work: Work) -> bool:
-        """Delete everything that this process had begun on that conversation; whether there was anything left."""
+        """Delete all records of this process on that conversation; return whether there were any."""
         self._check_tenant(work.tenant_id)
         statement = delete(WorkRow).where(
             col(_row.tenant_id) == work.tenant_id,

@@ -1,4 +1,4 @@
-"""Keys that are guessed: each address may fail so often a minute, then it waits."""
+"""Limits how often a minute an address may try keys that are not valid."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FailedKeys:
         self._good: OrderedDict[bytes, None] = OrderedDict()
 
     def check(self, address: str | None, digest: bytes) -> None:
-        """Before a key is looked up. Raises ``RateLimitedError``."""
+        """Check an address before a key is looked up. Raises ``RateLimitedError``."""
         if not self._most or address is None or digest in self._good:
             return
         count, now = self._failed.get(_address_to_count(address)), self._monotonic()
@@ -62,7 +62,7 @@ class FailedKeys:
             self._good.popitem(last=False)
 
     def forget(self, digest: bytes) -> None:
-        """A key that was good is so no more."""
+        """Forget a key that was valid before and no longer is."""
         self._good.pop(digest, None)
 
 

@@ -207,7 +207,7 @@ class KeyService:
             return await uow.keys.tenant_names()
 
     async def revoke(self, key_id: UUID) -> None:
-        """End a key at once. Raises ``NotFoundError`` where there is none, or it is revoked already."""
+        """Revoke a key at once. Raises ``NotFoundError`` if there is no such key, or it is revoked already."""
         async with self._shell.uow(None) as uow:
             if not await uow.keys.revoke(key_id, self._shell.clock.now()):
                 raise NotFoundError("no such key, or it is revoked already")
@@ -220,7 +220,7 @@ class KeyService:
             return await uow.keys.any()
 
     async def drain(self) -> None:
-        """At the end of the process, write the last uses of keys that are not written yet."""
+        """Write the last uses of keys that are not written yet. For the end of the process."""
         if self._noting is not None:
             await asyncio.wait([self._noting], timeout=self._shell.timings.heartbeat_seconds)
             self._noting.cancel()

@@ -28,7 +28,7 @@ from app.core.model.allowances import (
 from app.core.model.errors import DependencyUnavailableError, RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import Counters, Place
-from app.usecases.shared.caller import Principal, asker, asking
+from app.usecases.shared.caller import Principal, current_principal, current_request
 from app.usecases.shared.shell import Shell
 
 PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification", "embedding")
@@ -59,7 +59,7 @@ class _Bound:
 
 @dataclass(slots=True)
 class _Followed:
-    """Keys with open streams: each is told when its key is not usable any more."""
+    """Keys with open streams. Each stream is told when its key can no longer be used."""
 
     ended: defaultdict[UUID, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
     looking: asyncio.Task[None] | None = None
@@ -90,7 +90,7 @@ class LimitService:
 
     async def take(self, kind: Kind) -> Place | None:
         """A place for a turn or a stream of the caller; ``None`` without limits. Raises ``RateLimitedError``."""
-        principal = asker()
+        principal = current_principal()
         bounds = [] if principal is None else self._bounds(principal)
         limited = [(bound, most) for bound in bounds if (most := getattr(bound.limits, kind)) is not None]
         if not limited:
@@ -104,8 +104,8 @@ class LimitService:
         )
 
     async def hold(self, kind: Kind) -> None:
-        """A place until the present request ends, one of a kind. Raises ``RateLimitedError``."""
-        present = asking()
+        """Take a place until the present request ends, at most one of a kind. Raises ``RateLimitedError``."""
+        present = current_request()
         if present is None or kind in present.held:
             return
         place = await self.take(kind)
@@ -113,13 +113,13 @@ class LimitService:
         present.at_end.append(lambda: self.release(place))
 
     def release(self, place: Place | None) -> None:
-        """Let others have it."""
+        """Give a place back, so that others can have it."""
         if place is not None:
             self._counters.release(place)
 
     async def check_chat(self, uow: UnitOfWork) -> None:
-        """Before a turn that costs money. Raises ``RateLimitedError`` where what chats may spend is spent."""
-        principal = asker()
+        """Check spending before a turn that costs money. Raises ``RateLimitedError`` at a limit for chats."""
+        principal = current_principal()
         if principal is not None:
             over = [one for one in await self._spent(uow, principal, ("chat",)) if one.wait]
             if over:

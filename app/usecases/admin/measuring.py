@@ -155,7 +155,7 @@ def _start_of_next_page(ended: Ended) -> datetime | None:
 
 
 def count_compaction(meter: Meter, row: Compaction, levels: Sequence[LevelMeasure] = ()) -> None:
-    """A compaction that ended, with the levels of the segments that it made."""
+    """Count a compaction that ended, with the levels of the segments that it made."""
     meter.count(measures.COMPACTIONS, trigger=row.trigger, status=row.status, ran_in=row.ran_in)
     if row.reason:
         meter.count(measures.REASONS, reason=row.reason)
@@ -172,7 +172,7 @@ def count_compaction(meter: Meter, row: Compaction, levels: Sequence[LevelMeasur
 
 
 def count_verification(meter: Meter, row: Verification) -> None:
-    """A verification that ended, with every call that it took."""
+    """Count a verification that ended, with all its calls."""
     for attempt in row.attempts:
         count_call(meter, "verification", attempt)
         _count_usage(meter, "verification", attempt.usage.as_dict())

@@ -38,9 +38,9 @@ class CacheView:
 
     availability: Availability
     mode: CacheMode | None = None
-    """Of the conversation's policy."""
+    """The cache mode of the conversation's policy."""
     living: Sequence[ProviderCache] = ()
-    """Those that a provider keeps now, at most ``SHOWN``."""
+    """The caches that a provider keeps now, at most ``SHOWN``."""
     prefix: ProviderCache | None = None
     """What the conversation's requests begin with, as it is known; ``None`` where it is too small, or never was sent.
     """
@@ -110,7 +110,7 @@ class StatsService(Service):
             )
 
     async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:
-        """Of all conversations of a tenant; with ``since`` of what ended from then on, and of what is under way."""
+        """The statistics of a tenant; with ``since`` only of what ended from then on or still runs."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.use_snapshot()
             measured = await uow.statistics.measured(since=since)

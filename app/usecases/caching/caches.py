@@ -41,12 +41,12 @@ from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Shell
 
 MOST_CACHES: Final = 100
-"""That providers keep for one tenant at a time."""
+"""The most caches that providers keep for one tenant at a time."""
 LEASE: Final = timedelta(minutes=3)
-"""For which one process has a prefix to itself: longer than a call of a provider may take."""
+"""How long one process has a prefix to itself: longer than a call of a provider may take."""
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
-"""After a failure; the first, then twice as long each time."""
+"""The longest pause after failures. The first one is ``FIRST_PAUSE``, each further one twice as long."""
 AT_ONCE: Final = 50
 """Prefixes that are ended in one step of a sweep."""
 HINTS: Final = 5
@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 
 class CacheService:
-    """Providers' caches of one process; any number of processes may be at it, one at a time at each prefix."""
+    """Makes, renews and deletes caches at providers. Many processes may do so, but only one at a time for a prefix."""
 
     def __init__(self, shell: Shell, spending: SpendGuard, files: FileServing) -> None:
         self._shell = shell
@@ -81,7 +81,7 @@ class CacheService:
         return await _Work(self._shell, self._spending, self._files, row).do()
 
     async def work(self) -> bool:
-        """One step of a sweep: end what nobody begins with any more, and ask for workers that have not come."""
+        """One step of a sweep: end caches that no request begins with any more, and send lost hints again."""
         async with self._shell.uow(None) as uow:
             orphans = await uow.caches.orphans(limit=AT_ONCE)
             unwanted = [] if self._shell.caches else await uow.caches.living(limit=AT_ONCE)
@@ -95,10 +95,10 @@ class CacheService:
         return len(ended) >= AT_ONCE
 
     async def _delete_and_forget(self, found: ProviderCache, *, is_orphan: bool) -> None:
-        """Have the provider delete it, and forget it: in one transaction, so that it is deleted for certain."""
+        """Have the provider delete a cache, and delete its row only if that succeeded."""
         now = self._shell.clock.now()
         async with self._shell.uow(found.tenant_id) as uow:
-            row = await uow.caches.taken_off(found.id, orphan=is_orphan)
+            row = await uow.caches.remove(found.id, orphan=is_orphan)
             if row is None:  # somebody has begun with it again, or has ended it
                 return
             if row.name is not None and row.expires_at is not None and row.expires_at > now:
@@ -305,7 +305,7 @@ class _Work:
 
 
 def terms_of(shell: Shell, model: str) -> CacheTerms | None:
-    """How a model's provider caches; ``None`` also where the model cannot be built any more."""
+    """How a model's provider caches; ``None`` if it does not, or if the model can no longer be built."""
     try:
         return shell.models.chat(model).profile.caches
     except (InvalidInputError, ModelNotAllowedError):

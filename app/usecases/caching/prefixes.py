@@ -29,7 +29,7 @@ from app.usecases.shared.shell import Service, Shell
 FORGOTTEN: Final = "provider_cache_forgotten"
 """The warning: the provider did not take the cache that the request named, and was sent the whole instead."""
 LOST: Final = "cache_lost"
-"""How an adapter says that a provider does not keep a cache any more, or not for us."""
+"""The reason with which an adapter says that a provider no longer keeps a cache, or not for us."""
 REFUSALS: Final = frozenset({LOST, "bad_request", "unauthorized", "model_not_found"})
 """Reasons that may be the cache's: the same request is sent without it, and where that is answered, they were."""
 LARGE: Final = 100_000
@@ -48,7 +48,7 @@ class Looked:
     fingerprint: str
     known: ProviderCache | None
     name: str | None
-    """Of a cache that a request may name now."""
+    """The name of the cache that a request may name now."""
 
 
 class PrefixCaches(Service):
@@ -100,7 +100,7 @@ class PrefixCaches(Service):
             self._shell.outbox.send_later("cache", wanted)
 
     async def lost(self, turn: Turn, looked: Looked, reason: str) -> None:
-        """The provider does not take the cache; should it keep it all the same, it is to be deleted."""
+        """Record that the provider refused the cache, and have it deleted there in case it still exists."""
         known = looked.known
         if known is None or looked.name is None:
             return
@@ -166,7 +166,7 @@ async def fingerprint_of(caching: Caching, model: str, terms: CacheTerms) -> str
 
 
 async def note_lost(shell: Shell, cache: ProviderCache, conversation_id: UUID, reason: str) -> None:
-    """Note that the provider has the cache no more; should it keep it all the same, it is to be deleted there."""
+    """Record that the provider lost the cache, and have it deleted there in case it still exists."""
     now = shell.clock.now()
     async with shell.uow(cache.tenant_id) as uow:
         if cache.name is not None and await uow.caches.lost(cache.id, cache.name):

@@ -13,11 +13,11 @@ from app.usecases.shared.shell import Shell
 async def calibrated(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, asked: Resolved, said: Answer
 ) -> Conversation:
-    """A *locked* conversation with what this answer teaches of its size.
+    """A *locked* conversation with what this answer teaches about its token factor.
 
-    Learns from each request of a turn by itself, and only from the chat model's own count of a request that we
-    estimated ourselves: never from a model that is not metered (the offline one counts as we do), nor from an estimate
-    by another estimator than the present one.
+    Each request of a turn counts by itself. It counts only if the chat model reported its own count of a request that
+    we estimated: not for a model that is not metered (the offline one counts as we do), nor for an estimate by another
+    estimator than the present one.
     """
     if not said.metered or shell.resolver(conversation).policy.estimator != asked.policy.estimator:
         return conversation

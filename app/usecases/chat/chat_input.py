@@ -1,4 +1,4 @@
-"""What a client says in a chat request."""
+"""What a client sends in a chat request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.usecases.history.drafts import MessageDraft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultInput:
-    """The result of a tool of the client."""
+    """The result of one call of a client's tool."""
 
     tool_call_id: str
     content: Any
@@ -26,51 +26,52 @@ class ToolResultInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatInput:
-    """What a client says; without ``content``, ``parts`` and ``results`` the turn that waits is answered.
+    """What a client sends in a chat request.
 
-    ``results`` go on from the calls that the last turn ended with; a user message may come with them.
+    Without ``content``, ``parts`` and ``results`` the request continues the turn that still waits for its answer.
+    ``results`` answer the tool calls that the last turn ended with; a user message may come with them.
     """
 
     content: str | None = None
     parts: tuple[Part, ...] = ()
-    """Of the user's message: texts and media."""
+    """Texts and media of the user's message."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Of the user's message."""
+    """Metadata of the user's message."""
     utc_offset: int | None = None
-    """In minutes, of the user's clock: the day of message and reply is the day there."""
+    """Minutes from UTC to the user's clock: the day of message and reply is the day there."""
     results: tuple[ToolResultInput, ...] = ()
-    """Of calls that wait for the client."""
+    """Results of tool calls that wait for the client."""
     instructions: str | None = None
-    """A system prompt of this turn alone, after the conversation's own."""
+    """A system prompt for this turn only, placed after the conversation's own."""
     tools: tuple[ToolSpec, ...] = ()
-    """The client's, of this turn alone: a turn that calls one of them ends with the call open."""
+    """Tools of the client, for this turn only. A turn that calls one of them ends with the call open."""
     settings: CallSettings = NO_SETTINGS
     """How the model is called in this turn."""
     event_type: str = "casual"
     model: str | None = None
     expected_last_message_id: UUID | None = None
     recall: bool | None = None
-    """Overrides the policy for this turn."""
+    """Whether this turn recalls; ``None`` = as the policy says."""
     passages: tuple[Passage, ...] = ()
-    """Served before the message, beside what is recalled."""
+    """Passages of the client's own that are served before the message, beside recalled ones."""
     regenerates: bool = False
-    """Whether the last reply is made again: it gives way, and the message before it is answered."""
+    """Whether the last reply is made again: the new one takes its place."""
     history: tuple[MessageDraft, ...] = ()
-    """Messages that came before it and are not stored yet: they are appended with it, or not at all."""
+    """Earlier messages that are not stored yet. They are appended together with the new one, or not at all."""
     request: Mapping[str, Any] | None = None
-    """What the request of another API's client said, to be repeated with the response."""
+    """The request as a client of another API sent it; the response repeats parts of it."""
 
     @property
     def asked(self) -> Asked:
-        """What to recall."""
+        """What the turn asks recall for."""
         return Asked(in_turn=True, recall=self.recall, passages=self.passages)
 
     @property
     def options(self) -> TurnOptions:
-        """The client's own part of the turn."""
+        """Instructions, tools and settings that the client brings."""
         return TurnOptions(instructions=self.instructions or "", tools=self.tools, settings=self.settings)
 
     @property
     def has_message(self) -> bool:
-        """Whether it comes with a user's message."""
+        """Whether the request brings a user message."""
         return self.content is not None or bool(self.parts)

@@ -59,7 +59,7 @@ class LiveContexts(Service):
         passages: tuple[Passage, ...] = (),
         options: TurnOptions = NO_OPTIONS,
     ) -> Look | None:
-        """Where the chat model of a turn goes on from; ``None`` for a stateless one.
+        """The response after which a stateful chat model continues in this turn; ``None`` for a stateless one.
 
         ``passages`` go beside the message that the turn answers, if the provider does not have it yet. What the client
         ``options`` goes with each request: a provider keeps none of it.
@@ -101,7 +101,7 @@ class LiveContexts(Service):
             await uow.commit()
 
     async def let_go(self, turn: Turn, live: LiveContext, reason: str) -> None:
-        """The provider does not go on from it any more."""
+        """Forget a context from which the provider no longer continues."""
         log.warning("live_context.let_go", reason=reason, model=live.model)
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
@@ -119,7 +119,7 @@ async def _is_unchanged(uow: UnitOfWork, conversation_id: UUID, sent: Sent) -> b
 
 
 async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored: Message) -> None:
-    """Note what the model holds, in the transaction that stores what it said: it goes on from there."""
+    """Record which context the model's provider keeps, in the transaction that stores the reply."""
     if said.response_id is None or said.sent is None:
         return
     present = await uow.conversations.get(conversation_id)

@@ -50,10 +50,10 @@ class ToolResult:
     expansions: tuple[Expansion, ...] = ()
     """What is to be recorded with it."""
     content_epoch: int | None = None
-    """Of the conversation before it was looked at."""
+    """The conversation's content epoch before the look-up."""
 
     def at(self, content_epoch: int, locale: str = FALLBACK) -> ToolResult:
-        """As it may be stored in a conversation by now: quotes of what was erased meanwhile may not."""
+        """The result as it may be stored now: without quotations if something was erased since the look-up."""
         if not self.quotes or self.content_epoch in (None, content_epoch):
             return self
         return ToolResult(text=catalogue_of(locale).text("tools.changed"))
@@ -92,7 +92,7 @@ class Lookups:
     async def _page(
         self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
     ) -> tuple[Expanded, Sequence[Line]]:
-        """As large a page as fits with the labels of its lines; of one line that is too long, its beginning."""
+        """The largest page that fits with the labels of its lines; of a single line that is too long, its beginning."""
         for part in _SMALLER:
             page = await self._expansion.expand(
                 turn.tenant_id,

@@ -25,7 +25,7 @@ FIRST_SECONDS: Final = 1.0
 LAST_SECONDS: Final = 1.0
 """How long the last entry is waited for once the turn has ended."""
 LOOKS: Final = 3
-"""How often a follower is noted on the turn's row within ``unfollowed_seconds``, after which a turn has none."""
+"""How often a follower is recorded on the turn's row within ``unfollowed_seconds``."""
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", "reply.failed"})
 
 log = structlog.get_logger(__name__)

@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Asker:
-    """Asks the chat model of one turn, step by step; what it learns of the provider's window holds for the turn."""
+    """Asks the chat model of one turn, step by step. It remembers for the turn how much the provider takes."""
 
     models: Models
     uow: UnitOfWorkFactory
@@ -60,7 +60,7 @@ class Asker:
     reasoning: Reasoning
     tell: Telling
     _room: int | None = field(default=None, init=False)
-    """Tokens after the system prompt and the files, once the provider took no more; ``None``: the policy's budget."""
+    """The room after system prompt and files, once the provider refused more; ``None``: the policy's budget."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
     _recalled: frozenset[int] = field(default=frozenset(), init=False)
@@ -68,17 +68,17 @@ class Asker:
     _has_renewed: bool = field(default=False, init=False)
     """Whether copies of files were made again."""
     _media: int | None = field(default=None, init=False)
-    """Of how many messages, the newest, media are sent once the provider refused more; ``None``: of all."""
+    """Media are sent of this many newest messages, once the provider refused more; ``None``: of all."""
     _told: bool = field(default=False, init=False)
     """Whether the reply of the step has begun."""
 
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
-        """The answer to the context as it stands; the newest half of it, and so on, when the provider takes no more.
+        """The answer to the context. If the provider refuses it as too long, to its newest half, and so on.
 
-        A stateful model goes on from its live context and is told only what came since. Where it cannot, it is sent
-        the whole, like any other, with a warning if there was a live context.
+        A stateful model continues its live context, and is sent only what came since. If it cannot, it is sent
+        everything, like any other model, with a warning if there was a live context.
 
-        The client's tools are always offered, the service's only ``with_own_tools``.
+        The client's tools are always offered, the service's own only with ``with_own_tools``.
 
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.

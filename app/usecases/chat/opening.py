@@ -1,4 +1,4 @@
-"""How a turn begins: what it answers is found or stored.
+"""Begins a turn: finds or stores the message that it answers.
 
 That is a new message of the user, results of the client's tools, or a stored message that has no reply yet.
 """
@@ -28,11 +28,11 @@ from app.usecases.compaction.commands import compact_command
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_without_room
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import NOTHING_PREPARED, Prepared, json_size, options_size, prepared_groups
+from app.usecases.shared.exchange import Exchange, exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import Exchange, exchange_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class PreparedOpening:
     """Large tool results of the client as messages with counted tokens, by the id of the call."""
 
     def unread(self) -> Self:
-        """The same, but its messages are looked through for anchors within the transaction."""
+        """The same, but anchors of its messages are looked for within the transaction."""
         return replace(self, history=self.history.unread(), said=self.said.unread())
 
 

@@ -1,4 +1,4 @@
-"""Making a reply again: the first one stays stored, and gives way in everything that is made of messages."""
+"""Makes a reply again. The first one stays stored, but is left out of everything that is made of messages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from app.core.model.errors import NotRegenerableError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.holding import laid_out_again
+from app.usecases.shared.exchange import exchange_of, is_inside_answer
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import exchange_of, is_inside_answer
 
 SUPERSEDED: Final = "message.superseded"
 
 
 async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversation, *, compute: Compute) -> Message:
-    """Let the last reply of a *locked* conversation give way: the message that waits for an answer again.
+    """Mark the last reply of a *locked* conversation as superseded, and return the message to be answered again.
 
-    A compaction that has read it already finds itself stale. What tools brought back for it stays, for the next one.
-    ``work`` has the layout computed, where anchors are active again that the reply had superseded.
+    A compaction that has already read the reply becomes stale. Results of tools stay, for the next reply. ``compute``
+    runs the layout, which changes if anchors become active again that the reply had superseded.
 
     Raises:
         NotRegenerableError: The last message is no reply to a message, or the state covers it.

@@ -1,10 +1,10 @@
-"""The events of a running turn, passed on to followers in other processes: as numbered entries of a stream.
+"""Passes the events of a running turn on to followers in other processes, as numbered entries of a stream.
 
-The turn knows nothing of it: whoever passes on is one more listener. The stream is never the truth: where it ends
-early, or lacks an entry, followers get the rest from the database when the turn has ended.
+The turn does not know about this: for it the relay is one more listener. The database decides what a turn said. Where
+the stream ends early or lacks an entry, followers get the rest from the database once the turn has ended.
 
-Entries are words of a conversation, and whoever keeps the stream may write it to a disk. So they are sealed, with a key
-that stands in the turn's row until the turn ends: nobody can read them any more then.
+Entries hold words of a conversation, and the server of the stream may write them to a disk. So they are encrypted with
+a key that stands in the turn's row until the turn ends. After that nobody can read them.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ from app.usecases.ports import ChatModel
 REPLY_CUT_OFF: Final = "reply_cut_off"
 """The warning of a reply that ended with the room for it."""
 REPLY_END_UNTOLD: Final = "reply_end_untold"
-"""The warning of a reply of which the model's server never said that it is whole."""
+"""The warning on a reply whose end the model's server never confirmed."""
 REASONING_CUT_OFF: Final = "reasoning_cut_off"
 """The warning of a step that showed more of its thoughts than is kept."""
 REASONING_BYTES: Final = 128_000
-"""Of what one step shows of its thoughts: some 30 thousand tokens. What comes after is neither told nor stored."""
+"""The most bytes of thoughts that one step may show, some 30,000 tokens. More is neither told nor stored."""
 _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
@@ -56,7 +56,7 @@ class _Kept:
     """What is kept of what one step says, or shows of its thoughts: within bounds."""
 
     _room: int
-    """In bytes."""
+    """The room that is left, in bytes."""
     _pieces: list[str] = field(default_factory=list)
     is_cut: bool = False
 
@@ -101,15 +101,15 @@ class Answer:
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were recalled for it."""
     found: tuple[tuple[UUID, str], ...] = ()
-    """Of each look-up of the turn the record, and what it brought back."""
+    """The record of each look-up of the turn, with what it brought back."""
     response_id: str | None = None
-    """Of a stateful model whose answer came to its own end: where it can go on from."""
+    """The response from which a stateful model can continue, if its answer was complete."""
     kept_id: str | None = None
     """The id of the response that the provider keeps until it is told to delete it, whatever became of the answer."""
     sent: Sent | None = None
     """What its request was made of."""
     open_calls: tuple[ToolCall, ...] = ()
-    """Of a turn's end: the calls whose results the client has to bring."""
+    """The calls at the end of the turn whose results the client has to send."""
     named_cache: bool = False
     """Whether its request named a cache of the provider's."""
     stored: Message | None = None

@@ -18,7 +18,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.reply import Answer, Hearing, answer
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.ports import ChatModel
-from app.usecases.shared.caller import asker
+from app.usecases.shared.caller import current_principal
 
 
 async def answer_with_cost_noted(
@@ -40,7 +40,7 @@ async def answer_with_cost_noted(
 
 @dataclass(slots=True)
 class _Call:
-    """A chat model during one call of it: what it reported, and what it said."""
+    """One call of a chat model: what it said, and the usage that it reported."""
 
     inner: ChatModel
     is_asked: bool = False
@@ -75,9 +75,9 @@ class _Call:
                 await close()
 
     async def used(self, request: ChatRequest) -> Usage:
-        """As the provider reported it, else as we estimate it.
+        """The usage as the provider reported it, else as we estimate it.
 
-        A call that failed, or was blocked, before it said anything has used nothing. One that its asker left has.
+        A call that failed or was blocked before it said anything has used nothing. One that its caller left has.
         """
         is_reported = self._reported.input_tokens or self._reported.output_tokens
         if is_reported or (self._is_over and not self._said):
@@ -93,7 +93,7 @@ class _Call:
 
 async def note_call(uow: UnitOfWorkFactory, used: Usage) -> None:
     """Put one call on record for the key of the present request, if there is one."""
-    principal = asker()
+    principal = current_principal()
     if principal is None or principal.key_id is None:
         return
     with suppress(DependencyUnavailableError, NotFoundError):

@@ -1,10 +1,10 @@
 """The loop of a turn: ask the model, run the tools it calls, compact in between if due, ask again.
 
-Each call and each result is a message, stored when it happens: a turn that is interrupted or crashes in between leaves
-a call without a result, which is served with a stub.
+Each call and each result is a message that is stored when it happens. If a turn is interrupted or crashes in between,
+a call without a result is left, which is served with a stub.
 
-The client's own tools are not run: a step that calls one is the turn's last, and its message the reply. What it calls
-of ours beside them is run first, so that all results of the step are there once the client's are.
+Tools of the client are not run here: a step that calls one is the last of the turn, and its message is the reply. Our
+own tools that the same step calls are run first, so that only the client's results are missing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Stored:
     claim: InlineClaim | None = None
     created_number: int = 0
     found: tuple[tuple[UUID, str], ...] = ()
-    """Records of look-ups, each with what it brought back."""
+    """The record of each look-up, with what it brought back."""
 
 
 class ToolLoop:
@@ -136,7 +136,10 @@ class ToolLoop:
             said = said.having(stored.found)
             if called.client_calls:
                 return outcome, said.left_open(called.client_calls, message)
-            outcome = outcome.followed_by(await self._settled_compaction(stored, stop, tell))
+            settled = await self._inline.settle_telling(
+                stored.resolved, stored.claim, stop=stop, after=stored.created_number, tell=tell.on_events
+            )
+            outcome = outcome.followed_by(settled)
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
         theirs, room = scope.options.names, {True: MOST_OPEN, False: left}
@@ -172,7 +175,7 @@ class ToolLoop:
         return stored
 
     async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> Message:
-        """The model's message with its calls; what it used is summed on the reply.
+        """Store the model's message with its calls. Its usage is added up on the reply.
 
         A stateful model goes on from here only if all of its calls are there: each wants a result.
         """
@@ -243,13 +246,6 @@ class ToolLoop:
             return await self._inline.claim(uow, resolved, due), []
         job = await claim_in_turn(uow, self._shell, resolved)
         return None, [job] if job else []
-
-    async def _settled_compaction(self, stored: _Stored, stop: asyncio.Event, tell: Telling) -> InlineOutcome:
-        if stored.claim is None:
-            return InlineOutcome()
-        return await self._inline.settle_telling(
-            stored.resolved, stored.claim, stop=stop, after=stored.created_number, tell=tell.on_events
-        )
 
     async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
         await self._shell.outbox.deliver(events, jobs)

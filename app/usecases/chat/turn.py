@@ -53,12 +53,12 @@ class Started:
 
     turn: Turn
     message: Message
-    """What it answers: the user's message, or the last result of the client's tools."""
+    """The message that the turn answers: the user's, or the last result of the client's tools."""
     question: Message
     """The user's message that all of it is about."""
     resolved: Resolved
     options: TurnOptions = NO_OPTIONS
-    """By the client, for this turn alone."""
+    """What the client brought for this turn alone."""
     model: str | None = None
     asked: Asked = NOTHING
     claim: InlineClaim | None = None
@@ -85,9 +85,9 @@ class _Stored:
     reply: Message
     resolved: Resolved
     segments: Mapping[int, str]
-    """By recalled message, the id of the segment in which it lies."""
+    """The id of the segment of each recalled message."""
     number: int
-    """Of its event."""
+    """The number of its event."""
     events: Sequence[Event]
     jobs: Sequence[UUID]
     """Compactions to hand to the worker."""
@@ -135,18 +135,13 @@ class TurnRunner:
                 started.turn, started.message, started.resolved.conversation.locale
             )
         else:
-            before = await self._compaction_before_call(started, handle, watch.stop)
+            before = await self._inline.settle_telling(
+                started.resolved, started.claim, stop=watch.stop, after=started.events_after, tell=handle.emit_all
+            )
             between, said = await self._model_answer(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
         return await self._stored_with_retries(started, outcome, said)
-
-    async def _compaction_before_call(self, started: Started, handle: TurnHandle, stop: asyncio.Event) -> InlineOutcome:
-        if started.claim is None:
-            return InlineOutcome()
-        return await self._inline.settle_telling(
-            started.resolved, started.claim, stop=stop, after=started.events_after, tell=handle.emit_all
-        )
 
     async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
@@ -267,7 +262,7 @@ class TurnRunner:
         return _Ended(status=turn.status, result=result, number=None)
 
     async def _records_and_use(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
-        """For each record of what was brought back, whether the reply used it; what was recalled has the turn's id."""
+        """For each record of an expansion, whether the reply used it. The record of recall has the id of the turn."""
         turn, question = started.turn, started.question.content
         recorded_texts = [(record, [text]) for record, text in said.found]
         if said.recalled:

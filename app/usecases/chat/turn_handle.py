@@ -24,7 +24,7 @@ REASONING: Final = "reasoning.delta"
 PIECES: Final = frozenset({DELTA, REASONING})
 RECALLED: Final = "context.recalled"
 MOST_BYTES: Final = 4_000_000
-"""Of a running reply that a process keeps: about seven times what models write at most."""
+"""The most bytes of a running reply that a process keeps: about seven times what models write at most."""
 PIECE_BYTES: Final = 64  # that a piece takes beside its text
 
 
@@ -40,7 +40,7 @@ class ChatResult:
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were brought back for it."""
     segments: Mapping[int, str] = field(default_factory=dict)
-    """By message, the id of the current segment in which it lies."""
+    """The id of the current segment of each message."""
     open_calls: tuple[ToolCall, ...] = ()
     """Calls of the client's tools, which wait for their results: ``reply`` makes them."""
     finish: FinishReason = "stop"
@@ -94,12 +94,11 @@ _KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
 
 
 class TurnHandle:
-    """Follows one turn; the turn itself runs in a task of its own and does not depend on anybody listening.
+    """Follows one turn. The turn itself runs in a task of its own and does not depend on any listener.
 
-    Everything that happened is kept until the last listener has gone, so that each hears it from the beginning on. A
-    listener that is slow, or comes late, gets several pieces of the reply as one. Of a reply that is longer than
-    ``most_bytes`` the rest comes as one piece at the end; so does the rest of the reply's reasoning, which has as much
-    room of its own.
+    Everything that happens is kept until the last listener has left, so that each hears it from the beginning. A
+    listener that is slow or late gets several pieces of the reply as one. Of a reply longer than ``most_bytes`` the
+    rest comes as one piece at the end. The same holds for its reasoning, which has as much room of its own.
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -163,7 +162,7 @@ class TurnHandle:
         self.emit(ChatEvent(type=RECALLED, data={"seqs": list(seqs)}))
 
     def emit_rest(self, reply: Message) -> None:
-        """Before the terminal event: what of the whole reply, and of its reasoning, is not told yet."""
+        """Before the terminal event, tell what is still untold of the reply and its reasoning."""
         for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
             rest = whole.removeprefix(self._emitted_text(type_))
             if rest:
@@ -194,7 +193,7 @@ class TurnHandle:
             self._wake_ups.discard(wake_up)
 
     async def result(self) -> ChatResult:
-        """Wait for the end. Raises the ``DomainError`` that it failed with."""
+        """Wait for the end of the turn. Raises the ``DomainError`` that it failed with."""
         with self._following():
             return await asyncio.shield(self._done)
 
@@ -209,7 +208,7 @@ class TurnHandle:
             self._followed_at = self._monotonic()
 
     def deserted(self, seconds: float) -> bool:
-        """Whether a client went away, and for so long nobody followed."""
+        """Whether the client went away and nobody has followed the turn for that many seconds."""
         return self._is_left and not self._followers and self._monotonic() - self._followed_at >= seconds
 
     @contextmanager

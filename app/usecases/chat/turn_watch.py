@@ -1,4 +1,4 @@
-"""Beside a running turn: keeps its lease, hears of an interruption, and ends the turn when others have ended it."""
+"""Watches a running turn: keeps its lease, hears of an interruption, and ends the turn when others have ended it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Watch:
-    """What a turn hears while it runs."""
+    """What a running turn learns from its watch."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once somebody asked the turn to stop."""
@@ -34,9 +34,9 @@ class Watch:
 async def watched(
     turn: Turn, handle: TurnHandle, *, uow: UnitOfWorkFactory, bus: EventBus, every: float, alone: float
 ) -> AsyncIterator[Watch]:
-    """Look at the turn's row ``every`` so many seconds; raises ``TurnLostError`` into the body when others ended it.
+    """Look at the turn's row every ``every`` seconds. Raises ``TurnLostError`` in the body once others ended the turn.
 
-    It is to stop once a client left and nobody, in any process, has followed for ``alone`` seconds.
+    The turn is asked to stop once its client left and nobody, in any process, has followed it for ``alone`` seconds.
     """
     watch = Watch()
 
@@ -75,7 +75,7 @@ async def _wait_for_wake_up(wake_up: WakeUp, watch: Watch, every: float) -> None
 
 
 def turn_lost() -> TurnLostError:
-    """Say what became of the message, and how to go on."""
+    """The error that says what became of the message, and how to go on."""
     return TurnLostError(
         "the process that answered was silent for too long, and others ended its turn; the message is stored: look at"
         " the conversation, and send the turn again without content if nobody answered it"

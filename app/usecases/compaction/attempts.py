@@ -101,7 +101,7 @@ class _Answer:
     is_silent: bool = False
     """Not a word came back."""
     is_final: bool = False
-    """It was refused for what no model can do anything about."""
+    """Whether it was refused for a reason that no model can change."""
     report: GateReport | None = None
     """What the gate said of it; ``None`` where no answer came."""
     lost: tuple[tuple[int, str], ...] = ()
@@ -119,18 +119,18 @@ class Calls:
     clock: Clock
     most: int
     deadline: float
-    """In seconds of the clock that never goes back."""
+    """The time at which the calls have to end, by the monotonic clock."""
     attempts: list[Attempt] = field(default_factory=list)
     retry_after: float = 0.0
     """The longest wait that a provider asked for beyond the time there was."""
 
     @property
     def left(self) -> int:
-        """How many more may be made."""
+        """How many more calls may be made."""
         return self.most - len(self.attempts)
 
     def failed_result(self, reason: str | None = None) -> AttemptsResult:
-        """The attempts so far, none of which gave a state."""
+        """A failed result with the attempts so far."""
         last = self.attempts[-1].reason if self.attempts else None
         return AttemptsResult(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
 

@@ -68,7 +68,7 @@ class SystemShown:
 
     prompt: str
     excerpt: str
-    """Its terms and steps, where the policy wants the summarizer to be shown them."""
+    """Terms and steps of the system prompt, where the policy wants the summarizer to see them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Chunk:
     later: tuple[Message, ...] = ()
     """The newest messages after it, which stay as they are, their secrets too: only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()
-    """Its stretches: every ``seq`` from the first to the last that it covers lies in exactly one."""
+    """The stretches of the chunk: each ``seq`` that it covers lies in exactly one of them."""
 
     @property
     def previous(self) -> tuple[StateEntry, ...]:
@@ -136,7 +136,7 @@ class Chunk:
 
     @property
     def half(self) -> int | None:
-        """The most tokens of a chunk of half this size; ``None`` when halving makes no sense any more."""
+        """The most tokens of a chunk of half this size; ``None`` if half would be too small."""
         weight = min(self.most_tokens, sum(message.token_count for message in self.span))
         return weight // 2 if weight // 2 >= SMALLEST else None
 
@@ -193,7 +193,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoChunk:
-    """In place of a chunk: the plan found nothing (more) to fold."""
+    """The plan found nothing (more) to fold, so there is no chunk."""
 
     resolved: Resolved
     found: NothingToFold
@@ -294,7 +294,7 @@ async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:
 
 
 async def before_running_turn(uow: UnitOfWork, conversation_id: UUID, request: FoldRequest) -> FoldRequest:
-    """The request, bounded by a turn that runs: neither the message that it answers nor anything later is folded."""
+    """The request, limited where a turn runs: the message that it answers and later ones are not folded."""
     turn = await uow.turns.running(conversation_id)
     if turn is None:
         return request
@@ -377,7 +377,7 @@ async def check_models(models: Models, overrides: Mapping[str, Any]) -> None:
 
 
 def chunk_tokens(profile: ModelProfile) -> int:
-    """The most that a summarizer digests in one call: half its window, or what it says of itself."""
+    """The most tokens that a summarizer reads in one call: half its window, or what its profile says."""
     return min(profile.input_limit // 2, profile.chunk_tokens or profile.input_limit)
 
 

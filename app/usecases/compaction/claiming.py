@@ -7,8 +7,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Quiet
-from app.core.model.policies.policy import Trigger, trigger_messages, trigger_tokens
+from app.core.model.policies.policy import Trigger
 from app.core.model.records import Compaction, FoldRequest, RanIn
+from app.core.planning.triggers import trigger_messages, trigger_tokens
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.resolve import Resolved

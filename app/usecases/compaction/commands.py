@@ -52,7 +52,7 @@ class TypedCommands:
 
 
 class CommandRunner:
-    """Runs a typed command as the turn that it is."""
+    """Runs a typed command as a turn."""
 
     def __init__(self, manual: ManualCompaction) -> None:
         self._manual = manual

@@ -16,7 +16,7 @@ from app.usecases.compaction.chunk import Chunk
 BELOW_FLOOR: Final = "below_floor"
 """The reason on an accepted attempt whose record was made once more, by the attempt that follows."""
 _UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
-"""Where nobody waits for a compaction."""
+"""The places to run in which nobody waits for a compaction."""
 
 
 async def exam_of(chunk: Chunk) -> Exam:

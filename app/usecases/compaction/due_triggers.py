@@ -1,6 +1,6 @@
-"""Which trigger is due, and its claim: the one place where background triggers are evaluated.
+"""Asks at each occasion which trigger is due (``core.planning.triggers``), and claims the compaction.
 
-Each claim stands in the transaction of what made it due.
+A claim is made in the same transaction as the change that made it due.
 """
 
 from __future__ import annotations
@@ -10,15 +10,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Quiet
-from app.core.model.policies.policy import (
-    TURN_ENDS,
-    Moment,
-    Trigger,
-    first_due_trigger,
-    moments_at_rest,
-    moments_of_append,
-    moments_of_reply,
-)
+from app.core.model.policies.policy import TURN_ENDS, Moment, Trigger
+from app.core.planning.triggers import first_due_trigger, moments_at_rest, moments_of_append, moments_of_reply
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
 from app.usecases.compaction.pacing import ends_turn
@@ -40,18 +33,18 @@ def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
 
 
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
-    """After a message inside a turn, when nothing was due that the turn has to wait for."""
+    """Claim what is due after a message inside a turn, if the turn has to wait for nothing."""
     return await _claimed_if_due(uow, shell, resolved, {"stored"})
 
 
 async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
-    """After a client's own append, of which ``last`` is the newest message."""
+    """Claim what is due after a client's own append. ``last`` is its newest message."""
     moments = moments_of_append(resolved.policy, turn_is_over=ends_turn(last))
     return await _claimed_if_due(uow, shell, resolved, moments)
 
 
 async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> UUID | None:
-    """After the reply of a turn; a command's answer changes no context, and claims nothing."""
+    """Claim what is due after the reply of a turn. The answer of a command changes no context: nothing is claimed."""
     if reply.is_command:
         return None
     return await _claimed_if_due(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
@@ -71,7 +64,7 @@ async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: 
 
 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
-    """After a change of the policy, and for the sweeper: the first due trigger in the policy's order."""
+    """Claim what is due without a new message: after a change of the policy, and for the sweeper."""
     last = await uow.messages.last(resolved.conversation.id)
     completed = last is not None and last.status != "interrupted" and ends_turn(last)
     moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")

@@ -58,7 +58,7 @@ class InlineOutcome:
 
 
 async def _tell_nobody() -> None:
-    """Where there is no stream."""
+    """For turns without a stream."""
 
 
 class InlineCompaction:
@@ -80,17 +80,19 @@ class InlineCompaction:
     async def settle_telling(
         self,
         resolved: Resolved,
-        claim: InlineClaim,
+        claim: InlineClaim | None,
         *,
         stop: asyncio.Event,
         after: int,
         tell: Callable[[Sequence[Event]], None],
     ) -> InlineOutcome:
-        """``settle``, and tell the compaction events of the conversation that came after that number.
+        """``settle`` the claim, if there is one, and tell the conversation's compaction events after number ``after``.
 
         That a compaction began is told before anybody waits for it, also where it began earlier. Once ``stop`` is set
         nobody waits any more: the worker goes on with what is left.
         """
+        if claim is None:
+            return InlineOutcome()
 
         async def tell_new() -> None:
             nonlocal after
@@ -149,7 +151,7 @@ class InlineCompaction:
         return await self._compaction.run(again, LAST_TRY.until(deadline))
 
     async def _wait_for_row(self, claim: InlineClaim, deadline: float, tell_new: TellNew) -> Compaction:
-        """Until the row ends, brings the turn below its threshold, or is free to be taken over."""
+        """Wait until the row has ended, has brought the turn below its threshold, or may be taken over."""
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while True:

@@ -28,7 +28,7 @@ class JobLimits:
     attempts: int | None = None
     """The most model calls per chunk, where the policy allows more; ``None`` = as many as the policy allows."""
     chunks: int | None = None
-    """After so many chunks the rest is left to a worker; ``None`` = never."""
+    """How many chunks are folded here before the rest is left to a worker; ``None`` = all."""
     withholds_blocked: bool = True
     """Whether a chunk that is too long for the model is halved, and messages that a provider blocks are found and left
     out. Both take many calls: not while somebody waits in a chat."""
@@ -68,7 +68,7 @@ class Job:
 
     @property
     def unsaved_result(self) -> AttemptsResult | None:
-        """The calls about the chunk at hand, of which nothing is saved yet, as when the job is cancelled."""
+        """The calls about the present chunk that are not saved yet, for when the job is cancelled."""
         return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
     async def read(self) -> Chunk | NoChunk:

@@ -41,7 +41,7 @@ class LocalJobRunner:
         self._lane: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, unless it is at it; returns at once."""
+        """Begin, unless it runs already. Returns at once."""
         if self._lane is None or self._lane.done():
             self._lane = asyncio.create_task(self._work())
 

@@ -48,7 +48,7 @@ class _Read:
     chunk: Chunk
     """The newest of the covered range that one call digests; it moves no boundary."""
     before: tuple[Message, ...] = ()
-    """As much of what is covered before it, where nothing but the narrative could tell it; without secrets."""
+    """Covered messages before the narrative's own, as far as only the narrative could tell them; without secrets."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -139,7 +139,7 @@ async def _newest_covered(
 
 
 def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Applied | str]:
-    """What makes the new state of a report of the gate: only what it tells is taken, and the cap holds."""
+    """The function that makes the new state from a report of the gate, using only its narrative."""
     resolved, staying = read.chunk.resolved, version.entries
 
     def laid_out(state: dict[str, Any]) -> Layout:

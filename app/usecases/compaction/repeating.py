@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from app.core.model.policies.policy import Trigger, quiet_after
+from app.core.model.policies.policy import Trigger
 from app.core.planning.compaction import NothingToFold
+from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import IN_ONE, before_running_turn, plan, read_tail
 from app.usecases.shared.resolve import Resolved
@@ -16,10 +17,10 @@ NOTHING_FOLDED: Final = frozenset({"nothing_to_compact", "irreducible_floor"})
 
 
 async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *, turn_is_over: bool = False) -> bool:
-    """Plan a due trigger of a *locked* conversation, where the last compaction had nothing to fold.
+    """Whether a due trigger of a *locked* conversation would find nothing to fold, as the last compaction did.
 
-    Where that has not changed, the conversation stays quiet until it has grown by as much again. So a stretch in which
-    nothing can be folded is one row, however long it lasts. No model is asked and no text is read.
+    If so, the conversation stays quiet until it has grown by as much again. So a stretch in which nothing can be folded
+    is one row, however long it lasts. No model is asked and no text is read.
 
     ``turn_is_over``: the running turn ends in this transaction, so that its messages may be folded afterwards.
     """

@@ -12,8 +12,8 @@ import structlog
 
 from app.core.model.conversation import Quiet
 from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
-from app.core.model.policies.policy import quiet_after
 from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
+from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, NoChunk, summarizer_of

@@ -12,9 +12,9 @@ from app.core.continuity.comparing import Exam
 from app.core.model.anchors import Anchor
 from app.core.model.continuity import Continuity
 from app.core.model.conversation import Conversation, Layout, Quiet
-from app.core.model.policies.policy import quiet_after
 from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
+from app.core.planning.triggers import quiet_after
 from app.core.state.apply import Applied, ApplyContext, version_of
 from app.core.validation.fidelity import exact_values, fidelity
 from app.off_loop import off_loop
@@ -193,7 +193,7 @@ async def _write_state(
     segment_ids: tuple[str, ...],
     mark: Verified,
 ) -> Conversation:
-    """The new version, and the conversation row that points at it."""
+    """Write the new version, and the conversation row that points to it."""
     plan, applying, present = chunk.plan, chunk.apply_context(), resolved.conversation
     boundary = await uow.messages.at_seq(present.id, plan.to_seq)
     covered = await uow.messages.sums_at(present.id, plan.to_seq)

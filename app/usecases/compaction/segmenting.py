@@ -25,7 +25,7 @@ from app.core.model.segments import (
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text, with_values
 from app.core.segments.hashing import content_hash
-from app.core.segments.naming import ids_for, stem_of
+from app.core.segments.segment_ids import ids_for, stem_of
 from app.core.segments.segmentation import split_into_segments
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.text.escaping import clean
@@ -127,7 +127,7 @@ async def store_segments(
 def extractive_level(
     level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
 ) -> SegmentLevel | None:
-    """A level that code writes; ``None`` where the messages say nothing any more. They come without their secrets."""
+    """A level that code writes; ``None`` if the messages say nothing any more. Their secrets are already replaced."""
     spoken = _told_messages(messages)
     text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
     if not text:
@@ -141,7 +141,7 @@ def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
 
 
 def described(segment: Segment) -> CutSegment:
-    """A stored segment as the value that it was made from."""
+    """A stored segment as the cut stretch that it was made from."""
     return value_of(CutSegment, segment)
 
 

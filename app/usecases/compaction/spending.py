@@ -14,14 +14,14 @@ from app.usecases.shared.resolve import Resolved
 
 WINDOW: Final = timedelta(hours=1)
 STEP: Final = timedelta(minutes=1)
-"""How exactly it is told when the window frees."""
+"""The precision of the time at which calls are possible again."""
 SPARED: Final = 2
-"""One part in so many of each limit is all that may be spent on what can wait."""
+"""Work that can wait may spend only this part of each limit: one half."""
 SPEND_LIMIT: Final = "spend_limit"
-"""The reason of a compaction that was not tried, or not gone on with, for it."""
+"""The reason of a compaction that was not begun, or not continued, because of a limit."""
 
 Count = Callable[[timedelta], Awaitable[tuple[int, int]]]
-"""Metered calls within that time up to now: those of a conversation, and of the whole tenant."""
+"""Counts the metered calls within a time up to now: those of a conversation, and those of the whole tenant."""
 
 
 class SpendGuard:
@@ -43,10 +43,10 @@ class SpendGuard:
         spares: bool = False,
         purpose: Purpose = "compaction",
     ) -> timedelta | None:
-        """How long until a model may be called; ``None`` = now, as always for a model that costs nothing.
+        """The whole minutes until a model may be called; ``None`` = now, as always for a model that costs nothing.
 
-        Whole minutes. A chunk that has begun is finished, so that a limit may be exceeded by the calls of one chunk.
-        What ``spares`` takes no more than half of each limit: the rest is for compactions, which cannot wait.
+        A chunk that has begun is finished, so a limit may be exceeded by the calls of one chunk. With ``spares`` only
+        half of each limit counts: the rest is kept for compactions, which cannot wait.
         """
         if not metered:
             return None
@@ -65,11 +65,11 @@ class SpendGuard:
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
     async def time_to_wait_for(self, uow: UnitOfWork, purpose: Purpose, *, spares: bool = False) -> timedelta | None:
-        """How long until this may be spent on by the tenant, whatever its conversations spend; ``None`` = now."""
+        """The time until the tenant may spend on this purpose, whatever its conversations spend; ``None`` = now."""
         return await self._time_to_wait_for(uow, purpose, SPARED if spares else 1)
 
     async def allows_cache(self, uow: UnitOfWork) -> bool:
-        """Whether a provider's cache may be paid for now: no more than half of what a tenant's chats may spend."""
+        """Whether a provider's cache may be paid for now: only while less than half of the limit for chats is spent."""
         return await self._time_to_wait_for(uow, "chat", SPARED) is None
 
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
@@ -84,7 +84,7 @@ class SpendGuard:
 
 
 def limited(wait: timedelta) -> RateLimitedError:
-    """What a manual call is told."""
+    """The error of a manual call that has to wait."""
     return RateLimitedError(
         f"the model calls for compactions are used up for this hour; the next is possible in"
         f" {math.ceil(wait / STEP)} min; nothing was changed",
@@ -94,7 +94,7 @@ def limited(wait: timedelta) -> RateLimitedError:
 
 
 async def _least_wait(count: Count, limits: tuple[float, float]) -> timedelta | None:
-    """The least wait after which, with nothing more spent, both counts within the window lie below their limits."""
+    """The shortest time after which both counts are below their limits, if nothing more is spent."""
 
     async def has_room(span: timedelta) -> bool:
         own, of_tenant = await count(span)

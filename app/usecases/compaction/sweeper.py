@@ -1,16 +1,16 @@
-"""The guarantee behind every hint: whatever Redis, a worker or an API process forgets, the sweeper finds in Postgres.
+"""Finds work whose hint was lost: whatever Redis, a worker or an API process forgets, the sweeper finds in Postgres.
 
-Any number of sweepers run at once, one in every API process and one per worker: each row has a transaction of its own,
-in which it is looked at again, so that it is handled once and one that fails holds up no other.
+Many sweepers run at once, one in every API process and one per worker. Each row is handled in a transaction of its own,
+which looks at it again. So it is handled once, and one that fails holds up no other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 import structlog
@@ -34,6 +34,8 @@ BATCH = 100
 DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
 CHORE_SECONDS = 4.0  # of a sweep, for each chore that has more to do than one step
+
+Row = TypeVar("Row")
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -59,7 +61,7 @@ class Chore(Protocol):
     """What the sweeper asks of services that remove and forget: bounded steps, in transactions of their own."""
 
     async def work(self) -> bool:
-        """One step; whether more is left to do."""
+        """Do one step, and return whether more is left to do."""
 
 
 class Sweeper:
@@ -121,7 +123,7 @@ class Sweeper:
         self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in asides if one]
 
     async def run(self) -> None:
-        """Sweep until cancelled; no error ends it. Jobs that it runs itself are cancelled with it."""
+        """Sweep until cancelled. Errors do not end it. Jobs that it runs itself are cancelled with it."""
         try:
             while True:
                 await self.sweep()
@@ -152,7 +154,7 @@ class Sweeper:
                 lane.start()
 
     async def release(self) -> int:
-        """Put everything this owner holds back into the queue, uncounted; how many rows. Errors are logged."""
+        """Put all rows of this owner back into the queue without counting a try, and return how many. Logs errors."""
         released = 0
 
         async def step() -> None:
@@ -176,11 +178,7 @@ class Sweeper:
     async def _recover_crashed(self) -> None:
         async with self._uow(None) as uow:
             rows = await uow.compactions.expired(limit=BATCH)
-        for row in rows:
-            try:
-                await self._recover(row)
-            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
-                _log.warning("sweeper.recovery_failed", compaction_id=str(row.id), error=type(error).__name__)
+        await _each(rows, self._recover, "sweeper.recovery_failed", lambda row: {"compaction_id": str(row.id)})
 
     async def _recover(self, found: Compaction) -> None:
         """Under the conversation's lock, as every writer; what another sweeper was quicker with is left alone."""
@@ -262,11 +260,7 @@ class Sweeper:
     async def _end_dead_turns(self) -> None:
         async with self._uow(None) as uow:
             turns = await uow.turns.expired(limit=BATCH)
-        for turn in turns:
-            try:
-                await self._end_turn(turn)
-            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
-                _log.warning("sweeper.turn_not_ended", turn_id=str(turn.id), error=type(error).__name__)
+        await _each(turns, self._end_turn, "sweeper.turn_not_ended", lambda turn: {"turn_id": str(turn.id)})
 
     async def _end_turn(self, found: Turn) -> None:
         async with self._uow(found.tenant_id) as uow:
@@ -282,12 +276,12 @@ class Sweeper:
     async def _count_crashes(self) -> None:
         async with self._uow(None) as uow:
             works = await uow.works.abandoned(limit=BATCH)
-        for work in works:
-            try:
-                await self._count_crash(work)
-            except Exception as error:  # noqa: BLE001 - one conversation must not hold up the others
-                told = {"kind": work.kind, "conversation_id": str(work.conversation_id)}
-                _log.warning("sweeper.crash_not_counted", **told, error=type(error).__name__)
+        await _each(
+            works,
+            self._count_crash,
+            "sweeper.crash_not_counted",
+            lambda work: {"kind": work.kind, "conversation_id": str(work.conversation_id)},
+        )
 
     async def _count_crash(self, work: Work) -> None:
         async with self._uow(work.tenant_id) as uow:
@@ -321,6 +315,17 @@ class Sweeper:
     def _broker_is_away(self) -> bool:
         since = self._refused_since
         return since is not None and self._clock.monotonic() - since > self._timings.stand_in_seconds
+
+
+async def _each(
+    rows: Iterable[Row], handle: Callable[[Row], Awaitable[None]], failed: str, told: Callable[[Row], dict[str, str]]
+) -> None:
+    """Handle each row. One that fails is logged as ``failed``, with what ``told`` says of it, and holds up no other."""
+    for row in rows:
+        try:
+            await handle(row)
+        except Exception as error:  # noqa: BLE001 - the next sweep tries again
+            _log.warning(failed, **told(row), error=type(error).__name__)
 
 
 def _named_step(chore: Chore, clock: Clock) -> Callable[[], Awaitable[None]]:

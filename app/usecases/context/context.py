@@ -55,7 +55,7 @@ TOLD_PART = 4  # and that a digest is at most this part of
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
 _MOST_SECONDS_FOR_ANCHORS: Final = 2.0
-"""That a context waits while anchors are found, after an import; the worker finds the others."""
+"""The longest that a context waits for anchors after an import. The worker finds the rest."""
 _SERVED: Final = 10
 """Bytes that a message counts for which is served as it is: about five microseconds."""
 _LOOKED_THROUGH: Final = 250
@@ -69,7 +69,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """A context, and what it took."""
+    """A context, and what it was made from."""
 
     context: AssembledContext
     recall_ms: int
@@ -102,10 +102,8 @@ class ContextService:
     ) -> AssembledContext:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt and the files.
 
-        The ``options`` that the client of a turn sent are a part of it.
-
-        What ``asked`` says is recalled; in a turn a recall that fails is warned of (``recall_failed``), and nothing
-        more, and one that brings something back is recorded.
+        ``options`` are those that the client of a turn sent. ``asked`` says what to recall. If a recall in a turn
+        fails, the context only has a warning (``recall_failed``); one that brings something back is recorded.
         """
         looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked, options=options)
         if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
@@ -299,9 +297,9 @@ async def load(
 ) -> tuple[Material, bool]:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
-    Anchors and segments are read only where something has to be left out, or may have to (``all_anchors``), and the
-    segments' details where they have room (``detail_room``). Of the anchors these need no more than where they stand,
-    unless something is recalled beside them (``may_recall``).
+    Anchors and segments are read only if something has to be left out, or may have to be (``all_anchors``). Details of
+    segments are read only if they have room (``detail_room``). They need no more of the anchors than their places,
+    unless something may be recalled beside them (``may_recall``).
 
     Returns:
         It, and whether it is known that nothing has to be left out.

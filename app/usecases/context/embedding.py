@@ -39,7 +39,7 @@ CLAIM: Final = timedelta(seconds=120)
 """Longer than a call takes."""
 BACK_OFF: Final = timedelta(minutes=1)
 LONG_BACK_OFF: Final = timedelta(minutes=10)
-"""After what another try will hardly mend: a wrong key, an unknown model, answers that are none."""
+"""The pause after failures that another try will hardly mend: a wrong key, an unknown model, unusable answers."""
 _MILLISECONDS: Final = 1_000
 _OF_THE_TEXT: Final = frozenset({"bad_request", "context_too_long", "bad_vectors"})
 """Refusals that one text may be the reason of."""
@@ -230,7 +230,7 @@ class EmbeddingService:
 
 
 def embedder_of(shell: Shell) -> Embedder | None:
-    """The configured embedding model; ``None`` where there is none, or it cannot be built."""
+    """The configured embedding model; ``None`` if there is none or it cannot be built."""
     try:
         return shell.models.embedder()
     except InvalidInputError as error:

@@ -16,11 +16,11 @@ from app.core.context.assembly import AssembledContext, Material, Section, excee
 from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level
-from app.core.retrieval.choose import Recalled
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
-from app.core.retrieval.naming import leans
 from app.core.retrieval.question import question_of
+from app.core.retrieval.question_completion import leans
+from app.core.retrieval.ranking import Recalled
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digests
@@ -34,13 +34,13 @@ CANDIDATES: Final = 600
 be read whole. With five talks in one conversation, 600 find as much evidence in the same room as 1 500 do, and 300 find
 three points less (``bench.narrowing``)."""
 MOST_CANDIDATES: Final = 1_500
-"""The same where the budget holds many messages: as many as a conversation has that is still read whole."""
+"""The same for budgets that hold many messages. A conversation with no more messages is read whole."""
 CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
 RELATED: Final = 16
 """How many words of the same meaning are sought beside the question's own; each is one more search in the index."""
 BEFORE_CHARACTERS: Final = 1_000
-"""Of each message before a question, in which words are looked for that it takes up."""
+"""Characters of each message before a question that are read for words that the question refers back to."""
 QUESTION_CHARACTERS: Final = 4_000
 """A longer question is cut to its beginning and its end, half of this each, so that a pasted book costs little."""
 
@@ -72,10 +72,10 @@ class Asked:
     in_turn: bool = False
     """Whether the context is for a turn: then the last user message is the question, if the policy says so."""
     recall: bool | None = None
-    """In a turn: whether to recall, in place of what the policy says."""
+    """Whether a turn recalls; ``None`` = as the policy says."""
     wanted: WantedSections = EVERYTHING
     record_id: UUID | None = None
-    """In a turn: the id of the expansion that records what is recalled; ``None`` = nothing is recorded."""
+    """The id of the expansion that records what a turn recalls; ``None`` = nothing is recorded."""
 
     def fills(self, budget: int | None) -> bool:
         """Whether recalled messages may fill the whole budget; else they get a share of it, if that is free."""
@@ -103,7 +103,7 @@ class Gathered:
     before: tuple[str, ...] = ()
     """What was said just before the question."""
     cosines: Mapping[int, float] = field(default_factory=dict)
-    """By ``seq``: the cosine between the vectors of the question and of the message."""
+    """The cosine between the vectors of the question and of each message, by ``seq``."""
 
 
 def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
@@ -143,7 +143,7 @@ async def gather(
 
 
 def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
-    """The stems of the question's words, then stems of words with the same meaning, and of what it takes up."""
+    """The stems of the question, then those of words with the same meaning and of words that it refers back to."""
     known = question_of(question, ())
     taken = [stem for said in before if leans(question, known) for stem in question_of(said, ()).stems]
     own = list(known.stems)

@@ -1,4 +1,4 @@
-"""A context as a client asks for it: compacts first where that is wanted and due, counts what it recalls."""
+"""Answers a client's request for a context. Compacts first where that is wanted and due; records what is recalled."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ContextView:
 
     context: AssembledContext
     segments: Mapping[int, str] = field(default_factory=dict)
-    """By recalled message, the id of the current segment in which it lies."""
+    """The id of the current segment of each recalled message."""
     compaction: CompactionView | None = None
 
 

@@ -41,7 +41,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where a page begins: what came later than the first page was asked for does not move the pages after it."""
+    """The beginning of a page. Messages that came after the first page do not move the pages that follow."""
 
     through_seq: int
     skip: int
@@ -109,7 +109,7 @@ class SearchService(Service):
         return await off_loop(_ranked_by_literal_part, query, held)
 
     async def _hits(self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[Ranked]) -> list[SearchHit]:
-        """What is erased by now is no hit any more."""
+        """The hits, without messages that were erased meanwhile."""
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.messages.at_seqs(conversation_id, [item.source.seq for item in shown])
             segments = await uow.segments.covering(conversation_id, [message.seq for message in found])

@@ -14,8 +14,8 @@ from app.core.model.conversation import Usage
 from app.core.model.embedding import embeddable, hash_of
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
 from app.core.model.redaction import redact
-from app.core.retrieval.choose import Ranking
-from app.core.retrieval.naming import asked_of
+from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.ranking import Ranking
 from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard

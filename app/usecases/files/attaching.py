@@ -33,10 +33,10 @@ class NewFile:
 
     name: str
     media_type: str
-    """One that can be attached (``file_types.kind_of``)."""
+    """The media type, one that can be attached (``file_types.kind_of``)."""
     data: bytes
     tokens: int | None = None
-    """Its weight, for audio and video whose length cannot be read from their bytes."""
+    """The size in tokens, for audio and video whose length cannot be read from their bytes."""
 
 
 class FileService:
@@ -116,7 +116,7 @@ class FileService:
         return file, found[file.sha256]
 
     async def remove(self, tenant_id: UUID, conversation_id: UUID, file_id: UUID) -> None:
-        """Remove a file: no context has it any more, and what providers keep of it is deleted there.
+        """Remove a file. No context has it from then on, and copies at providers are deleted.
 
         Raises:
             NotFoundError: There is no such conversation or file.

@@ -33,7 +33,7 @@ EXPIRED: Final = 500
 REMEMBERED: Final = 4_096
 """Copies that are known to be usable, and contents that were refused, in one process."""
 REFUSED_SECONDS: Final = 60.0
-"""How long a content is not offered again that could not be copied; it goes without until then."""
+"""How long a file that could not be copied is not offered to the provider again. Until then requests have no copy."""
 FAILED_SECONDS: Final = 3_600.0
 """How long a content is not offered again that the provider could not process."""
 
@@ -94,7 +94,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         self._copying: WeakValueDictionary[tuple[UUID, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def addresses(self, keeper: Keeper, wanted: Sequence[Wanted]) -> tuple[dict[str, str], dict[str, str]]:
-        """Where requests find the copies of these contents, made now where there is none.
+        """The addresses of the provider's copies of these files. Missing copies are made now.
 
         Returns:
             By hash the address of a copy that can be used; and of those without one the reason word.
@@ -106,7 +106,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return addresses, {sha256: why for sha256, (uri, why) in answers.items() if not uri}
 
     async def lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
-        """The provider does not have one of these copies any more: all are made again; whether there were any."""
+        """Forget these copies, one of which the provider lost, so that all are made again. Whether any existed."""
         async with self._shell.uow(keeper.tenant_id) as uow:
             copies = await uow.file_copies.in_use(keeper.account, sha256s, lasting=timedelta())
             gone = await uow.file_copies.want_deleted(keeper.account, [copy.name for copy in copies.values()])
@@ -116,7 +116,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return gone > 0
 
     async def work(self) -> bool:
-        """Ask for some of what is due to be deleted; whether more may be due."""
+        """Delete some of the copies that are due, and return whether more may be due."""
         async with self._shell.uow(None) as uow:
             expired = await uow.file_copies.forget_expired(limit=EXPIRED)
             due = await uow.file_copies.due(limit=AT_ONCE)
@@ -126,7 +126,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return len(due) == AT_ONCE or expired == EXPIRED
 
     async def _address(self, keeper: Keeper, wanted: Wanted) -> tuple[str, str]:
-        """(the address, or "", and why there is none)."""
+        """The address, and "" with the reason if there is none."""
         key = (keeper.tenant_id, keeper.account, wanted.sha256)
         lock = self._copying.setdefault(key, asyncio.Lock())
         async with lock:  # one upload of a content at a time: the others use its copy

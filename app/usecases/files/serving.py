@@ -19,7 +19,7 @@ from app.usecases.shared.shell import Shell
 NOT_SENT: Final = "file_not_sent"
 """The warning, with the file's id: the model is told of it in words."""
 INLINE_BYTES: Final = 500_000
-"""A file up to this goes with each request, also where the provider would keep it: a copy costs a request as well."""
+"""Files up to this size are sent with each request, even where the provider could keep them: a copy costs a request."""
 
 _WORDS: Final[Mapping[str, str]] = {"file_failed": "failed", "gone": "gone"}
 """The catalogue's words for reason words; of every other, the provider is not available."""
@@ -79,7 +79,7 @@ class FileServing:
         return await off_loop(_request_files, attached, locale, plan, addresses, contents), plan.room
 
     async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
-        """The provider does not have a copy any more that this context names; whether asking again can help."""
+        """Forget the copies that a context names, one of which was lost. Returns whether a new try can help."""
         profile = self._shell.models.chat(model).profile
         named = [file.sha256 for file in context.files if file.form == "copy"]
         if profile.file_account is None or not named:

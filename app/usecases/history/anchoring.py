@@ -1,4 +1,4 @@
-"""Anchors coming into being: found as a message is stored or later (``due_anchors``), or proposed by a model."""
+"""Stores new anchors: found when a message is stored or later (``due_anchors``), or proposed by a model."""
 
 from __future__ import annotations
 

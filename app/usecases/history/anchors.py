@@ -12,7 +12,7 @@ from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, Transition
 from app.core.model.conversation import Conversation
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.records import Page
-from app.core.validation.verdicts import VerifiedState
+from app.core.validation.verified_state import VerifiedState
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.due_anchors import find_due_anchors

@@ -1,4 +1,4 @@
-"""Appending to the session history: the one place where messages come into being."""
+"""Appends messages to a conversation: the one place where messages are made."""
 
 from __future__ import annotations
 
@@ -59,21 +59,27 @@ async def append(
     prepared: Prepared = NOTHING_PREPARED,
     compute: Compute = off_loop,
 ) -> tuple[list[Message], Resolved]:
-    """Append to a *locked* conversation: ``seq``, weights, running sums, events.
+    """Append messages to a *locked* conversation: with ``seq``, weights, running sums, anchors and events.
 
-    ``before``: the conversation, where it is resolved already. ``idem``: of a request that does nothing else; which
-    messages it made is recorded. ``is_copy``: of messages that were accepted before; no policy refuses them.
-    ``prepared``: the last of them, with what was computed of them before the transaction. ``compute``: has the layout
-    computed, where an anchor that it serves changed.
+    Args:
+        uow: The transaction.
+        shell: The ports.
+        conversation: The locked conversation.
+        drafts: The messages.
+        before: The resolved conversation, if the caller has it.
+        idem: The idempotency of a request that only appends; the messages that it made are recorded with it.
+        is_copy: The messages are copies of accepted ones, so no policy refuses them.
+        prepared: What was computed of the newest of these messages before the transaction.
+        compute: Runs the layout, which has to be computed again where an anchor in it changed.
 
     Returns:
-        The messages, and the conversation as it stands with them.
+        The messages, and the resolved conversation with them.
 
     Raises:
         ForkInProgressError: Messages that belong before these are still being copied.
         InvalidInputError: A tool result answers a call that was never made.
-        OutdatedError: What was computed holds no more.
-        PinBudgetExceededError: The policy holds a message, has no room for it, and lets none of those go.
+        OutdatedError: What was computed before no longer holds.
+        PinBudgetExceededError: The policy holds one of the messages but has no room for it, and refuses in that case.
     """
     now = shell.clock.now()
     if not is_copy:
@@ -123,7 +129,7 @@ async def append(
 
 
 def _refuse_while_copied(shell: Shell, conversation: Conversation) -> None:
-    """A message in between would take the place of one that is still to be copied."""
+    """Refuse while a fork is copied: a new message would take the ``seq`` of one that is still to come."""
     if not conversation.is_being_copied:
         return
     shell.outbox.send_later("fork", conversation.id)  # whoever copied it may have died

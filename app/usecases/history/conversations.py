@@ -41,7 +41,7 @@ from app.usecases.history.holding import (
     laid_out_again,
 )
 from app.usecases.history.removing import ROWS, delete_conversation
-from app.usecases.shared.caller import audit, own_user
+from app.usecases.shared.caller import audit, current_user
 from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
@@ -316,7 +316,7 @@ def check_version(conversation: Conversation, expected: int | None) -> None:
 
 
 def _owner_of(given: NewConversation) -> str | None:
-    own = own_user()
+    own = current_user()
     if own is not None and given.user_id not in {None, own}:
         raise ForbiddenError("this key is of one end user: leave user_id out, or name that one")
     return own or given.user_id

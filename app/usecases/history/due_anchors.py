@@ -1,8 +1,8 @@
-"""Anchors of messages that were stored without looking for any: found once they are needed, or by the worker.
+"""Finds anchors of messages that were stored without looking for any: once they are needed, or by the worker.
 
 Nothing serves or counts a conversation's anchors before its first fold, and most conversations are never folded. So
-until then an append only notes from which message on they are due. Whoever reads anchors has them found first, and so
-does the first fold; of many due messages the worker finds them meanwhile.
+until then an append only records from which message on anchors are due. They are found before anybody reads anchors,
+and before the first fold; if many messages are due, the worker finds them earlier.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 STEP: Final = 100
-"""Messages that are read in one step, and as many as are due when the worker is asked to find their anchors."""
+"""Messages that are read in one step. Once this many are due, the worker is asked to find their anchors."""
 _STEP_BYTES: Final = 1_000_000
-"""Of their texts; a longer message is read alone."""
+"""The most bytes of text that are read in one step; a longer message is read alone."""
 
 Outcome = Literal["all", "some", "by_others"]
 """All due anchors are found; the time ended before that; or somebody else is finding them."""
@@ -48,11 +48,11 @@ log = structlog.get_logger(__name__)
 
 
 class AnchorsDueError(Exception):
-    """Anchors are needed, and messages are there in which they are still to be looked for."""
+    """Anchors are needed, but some messages have not been searched for them yet."""
 
 
 def waits_for_anchors(conversation: Conversation) -> bool:
-    """Whether an append leaves anchors to be found later: nothing was ever folded."""
+    """Whether appends leave anchors to be found later: true until the first fold."""
     return conversation.state_version == 0
 
 
@@ -78,11 +78,11 @@ async def find_due_anchors(
     A message that takes too long to read has no anchors.
 
     Args:
-        shell: Its parts.
-        tenant_id: Whose.
-        conversation_id: Where.
-        seconds: After so long no further step begins; one step is always made.
-        gives_way: End where somebody else has found the anchors of the same step meanwhile: they go on.
+        shell: The ports.
+        tenant_id: The tenant.
+        conversation_id: The conversation.
+        seconds: No further step begins after this time; one step is always made.
+        gives_way: End if another process has found the anchors of the same step meanwhile: it goes on.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -127,14 +127,14 @@ async def find_due_anchors_within(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """Messages in which anchors are to be looked for, and those that are there."""
+    """Messages in which anchors are to be found, and the anchors that exist already."""
 
     first_seq: int
     next_seq: int | None
     """The first message of the next step; ``None`` at the end."""
     messages: tuple[Message, ...]
     before: tuple[Anchor, ...]
-    """Active ones of earlier messages."""
+    """Active anchors of earlier messages."""
     present: tuple[Anchor, ...]
     """Anchors of these messages that are stored already, such as those that a fork took over."""
     new_id: NewId
@@ -142,13 +142,13 @@ class Due:
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """The approximate size in bytes."""
         texts = sum(AN_ITEM + len(message.content) for message in self.messages)
         return texts + AN_ITEM * (len(self.before) + len(self.present))
 
 
 def read_due(due: Due) -> Read:
-    """What messages say; a reply that gave way to another has anchors that are withdrawn, and changes nothing."""
+    """The anchors of due messages. Those of a superseded reply are withdrawn, and change nothing."""
     present = {_place_of(anchor): anchor for anchor in due.present}
     spoken = [message for message in due.messages if _is_spoken(message) and message.status != "superseded"]
     what = message_statements(spoken, new_id=due.new_id, now=due.now)
@@ -198,7 +198,7 @@ async def _read(shell: Shell, conversation: Conversation, due: Due) -> Read:
 
 
 async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, read: Read) -> bool:
-    """Store what was read, unless something was erased meanwhile; whether nobody else was first."""
+    """Store what was read, unless something was erased meanwhile. Returns whether nobody else was first."""
     async with shell.uow(read_of.tenant_id) as uow:
         present = await uow.conversations.lock(read_of.id)
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):

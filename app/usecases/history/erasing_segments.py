@@ -11,7 +11,7 @@ from app.core.model.conversation import Message
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
 from app.core.segments.describing import describe
-from app.core.segments.naming import FALLBACK
+from app.core.segments.segment_ids import FALLBACK
 from app.core.state.erasing import STUB, Erased, Remaining, told_by
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import wants_detail_by_model

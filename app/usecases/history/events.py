@@ -33,12 +33,12 @@ class EventFeed:
     async def follow(
         self, tenant_id: UUID, conversation_id: UUID, after: int, *, newest: int | None = None
     ) -> AsyncGenerator[Event | None, None]:
-        """Yield the events after number ``after``, those to come too, until the conversation is deleted.
+        """Yield the events after number ``after``, stored and new ones, until the conversation is deleted.
 
-        With ``newest``, at most so many of those that there are come before those to come.
+        With ``newest`` at most that many of the stored ones come first.
 
-        ``None`` is a heartbeat: the first item, once the arguments have been found good (so that a server can
-        answer with an error before it begins to stream), and then again and again while no event comes.
+        ``None`` is a heartbeat. It is the first item, once the arguments are found valid, so that a server can answer
+        with an error before it begins to stream. Later it comes whenever there is no event for a while.
 
         Raises:
             NotFoundError: there is no such conversation of this tenant.

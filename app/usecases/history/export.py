@@ -1,4 +1,4 @@
-"""A conversation with everything that belongs to it, read in pages: however long it is, little of it is in memory."""
+"""Reads out a conversation with everything that belongs to it, in pages, so that little of it is in memory at once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ Read = Callable[[UnitOfWork, Page], Awaitable[tuple[list[Row], str | None]]]
 
 
 class ExportService:
-    """Reads a conversation out as far as it is asked to, so that what is appended meanwhile can be left out."""
+    """Reads out a conversation, up to a message or version that the caller names.
+
+    So the caller can leave out what is appended while an export runs.
+    """
 
     def __init__(self, shell: Shell, conversations: ConversationService) -> None:
         self._shell = shell
         self._conversations = conversations
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
-        """The conversation itself; the audit says who reads it out. Raises ``NotFoundError``."""
+        """The conversation itself. Records in the audit log that it is exported. Raises ``NotFoundError``."""
         found = await self._conversations.get(tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await audit(uow, self._shell, tenant_id, "conversation.exported", conversation_id)
@@ -41,7 +44,7 @@ class ExportService:
     async def messages(
         self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int, with_data: bool = True
     ) -> AsyncIterator[Message]:
-        """Every message up to that ``seq``, in order; only ``with_data`` with the data of its media."""
+        """Every message up to that ``seq``, in order. The data of media is read only ``with_data``."""
 
         async def read(uow: UnitOfWork, page: Page) -> tuple[list[Message], str | None]:
             messages, cursor = await uow.messages.page(conversation_id, page)
@@ -75,7 +78,7 @@ class ExportService:
             yield anchor
 
     async def files(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[tuple[ConversationFile, bytes]]:
-        """Every file with its bytes, in order; one that is removed meanwhile is left out."""
+        """Every file with its bytes, in order. A file that is removed meanwhile is left out."""
         async with self._shell.uow(tenant_id) as uow:
             files = await uow.files.of(conversation_id)
         for file in files:

@@ -1,19 +1,19 @@
-"""Which messages are held, and the sums and the layout that follow from it, in the transaction of the change.
+"""Decides which messages are held, and updates sums and layout in the same transaction.
 
-A held message is kept verbatim: it is pinned or protected, or it is the tool partner of one that is: the call of a held
-result, or the result of a held call.
+A held message stays in the context word for word. It is pinned or protected, or it is the call of a held result, or the
+result of a held call (its *tool partner*).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
 from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
-from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
 from app.off_loop import AN_ITEM, off_loop
@@ -26,16 +26,16 @@ from app.usecases.shared.shell import Shell
 OVER_ALLOTMENT: Final = "over_allotment"
 GOALS: Final = "goal_statements"
 FARTHEST: Final = 10
-"""Calls and results that lead from a message to one that is held together with it: two as a rule."""
+"""The longest chain of calls and results from a message to one that is held together with it; usually two."""
 MOST_PARTNERS: Final = 500
-"""Messages that are held together with others, and were stored before them; the newest."""
+"""The most earlier messages that are held as tool partners of new ones; the newest are taken."""
 READ_AT_ONCE: Final = 5_000
-"""Messages: some megabytes of text."""
+"""Messages that are read at once: some megabytes of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """Where users say what they are after, as far as it was read."""
+    """The messages in which users state goals, as far as the conversation was read for them."""
 
     seqs: tuple[int, ...] = ()
     through_seq: int = 0
@@ -49,11 +49,11 @@ class ProtectionDecision:
     """New messages with their protection, and the stored tool partners that are protected with them."""
 
     messages: list[Message]
-    """The new ones, with their reasons."""
+    """The new messages, each with the reason why it is protected, if any."""
     left_out: list[Message]
-    """Those of them for which there was no room."""
+    """New messages that the policy would protect, but has no room for."""
     tool_partners: list[Message]
-    """Stored calls and results that are held from now on because their partner is, with the reason; not written yet."""
+    """Stored calls and results that have to be held with their partner, with the reason. They are not written yet."""
 
 
 async def decide_protection(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> ProtectionDecision:
@@ -80,7 +80,7 @@ async def decide_protection(uow: UnitOfWork, resolved: Resolved, messages: Seque
 async def hold_tool_partners(
     uow: UnitOfWork, shell: Shell, resolved: Resolved, partners: Sequence[Message]
 ) -> Resolved:
-    """Write what holds these stored messages from now on, and the sums that follow from it."""
+    """Store that these messages are held from now on, and update the sums."""
     if not partners:
         return resolved
     total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in partners})
@@ -88,7 +88,7 @@ async def hold_tool_partners(
 
 
 async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> int:
-    """What pinned and protected messages weigh, these apart."""
+    """The tokens of all pinned and protected messages but these."""
     estimator = resolved.policy.estimator
     used = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
     own = sum(size_of(message, estimator) for message in messages if takes_room(message.protected_reason))
@@ -96,7 +96,7 @@ async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Me
 
 
 async def unit_of(uow: UnitOfWork, message: Message) -> list[Message]:
-    """A message with those that can only be held together with it, by ``seq``: a tool call and its results."""
+    """A message with those that can only be held together with it (a tool call and its results), by ``seq``."""
     own = {call for calls in call_ids(message) for call in calls}
     return _in_order([message, *await _rest_of_units(uow, [message], own)])
 
@@ -107,7 +107,7 @@ async def _stored_halves(uow: UnitOfWork, messages: Sequence[Message]) -> list[M
 
 
 async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: set[str]) -> list[Message]:
-    """The stored rest of the units of these messages, by ``seq``: by these calls, and by those of what they lead to."""
+    """The stored messages that belong to these by their tool calls, directly or through others, by ``seq``."""
     own = {message.seq for message in messages}
     known = {message.seq: message for message in messages}
     others, asked = list[Message](), set[str]()
@@ -133,19 +133,19 @@ def _in_order(messages: Iterable[Message]) -> list[Message]:
 async def protection_reasons(
     resolved: Resolved, messages: Sequence[Message], *, used: int = 0, compute: Compute = off_loop
 ) -> dict[int, ProtectedReason]:
-    """``protection.decided`` by a conversation's policy; many are looked at off the event loop, or by ``work``."""
+    """Why each of these messages is protected, by a conversation's policy (``protection.decided``).
+
+    ``compute`` runs the work, which takes long for many messages.
+    """
     size = sum(AN_ITEM + one.byte_length for one in messages)
-    return await compute(_reasons, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
-
-
-def _reasons(policy: CompactionPolicy, messages: Sequence[Message], room: int, used: int) -> dict[int, ProtectedReason]:
-    return decided(policy, messages, room=room, used=used)
+    decide = partial(decided, resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
+    return await compute(decide, size=size)
 
 
 async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:
-    """Where users say what they are after, in what comes after the messages that were read already.
+    """The messages in which users state goals. Reads only what came after ``known``.
 
-    Reading a long history takes its time: ask for it before the conversation is locked, and once more after that.
+    Reading a long history takes time: call it before the conversation is locked, and once more afterwards.
     """
     conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
     while after < conversation.last_seq:
@@ -160,21 +160,20 @@ def _seqs_stating_goals(said: Sequence[tuple[int, str]]) -> list[int]:
 
 
 def asks_for_goals(before: Resolved, after: Resolved) -> bool:
-    """Whether a change of policy asks what was never asked of the stored messages: who states a goal."""
+    """Whether a new policy protects goals and the one before did not: then stored messages were never read for them."""
     return GOALS in after.policy.protect and GOALS not in before.policy.protect
 
 
 async def decide_protection_again(
     uow: UnitOfWork, shell: Shell, resolved: Resolved, goals: Goals = NO_GOALS, *, compute: Compute = off_loop
 ) -> Resolved:
-    """Decide protection again, pins first, after the policy changed: of what is held, and of what rules may hold now.
+    """Decide protection again after the policy changed, pins first, in a *locked* conversation.
 
-    All other messages were compressible and remain so, however many there are.
-
-    The conversation is locked; ``goals`` says where goals are stated, if the policy before did not ask for them.
+    Looked at are messages that are held now, and those that the new rules may hold. All others stay compressible,
+    however many there are. ``goals`` are the messages that state goals, if the policy before did not ask for them.
 
     Raises:
-        PinBudgetExceededError: The policy lets none of those go that it holds, and has no room for all of them.
+        PinBudgetExceededError: The policy has no room for all messages that it holds, and refuses in that case.
     """
     policy = resolved.policy
     candidates = await uow.messages.protectable(
@@ -204,7 +203,7 @@ async def summed_again(uow: UnitOfWork, conversation: Conversation, total: Sums)
 
 
 async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, compute: Compute = off_loop) -> Resolved:
-    """The present state, rendered again by ``work``: pins, anchors or the policy changed what stands beside it."""
+    """The present state, rendered again because pins, anchors or the policy changed. ``compute`` runs the rendering."""
     conversation = resolved.conversation
     if conversation.compressed_state is None or conversation.state_schema is None:
         return resolved
@@ -224,7 +223,7 @@ async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, c
 async def over_allotment_error(
     uow: UnitOfWork, resolved: Resolved, decided: ProtectionDecision
 ) -> PinBudgetExceededError:
-    """The error of an append with a message that is to be held for ever, and for which there is no room."""
+    """The error for a new message that the policy would hold for ever but has no room for."""
     estimator, first = resolved.policy.estimator, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
     used = stored + sum(size_of(one, estimator) for one in decided.messages if takes_room(one.protected_reason))
@@ -251,7 +250,7 @@ def _no_room(resolved: Resolved, first: Message, used: int, advice: str) -> PinB
 
 
 async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved, left_out: Sequence[Message]) -> None:
-    """One event for each protected message that did not fit into the policy's share any more."""
+    """Add an event for each message that the policy would protect, but whose share is full."""
     if not left_out:
         return
     policy, limit = resolved.policy, resolved.budgets.pin_tokens

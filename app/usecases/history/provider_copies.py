@@ -1,4 +1,7 @@
-"""What stateful models' providers keep of conversations: noted as it is made, deleted there when it is to go."""
+"""Deletes at providers of stateful models what they keep of conversations, once that is to be erased.
+
+A row for each copy is written when the provider makes it.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from app.usecases.shared.copy_deletion import AT_ONCE, CopyDeletion
 
 
 class ProviderCopyService(CopyDeletion[ProviderCopy]):
-    """Has providers delete what they keep of what was erased; what is not reached is tried again, and given up."""
+    """Has providers delete their copies of what was erased. A failed deletion is repeated, and given up in the end."""
 
     kind = "provider_copy"
     gone = frozenset({"model_not_found", "previous_response_not_found"})
 
     async def work(self) -> bool:
-        """Ask for some of what is due to be deleted; whether more may be due."""
+        """Delete some of the copies that are due, and return whether more may be due."""
         async with self._shell.uow(None) as uow:
             due = await uow.copies.due(limit=AT_ONCE)
         for copy in due:

@@ -1,4 +1,4 @@
-"""Deleting conversations: gone for everybody at once, removed in steps; by themselves, of an end user, of a tenant."""
+"""Deletes conversations: one, all of an end user, or all of a tenant. They are hidden at once, and removed in steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.usecases.shared.caller import audit
 from app.usecases.shared.shell import STREAMS, Service
 
 SHORT: Final = 2_000
-"""Messages and events of a conversation that is removed as it is deleted: some tenths of a second."""
+"""A conversation with at most this many messages and events is removed at once, in some tenths of a second."""
 ROWS: Final = 5_000
 """Rows that are removed in one transaction."""
 CONVERSATIONS: Final = 50
@@ -29,9 +29,12 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UUID]:
-    """Delete it for everybody, and have what providers keep of it deleted; the turns whose streams may be there.
+    """Delete a conversation for everybody, and make copies at providers due for deletion.
 
-    A long one is hidden, and its rows are removed by ``RemovalService``. Raises ``NotFoundError``.
+    A long one is only hidden; ``RemovalService`` removes its rows. Raises ``NotFoundError``.
+
+    Returns:
+        The turns whose streams may still be in Redis.
     """
     conversation = await uow.conversations.lock(conversation_id)
     turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
@@ -50,7 +53,7 @@ class RemovalService(Service):
     """Removes what was deleted, a bounded number of rows at a time, and goes on wherever it was interrupted."""
 
     async def erase_user(self, tenant_id: UUID, user_id: str) -> Erasure:
-        """Begin to erase an end user: his conversations, and keys that see those alone, which end at once."""
+        """Begin to erase an end user: all conversations, and the user's own keys, which end at once."""
         async with self._shell.uow(tenant_id) as uow:
             keys = await uow.keys.remove_of_user(user_id)
             erasure = await self._begin_erasure(uow, tenant_id, user_id)
@@ -77,7 +80,7 @@ class RemovalService(Service):
         return found
 
     async def work(self) -> bool:
-        """One bounded step of everything that is to be done; whether more is left. For any number of processes."""
+        """Do one bounded step of each kind of work; return whether more is left. Many processes may do so at once."""
         async with self._shell.uow(None) as uow:
             erasures = await uow.erasures.unfinished(limit=ABREAST)
             deleted = await uow.conversations.deleted(limit=ABREAST)
@@ -92,7 +95,7 @@ class RemovalService(Service):
         return left
 
     async def status(self, erasure_id: UUID) -> Erasure | None:
-        """How far it is; ``None`` when nothing is left to do."""
+        """How far an erasure is; ``None`` if nothing is left to do."""
         async with self._shell.uow(None) as uow:
             return await uow.erasures.find(erasure_id)
 
@@ -119,7 +122,7 @@ class RemovalService(Service):
         return left
 
     async def _erase(self, found: Erasure) -> bool:
-        """Delete some conversations; when none is left, all that the erasure was for is gone."""
+        """Delete some conversations of an erasure. Once none is left, delete the erasure's end user or tenant."""
         turns: list[UUID] = []
         async with self._shell.uow(found.tenant_id) as uow:
             erasure = await uow.erasures.lock(found.id)

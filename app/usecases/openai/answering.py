@@ -1,4 +1,4 @@
-"""An answer to what a request brings and to nothing else: nothing is looked up, nothing is stored."""
+"""Answers a stateless request, from what it brings alone: nothing is looked up, nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.usecases.chat.reply import Answer, Hearing, finish_told_by
 from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import options_size, size_of
-from app.usecases.shared.caller import asker
+from app.usecases.shared.caller import current_principal
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"
@@ -137,7 +137,7 @@ class StatelessAnswers:
         )
 
     async def _admit(self, *, metered: bool) -> None:
-        principal = asker()
+        principal = current_principal()
         if principal is not None and metered:
             async with self._shell.uow(principal.tenant_id) as uow:
                 await self._limits.check_chat(uow)

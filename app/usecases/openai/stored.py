@@ -1,4 +1,4 @@
-"""Answers that belong to a conversation: found, compared with what the client sends again, forked, begun once.
+"""Answers that belong to a conversation: it is found, compared with the history that the client sends, or forked.
 
 A running turn is waited for, or followed where it answers the very same request: clients of this API try a 409 again
 by themselves, and would run into it.
@@ -39,14 +39,14 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
+from app.usecases.openai.conversation_names import Name, derived_id, found_by
 from app.usecases.openai.following import Begun
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.keys import Attempt
-from app.usecases.openai.naming import Name, derived_id, found_by
 from app.usecases.openai.openings import Openings, opening_of
+from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import exchange_of
 
 PAGE: Final = 500
 """Stored messages that are compared at a time."""

@@ -36,8 +36,8 @@ from app.core.model.segments import (
     Segment,
     SegmentLevel,
 )
-from app.core.segments.naming import is_id
 from app.core.segments.paging import page_end, rows_within, segment_line, segment_marker
+from app.core.segments.segment_ids import is_id
 from app.core.text.contents import data_bytes
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text

@@ -1,4 +1,4 @@
-"""A segment for a range that somebody names: as the compaction would store it, folded or not.
+"""Makes a segment for a range of messages that a client names, as a compaction would store it, folded or not.
 
 It stands beside the segments of the present state and is none of them: no list shows it and no block serves it, but its
 id resolves for ever, an erasure reaches it, and a compaction that cuts the same range takes it over.
@@ -17,9 +17,9 @@ from app.core.model.errors import ConflictError, NotFoldedError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import CutSegment, Segment
-from app.core.planning.ranges import FOLLOWING, is_finished
+from app.core.planning.cuts import FOLLOWING, is_finished
 from app.core.segments.describing import describe
-from app.core.segments.naming import ids_for, stem_of
+from app.core.segments.segment_ids import ids_for, stem_of
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell

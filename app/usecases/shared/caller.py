@@ -1,7 +1,7 @@
-"""Who sent the request that is being handled: known to everything that a request does, and to the tasks that it starts.
+"""Who sent the request that is being handled, for all code that runs in the request and in the tasks it starts.
 
-The edge begins it once the key is known, and ends it with the request. Work that nobody asked for (the worker, the
-sweeper) has none, and is bound by the tenant's own limits alone.
+The HTTP layer begins a request's scope once the key is known, and ends it with the request. Work without a request (of
+the worker or the sweeper) has no scope: only the tenant's own limits hold for it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Principal:
     tenant_id: UUID
     scopes: frozenset[Scope]
     key_id: UUID | None = None
-    """``None``: no key was asked for. Nothing is limited then."""
+    """``None`` where the service needs no key. Then nothing is limited."""
     user_id: str | None = None
-    """The end user whose conversations alone it sees and makes."""
+    """The only end user whose conversations the key may see and make; ``None`` = all of the tenant."""
     limits: tuple[tuple[str, Any], ...] = ()
-    """The key's own, in place of those of the settings."""
+    """The key's own limits, which replace those of the settings."""
 
     def require(self, scope: Scope) -> None:
         """Raises ``ForbiddenError`` when the key lacks the scope."""
@@ -39,48 +39,48 @@ class Principal:
 
 
 @dataclass(slots=True)
-class Asking:
-    """A request under way: whose it is, and what is given back when it ends."""
+class RequestScope:
+    """One request while it is handled: its principal, and what has to be released at its end."""
 
     principal: Principal
     at_end: list[Callable[[], None]] = field(default_factory=list)
-    """Called when it ends, the last first."""
+    """Functions that are called at its end, the last one first."""
     held: set[str] = field(default_factory=set)
-    """Kinds of places that it has until then."""
-    _tokens: tuple[Token[Asking | None], Token[str | None]] | None = None
+    """The kinds of limited places (a turn, a stream) that it occupies until then."""
+    _tokens: tuple[Token[RequestScope | None], Token[str | None]] | None = None
 
     def begin(self) -> None:
-        """From now on, everything that this task does is asked for by the principal."""
-        self._tokens = (_asking.set(self), end_user.set(self.principal.user_id))
+        """Make this the current request of the running task."""
+        self._tokens = (_current_request.set(self), end_user.set(self.principal.user_id))
 
     def end(self) -> None:
-        """In the task that began it: let go of everything."""
+        """Release everything. Has to be called in the task that called ``begin``."""
         while self.at_end:
             self.at_end.pop()()
         if self._tokens is not None:
             mine, users = self._tokens
-            _asking.reset(mine)
+            _current_request.reset(mine)
             end_user.reset(users)
             self._tokens = None
 
 
-_asking: Final[ContextVar[Asking | None]] = ContextVar("asking", default=None)
+_current_request: Final[ContextVar[RequestScope | None]] = ContextVar("current_request", default=None)
 
 
-def asking() -> Asking | None:
-    """The request that is being handled; ``None`` in work that nobody asked for."""
-    return _asking.get()
+def current_request() -> RequestScope | None:
+    """The request that is being handled; ``None`` in work without a request."""
+    return _current_request.get()
 
 
-def asker() -> Principal | None:
-    """Whose request is being handled; ``None`` in work that nobody asked for."""
-    present = _asking.get()
+def current_principal() -> Principal | None:
+    """The principal of the request that is being handled; ``None`` in work without a request."""
+    present = _current_request.get()
     return None if present is None else present.principal
 
 
-def own_user() -> str | None:
-    """The end user whose conversations alone the key sees and makes; ``None`` = all of the tenant."""
-    principal = asker()
+def current_user() -> str | None:
+    """The only end user whose conversations the request may see and make; ``None`` = all of the tenant."""
+    principal = current_principal()
     return None if principal is None else principal.user_id
 
 
@@ -92,8 +92,8 @@ async def audit(
     object_id: UUID | str | None = None,
     **data: Any,
 ) -> None:
-    """Record who did it, in the transaction that does it. ``data``: ids and numbers only."""
-    principal = asker()
+    """Record an action and who did it, in the transaction of the action. ``data`` may hold ids and numbers only."""
+    principal = current_principal()
     actor: Actor = "cli" if principal is None else "key" if principal.key_id else "open"
     await _add_audit_entry(uow, shell, tenant_id, action, object_id, actor, data)
 
@@ -101,7 +101,7 @@ async def audit(
 async def audit_own(
     uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str, **data: Any
 ) -> None:
-    """Record what the service did by itself, in the transaction that does it. ``data``: ids and numbers only."""
+    """Record what the service did by itself, in the same transaction. ``data`` may hold ids and numbers only."""
     await _add_audit_entry(uow, shell, tenant_id, action, object_id, "service", data)
 
 
@@ -114,7 +114,7 @@ async def _add_audit_entry(
     actor: Actor,
     data: Mapping[str, Any],
 ) -> None:
-    principal = asker()
+    principal = current_principal()
     entry = AuditEntry(
         id=shell.new_id(),
         tenant_id=tenant_id,

@@ -1,4 +1,4 @@
-"""Deleting at a provider what it keeps of ours: tried again for days, and given up in the end."""
+"""Deletes copies that a provider keeps of our data: repeated for days where it fails, and given up in the end."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
 
     kind: ClassVar[str]
     gone: ClassVar[Collection[str]]
-    """How a provider says that it keeps no such copy any more."""
+    """The reasons with which a provider says that it no longer keeps a copy."""
 
     @abstractmethod
     def _copies(self, uow: UnitOfWork) -> CopyRepository[Copy]:
-        """Where they stand."""
+        """The repository of these copies."""
 
     @abstractmethod
     async def _forget_there(self, copy: Copy) -> None:
-        """Ask the provider. Raises ``ModelUnavailableError``."""
+        """Have the provider delete a copy. Raises ``ModelUnavailableError``."""
 
     def _details(self, copy: Copy) -> dict[str, Any]:  # noqa: ARG002 - kinds differ
-        """What the audit says of one that is given up, beside its tries and the reason."""
+        """What the audit log says of a copy that is given up, beside tries and reason."""
         return {}
 
     async def _delete(self, found: Copy) -> None:

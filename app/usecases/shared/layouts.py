@@ -14,7 +14,6 @@ from app.core.anchors.serving import serve
 from app.core.context.drafts import Detail
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
-from app.core.model.policies.allotments import digest_room
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment
@@ -200,7 +199,7 @@ def laid_out(
 
 def _tokens_for_digests(budgets: Budgets, *, beside: int) -> int:
     # Where anchors and pins leave no room, still the marker that leads to all segments.
-    return max(digest_room(budgets, beside=beside), min(budgets.digest_tokens, WAY_BACK))
+    return max(budgets.digest_room(beside=beside), min(budgets.digest_tokens, WAY_BACK))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.model.records import Compaction, Turn
-from app.usecases.shared.waiting import is_inside_answer
+from app.usecases.shared.exchange import is_inside_answer
 
 MADE_FOR_AN_ANSWER = frozenset({"assistant", "tool"})
 

@@ -12,8 +12,8 @@ from app.core.model.records import ERASURE, Page
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.exchange import REACH, is_inside_answer
 from app.usecases.shared.shell import Service
-from app.usecases.shared.waiting import REACH, is_inside_answer
 from app.usecases.ui.entries import (
     MADE_FOR_AN_ANSWER,
     Entry,

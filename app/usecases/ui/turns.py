@@ -11,9 +11,9 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput
 from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
+from app.usecases.shared.exchange import Exchange, exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.waiting import Exchange, exchange_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

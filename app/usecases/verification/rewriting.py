@@ -1,4 +1,4 @@
-"""A new version of a state with the same boundary: other entries, and what was done to them."""
+"""Writes the state version that a verification makes: other entries, same boundary."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ async def write_entries(
     *,
     compute: Compute = off_loop,
 ) -> StateVersion:
-    """Store a version that a verification makes; nothing that counts compactions, or tells of them, moves.
+    """Store a state version with these entries and repairs, after a verification.
 
-    ``compute`` computes what fits, and its layout.
+    Counters, events and notices of compactions stay as they are: this is none. ``compute`` runs the work that takes
+    long: which entries fit, and their layout.
     """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
     fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets)
@@ -65,7 +66,7 @@ async def write_entries(
 def _within_cap(
     entries: Sequence[StateEntry], current: StateVersion, policy: CompactionPolicy, budgets: Budgets
 ) -> tuple[StateEntry, ...]:
-    """Entries that came back have to fit like all others; what was served above the cap may go on."""
+    """The entries pruned to the cap, or to what was served before where that was already above the cap."""
     schema = schema_named(current.state_schema)
 
     def weight(given: Sequence[StateEntry]) -> int:

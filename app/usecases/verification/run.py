@@ -32,7 +32,7 @@ from app.core.validation.claims import older_sources
 from app.core.validation.gathering import without_gone
 from app.core.validation.restoring import Restoring
 from app.core.validation.retelling import search_words
-from app.core.validation.verdicts import VerifiedState, applied_verdicts
+from app.core.validation.verified_state import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork

@@ -1,7 +1,7 @@
 """Thresholds that follow a conversation's pace within its policy's bounds. Off unless the policy says so.
 
-Two wishes pull at them. A rewrite of the served prefix costs what the provider's cache would have saved, so where much
-comes from the cache compactions should be rare: later, and deeper. And nobody should wait: what a conversation grows by
+Two aims pull in different directions. A compaction rewrites what the provider has cached, so where much comes from the
+cache compactions should be rare: later, and folding more. But nobody should have to wait: what a conversation grows by
 while a compaction runs must fit below the trigger that compacts inside a turn.
 """
 
@@ -18,9 +18,9 @@ from app.core.model.pace import Pace
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact
 
 TURNS_APART: Final = 3
-"""So many turns should lie between two compactions at least, whatever a provider caches: each is a model call."""
+"""The fewest turns between two compactions, even where a provider caches nothing: each compaction is a model call."""
 TURNS_APART_CACHED: Final = 48
-"""And so many where everything comes from the cache."""
+"""The same where everything comes from the provider's cache."""
 BELOW_SYNC: Final = Fraction(5, 100)
 """Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
 DEEPER: Final = Fraction(20, 100)

@@ -1,4 +1,4 @@
-"""What a policy demands but can never meet, found when it is set: the field, and the arithmetic that shows it."""
+"""Finds demands of a policy that can never be met, when it is set: the field, and the arithmetic that shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.model.policies.short_forms import short_form_of, switched_off
 
 
 class Fixed(NamedTuple):
-    """What stands before the state block, in tokens."""
+    """The tokens that stand before the state block."""
 
     system: int
     files: int
@@ -26,17 +26,17 @@ class Fixed(NamedTuple):
 def contradictions(
     policy: CompactionPolicy, budgets: Budgets, system_tokens: int, sent: Collection[str] = (), *, files: int = 0
 ) -> list[FieldError]:
-    """Why this policy can never be met; empty when it can.
+    """The reasons why this policy can never be met; empty if it can.
 
-    A compaction must end below the trigger that it was for, what is always served must fit below the target, and what
-    may be served beside the tail must leave room for one.
+    A compaction has to end below its trigger. What is always served has to fit below the target. And what may be served
+    beside the tail has to leave room for a tail.
 
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
-        system_tokens: System prompt with awareness block and tools.
-        sent: The fields that the client sent: what it wrote in a short form is named by it.
-        files: Tokens of the attached files.
+        system_tokens: The tokens of system prompt, awareness block and tools.
+        sent: The fields that the client sent. A short form that it used is named in the error.
+        files: The tokens of the attached files.
     """
     fixed = Fixed(system_tokens, files)
     return [
@@ -50,7 +50,7 @@ def contradictions(
 
 
 def without_triggers(policy: CompactionPolicy, overrides: Mapping[str, Any]) -> list[FieldError]:
-    """Why the triggers that these overrides switch off must stay; empty when they may go.
+    """The reasons why the triggers must stay that these overrides switch off; empty if they may go.
 
     Where nothing compacts and nothing is truncated, a conversation only grows until it is refused.
     """
@@ -111,7 +111,7 @@ def _floors_above_triggers(
 def _keeps_above_triggers(
     policy: CompactionPolicy, budgets: Budgets, fixed: Fixed, sent: Collection[str]
 ) -> Iterator[FieldError]:
-    """What a trigger keeps must leave it something to do."""
+    """Errors for triggers that keep so much that nothing is left to fold."""
     floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
         room, where = _most_after_compaction(trigger, policy, budgets)
@@ -139,7 +139,7 @@ def _most_after_compaction(trigger: Trigger, policy: CompactionPolicy, budgets: 
 
 
 def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed) -> Iterator[FieldError]:
-    """Every allotment used up, the context must still fit: else pins and anchors are promised room there is not."""
+    """Errors for shares that together exceed the budget: pins and anchors would be promised room that is not there."""
     anchors = budgets.anchor_tokens or 0
     most = fixed.tokens + budgets.state_cap + anchors + budgets.pin_tokens
     if most <= budgets.budget:

@@ -1,15 +1,14 @@
-"""When a conversation is compacted and what may be folded: one frozen, validated value, and its arithmetic.
+"""The policy of a conversation, one frozen and validated value: its triggers, its shares, and what they are in tokens.
 
-``first_due_trigger`` is where the decision to compact is taken, ``budgets_of`` where it is decided how large a context
-may be. Both are pure: the caller brings the numbers.
+``budgets_of`` is where it is decided how large a context may be. Which trigger is due is decided in
+``core.planning.triggers``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from types import UnionType
@@ -18,7 +17,6 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_or
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.core.model.caches import LONGEST_TTL, SHORTEST_TTL, CacheMode
-from app.core.model.conversation import LONGEST_WAIT, Quiet
 from app.core.model.model_io import Reasoning
 from app.core.model.records import Fold, FoldRequest
 from app.core.model.segments import LEVELS, Level
@@ -41,7 +39,6 @@ CAP_FACTOR = 2
 OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
 MODEL_FIELDS = ("fallback_model",)
 """The fields of a policy that name a model; only models that the operator allows may stand there."""
-FLOOR_MESSAGES = 100  # messages that a floor above the target is not tried again for
 
 
 def _allowed_types(annotation: Any) -> Iterator[Any]:
@@ -69,11 +66,11 @@ class _Frozen(BaseModel):
 
 
 class Threshold(_Frozen):
-    """Where a trigger fires: one of a share of the budget, a share of the window, tokens, or messages.
+    """Where a trigger fires: at a share of the budget, a share of the window, or a number of tokens or messages.
 
-    Shares fire at greater or equal, ``tokens`` and ``messages`` at greater. ``tokens`` beside a ``share`` fires above
-    the smaller of the two, so that a number made for a large model holds for a small one. Messages are those after
-    the boundary, commands and erased ones left out.
+    Shares fire when they are reached, ``tokens`` and ``messages`` when they are exceeded. With both ``tokens`` and
+    ``share`` the smaller of the two counts, so that a number made for a large model also holds for a small one.
+    Messages are those after the boundary, without commands and erased ones.
     """
 
     share: Share | None = None
@@ -294,6 +291,13 @@ class Budgets:
         """A share of the budget in tokens, rounded down."""
         return part_of(share, self.budget)
 
+    def digest_room(self, *, beside: int) -> int:
+        """Tokens for digests: their share, or less where the block and held messages would exceed half of the budget.
+
+        ``beside`` is the size of the block without digests and of the held messages after it.
+        """
+        return max(min(self.digest_tokens, (self.budget - 1) // 2 - beside), 0)
+
     def with_target(self, share: float) -> Budgets:
         """These budgets with another target, as a share of the budget."""
         return replace(self, target=self.share(share))
@@ -336,105 +340,6 @@ def _state_tokens(policy: CompactionPolicy, window: int, budget: int, output_lim
 def _state_cap(policy: CompactionPolicy, planned: int) -> int:
     cap = CAP_FACTOR * planned
     return cap if policy.state_cap is None else max(min(cap, policy.state_cap), planned)
-
-
-def first_due_trigger(
-    policy: CompactionPolicy,
-    budgets: Budgets,
-    *,
-    moments: Collection[Moment],
-    tokens: int,
-    messages: int,
-    last_seq: int,
-    quiet: Quiet,
-    now: datetime,
-) -> Trigger | None:
-    """The first trigger in the policy's order that is due at one of these moments, or ``None``.
-
-    Args:
-        policy: The resolved policy.
-        budgets: Its shares in tokens.
-        moments: What it is now: ``before_call`` before the chat model is asked, or those of the functions below.
-        tokens: Numerator of utilization, the new message included.
-        messages: Messages after the boundary, the new one included.
-        last_seq: The newest message.
-        quiet: When nothing triggers.
-        now: The present moment.
-    """
-    if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
-        return None
-    asked = (trigger for trigger in policy.triggers if trigger.on in moments)
-    return next((item for item in asked if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
-
-
-def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:
-    """What a client's own append is: stored, perhaps the end of a turn.
-
-    Nobody calls a model then, so that an inline trigger counts too where the policy has no stored one.
-    """
-    ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
-    return _moments_of_stored_message(policy) | ended
-
-
-def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
-    """What the end of a chat turn is: a stored reply, complete or interrupted."""
-    return frozenset({"stored", "interrupted" if interrupted else "completed"})
-
-
-def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
-    """What the sweeper, or a change of the policy, may claim for: a stored message, and how the newest turn ended."""
-    return _moments_of_stored_message(policy) | {end}
-
-
-def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
-    """Whether a quiet period is over: by a new message, by weight, and by time.
-
-    One that would last longer than any does (``LONGEST_WAIT``) is over, too.
-    """
-    is_time = quiet.until is None or not now < quiet.until <= now + LONGEST_WAIT
-    return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and is_time
-
-
-def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
-    """The smallest context that is due by itself, for the sweeper's index; ``None`` = never."""
-    firsts = (trigger.at.first_tokens(budgets) for trigger in _triggers_at_rest(policy))
-    return min((first for first in firsts if first is not None), default=None)
-
-
-def trigger_messages(policy: CompactionPolicy) -> int | None:
-    """The smallest number of messages after the boundary that is due by itself; ``None`` = never."""
-    firsts = (trigger.at.first_messages for trigger in _triggers_at_rest(policy))
-    return min((first for first in firsts if first is not None), default=None)
-
-
-def quiet_after(
-    policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
-) -> Quiet:
-    """The quiet period that a compaction begins which was applied, or found nothing (more) to do.
-
-    Args:
-        policy: The resolved policy.
-        budgets: Its shares in tokens.
-        seen_seq: The newest message that the plan had seen.
-        predicted_tokens: What the context weighs now, as evaluation will see it.
-        lasting_floor: What is held alone is above the target: given up for many messages, since more of them change
-            nothing about it. A change of policy or pins, or a restore, ends that.
-    """
-    return Quiet(
-        until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),
-        until_tokens=predicted_tokens + budgets.share(policy.minimum_progress),
-        reason="irreducible_floor" if lasting_floor else "applied",
-    )
-
-
-def _moments_of_stored_message(policy: CompactionPolicy) -> frozenset[Moment]:
-    has_stored = any(trigger.on == "stored" for trigger in policy.triggers)
-    return frozenset({"stored"} if has_stored else {"stored", "before_call"})
-
-
-def _triggers_at_rest(policy: CompactionPolicy) -> list[Trigger]:
-    moments = _moments_of_stored_message(policy) | {"completed", "interrupted"}
-    return [trigger for trigger in policy.triggers if trigger.on in moments]
 
 
 def _counts_messages(at: Any) -> bool:

@@ -30,7 +30,7 @@ KINDS: Mapping[str, str] = {
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",
 }
-"""By pydantic's word for a value of another kind."""
+"""Our words for a value of another kind, by pydantic's."""
 
 
 def policy_invalid(

@@ -1,4 +1,4 @@
-"""The published designs, each as one policy over the engine: data, and nothing else."""
+"""The presets: the published designs, each as one policy. Data, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Preset:
     name: str
     title: str
     design: str
-    """What it was published as; of a preset of your own, its title."""
+    """The name under which the design was published; for a preset of your own, its title."""
     description: str
     policy: CompactionPolicy
     own_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What its design calls a number, and the fields of the policy that it stands for; ``*`` is every trigger."""
+    """The design's own names of numbers, each with the policy fields that it stands for; ``*`` is every trigger."""
 
 
 _BACKGROUND: Final = Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background")

@@ -95,7 +95,7 @@ def partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: 
 
 
 def _united(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
-    """The numbers of the messages that belong together; of each the calls that it makes and those that it answers."""
+    """Groups of messages that belong together. Given are, for each message, the calls that it makes and answers."""
     above = list(range(len(calls)))  # each message's way to the first of its unit
 
     def first(number: int) -> int:
@@ -117,7 +117,7 @@ def _united(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[li
 
 
 def call_ids(message: Message) -> tuple[list[str], list[str]]:
-    """Ids of the tool calls that a message makes, and of those that it answers."""
+    """The ids of the tool calls that a message makes, and the ids of those that it answers."""
     made = [str(part.get("id")) for part in message.parts if part.get("type") == "tool_call"]
     answered = [str(part.get("tool_call_id")) for part in message.parts if part.get("type") == "tool_result"]
     return made, answered

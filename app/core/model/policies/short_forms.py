@@ -13,7 +13,7 @@ _TRIGGERS: Final = {"background": "background_at", "sync": "sync_at", "max_token
 """The short form of the threshold of a trigger, by the trigger's name."""
 _MOMENTS: Final = {"background": "stored", "sync": "before_call"}
 THRESHOLDS: Final = tuple(_TRIGGERS[name] for name in _MOMENTS)
-"""Those that set a trigger at a share of the budget, or add it."""
+"""Short forms that set a trigger at a share of the budget, or add it."""
 _KEEPS: Final = {"messages": "keep_tail_messages", "turns": "keep_tail_turns"}
 """The short form of what all triggers, and a compaction by hand, keep."""
 

@@ -1,4 +1,4 @@
-"""Which earlier passages and entries a span takes back: a correction or a newer value replaces them."""
+"""Finds the earlier passages and state entries that are out of date: corrected later, or stated with a newer value."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
-"""Content words; an utterance with fewer needs the one before to be understood."""
+"""Content words. An utterance with fewer can only be understood with the one before it."""
 
-_REACH: Final = 8  # postings per word that a correction looks back through
-_NEAR: Final = 6  # messages: as far as a correction without a subject of its own points back
+_REACH: Final = 8  # newest passages with a word that a correction looks back through
+_NEAR: Final = 6  # messages that a correction without a subject of its own may refer back
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a text is compared by: its content words and exact values."""
+    """The content words and exact values of a text, by which texts are compared."""
 
     stems: frozenset[str]
     values: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Content:
-        """By its stems and its identifiers."""
+        """The content of a text with these stems and identifiers."""
         values = frozenset([(item.kind, item.text.lower()) for item in identifiers if item.kind in EXACT_KINDS])
         return cls(content_of(found), values)
 
     @property
     def keys(self) -> frozenset[str]:
-        """Of these, a text about the same thing shares some."""
+        """Stems and values by which a text about the same thing is looked up."""
         return self.stems | {value for _, value in self.values}
 
 
 def content_of(found: Iterable[str]) -> frozenset[str]:
-    """The stems that name something, numbers left out."""
+    """The stems without general words and numbers."""
     return frozenset([word for word in frozenset(found) - GENERIC_STEMS if not word[0].isdigit()])
 
 
@@ -65,13 +65,13 @@ def _corrects(new: Passage, content: Content, old: Passage, said: Content) -> bo
 
 
 class Corrections:
-    """Which earlier passages and previous entries each correcting passage replaces, clause by clause.
+    """For each passage that corrects something: the earlier passages, and clauses of state entries, that it replaces.
 
     Attributes:
-        antecedents: By the index of a passage, the earlier passage that it corrects.
-        replaced: By the index of a passage, the ids of the entries of which it replaces a clause.
-        outdated: Indexes of passages that no longer hold.
-        restated: Indexes of passages that repeat an earlier statement with another value.
+        antecedents: The earlier passage that a passage corrects, by the index of the correcting one.
+        replaced: The ids of the entries of which a passage replaces a clause, by its index.
+        outdated: The indexes of passages that no longer hold.
+        restated: The indexes of passages that repeat an earlier statement with another value.
     """
 
     def __init__(self, passages: Sequence[Passage], previous: Sequence[StateEntry]) -> None:
@@ -100,7 +100,7 @@ class Corrections:
         self._read_passages()
 
     def rest(self, entry: str) -> tuple[str, list[str]]:
-        """The label of a replaced entry, and those of its clauses that still hold."""
+        """The label of an entry, and those of its clauses that still hold."""
         label, clauses = self._texts[entry]
         return label, [clause for place, clause in enumerate(clauses) if (entry, place) not in self._lost]
 
@@ -136,7 +136,7 @@ class Corrections:
             self.replaced[passage.index] = tuple(dict.fromkeys((*self.replaced.get(passage.index, ()), *found)))
 
     def _note_restatement(self, passage: Passage, stated: dict[str, Passage]) -> None:
-        """A statement made again with another value: the latest holds."""
+        """If the passage repeats an earlier statement with another value, the earlier one no longer holds."""
         if passage.is_question or passage.is_pasted or not (passage.role == "user" or passage.is_named):
             return
         statement = form_of(passage.core)
@@ -165,11 +165,7 @@ class Corrections:
             for old in (self._passages[index] for index, _ in ranked)
             if old.seq < passage.seq
             and old.index not in self.outdated
-            and self._same_side(old, passage)
+            and passage.role in {old.role, "user"}
             and _corrects(passage, content, old, self._contents[old.index])
         )
         return list(islice(found, FEW))
-
-    @staticmethod
-    def _same_side(old: Passage, new: Passage) -> bool:
-        return new.role in {old.role, "user"}

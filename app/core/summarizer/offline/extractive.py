@@ -33,7 +33,7 @@ from app.core.summarizer.offline.phrasing import Phrasing
 from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
 from app.core.summarizer.offline.understood import understood_items
-from app.core.summarizer.wording import SAVING_SHARE
+from app.core.summarizer.prompt_rules import SAVING_SHARE
 from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import language_of_locale

@@ -1,4 +1,4 @@
-"""Items of a candidate, and the form of their texts: a speaker, then clauses with semicolons between them."""
+"""Items of a candidate. Their text is the name of a speaker, then clauses with semicolons between them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ITEM_OVERHEAD: Final = 1
 """Tokens of the marks between two items of a list."""
 
 LONGEST: Final = 220
-"""Characters of one entry: a longer one could only be kept or lost as a whole."""
+"""The most characters of one entry. A longer one could only be kept or lost as a whole."""
 
 ANSWERED: Final = " — "
-"""Between what was said before and the words that answer it."""
+"""Stands between a question, or other earlier words, and the words that answer it."""
 
 _BETWEEN: Final = "; "
 
@@ -36,12 +36,12 @@ class Item:
 
     @property
     def cost(self) -> int:
-        """Tokens in a state."""
+        """The tokens of the item in a state."""
         return cost(self.text)
 
 
 def cost(text: str) -> int:
-    """Tokens of a text as one of a list."""
+    """The tokens of a text as an entry of a list."""
     return estimate_text(text) + ITEM_OVERHEAD
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -54,6 +55,12 @@ class Catalogue:
     messages: Mapping[str, str | Mapping[str, str]]
     own: Mapping[str, str]
     """What is said otherwise than the code says it in English; empty in English."""
+
+    def date(self, day: date, *, with_year: bool = True) -> str:
+        """A day with its weekday, as the language writes it for a chat model."""
+        month, weekday = self.text(f"context.month.{day.month}"), self.text(f"context.weekday.{day.isoweekday()}")
+        key = "context.date" if with_year else "context.date_same_year"
+        return self.text(key, weekday=weekday, day=str(day.day), month=month, year=str(day.year))
 
     def has(self, key: str) -> bool:
         """Whether there is such a message, here or in English."""
@@ -147,7 +154,7 @@ def _own(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
 
 
 def catalogue_of(*wishes: str | None) -> Catalogue:
-    """The catalogue of the first wish that there is one for; English where there is none.
+    """The catalogue for the first wish that has one; English if none has.
 
     Args:
         wishes: Each a BCP 47 tag (``ru-RU``) or an ``Accept-Language`` header; ``None``, ``*`` and nonsense wish
@@ -166,4 +173,4 @@ def languages(wish: str) -> Sequence[str]:
 
 # No I/O in the core's sense: the files are part of the program, read with it, once.
 CATALOGUES: Final = read_catalogues(files("app.core.text.localization"))
-"""By language."""
+"""The catalogues by language."""

@@ -1,7 +1,7 @@
-"""A client's settings as pydantic-ai takes them, and what of them a model cannot take.
+"""Turns a client's call settings into those of pydantic-ai, and names those that a model cannot take.
 
-pydantic-ai leaves out what a model does not support, mostly without a word: so that nothing is left out behind a
-client's back, it is refused by name before anything is stored.
+pydantic-ai silently leaves out most settings that a model does not support. So these are refused by name, before
+anything is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The name of whoever says a message, read from its metadata."""
+"""The SQL that reads the name of a message's speaker from its metadata."""
 
 from __future__ import annotations
 

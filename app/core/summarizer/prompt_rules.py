@@ -1,4 +1,4 @@
-"""The rules that every prompt of a summarizer has in common: in which language, and how long."""
+"""The rules that all prompts of a summarizer share: in which language, and how long."""
 
 from __future__ import annotations
 

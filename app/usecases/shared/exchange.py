@@ -1,4 +1,4 @@
-"""What the end of a conversation leaves open: a user's message without a reply, tool calls without results."""
+"""The last exchange of a conversation, and what it leaves open: a message without a reply, calls without results."""
 
 from __future__ import annotations
 

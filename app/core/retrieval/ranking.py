@@ -20,13 +20,13 @@ from app.core.retrieval.similarity import FEATURE, alikeness, best_by_words
 from app.core.retrieval.weights import WEIGHTS
 
 PRICE: Final = 0.5
-"""What the length of a message takes off its score, times the logarithm of its tokens: a softer value per token."""
+"""What a message loses for its length: this times the logarithm of its tokens. Softer than a score per token."""
 DAY: Final = 5
 """Tokens of the line that dates the messages of a day."""
 EXCERPT: Final = 16
 """Tokens around a part of a message, rounded up."""
 MARGIN: Final = 6.0
-"""In a turn nothing is recalled whose score is so far below the best: the model deems it e⁶ = 400 times less likely.
+"""In a turn nothing is recalled whose score is this far below the best: the model holds it e⁶ = 400 times less likely.
 
 On LoCoMo all evidence of 94 % of the questions is within it, and four fifths of a talk are not.
 """
@@ -35,9 +35,9 @@ _SHOWN_REASONS: Final = 3
 _LEADING: Final = ("near", "date", "kind", "form", "family_near")
 """Features that lead to a message. Without any of them nothing is recalled for a question."""
 _STANDS_OUT: Final = 0.75
-"""From this value on likeness leads to a message, too, even without a common word: it is three standard deviations
-above the other messages."""
-_EXCERPTED: Final = 2  # of the best messages parts are served, where they do not fit as a whole
+"""From this likeness on a message may be recalled even without a common word: it is three standard deviations above
+the other messages."""
+_EXCERPTED: Final = 2  # best messages of which a part is served where they do not fit as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Ranking:
         self._following = _by_score_less_price(corpus.costs, self._best_pieces, self._scores)
 
     def best(self, count: int) -> list[int]:
-        """The ``seq`` of so many messages, those with the best scores first."""
+        """The ``seq`` of the ``count`` messages with the best scores, best first."""
         return best_by_words(self._corpus, list(map(self._scores.of, range(len(self._scores.most)))), count)
 
     @property

@@ -1,4 +1,4 @@
-"""The condition that leaves out rows of deleted conversations, which are removed only later."""
+"""A condition of statements that several repositories share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from app.storage.tables import ConversationRow
 
 
 def not_deleted(table: Any) -> Any:
-    """Whether the conversation of a row is not deleted, for queries that do not read the conversation itself.
+    """Whether the conversation of a row is not deleted: its rows are removed only later.
 
-    The tenant is compared too: in the system scope no statement gets that condition by itself.
+    For queries that do not read the conversation itself. The tenant is compared too, since in the system scope no
+    statement gets that condition by itself.
     """
     row = ConversationRow
     return exists().where(

@@ -1,4 +1,4 @@
-"""What anchors are called in a prompt: by their message and their place in it, so that names need no table."""
+"""The ids of anchors in a prompt: made of their message and their place in it, so that no table is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose conversation a request goes on with: by an id of ours, or by the name that a frontend has for it."""
+"""Finds the conversation that a request continues: by an id of ours, or by the name that a frontend has for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.shared.caller import own_user
+from app.usecases.shared.caller import current_user
 
 _VERSION_BITS, _VERSION = 0xF000 << 64, 0x8000 << 64
 _VARIANT_BITS, _VARIANT = 0xC000 << 48, 0x8000 << 48
@@ -30,7 +30,7 @@ class Name:
 
 def derived_id(tenant_id: UUID, name: Name) -> UUID:
     """The id of the conversation that a frontend's own name stands for: always the same, and of this tenant alone."""
-    user = own_user() or name.user or ""
+    user = current_user() or name.user or ""
     told = b"\0".join((b"conversation", tenant_id.bytes, user.encode(), name.text.encode()))
     number = int.from_bytes(hashlib.sha256(told).digest()[:16])
     number = number & ~(_VERSION_BITS | _VARIANT_BITS)

@@ -1,4 +1,4 @@
-"""What a question means in a conversation: whom it names, what its mistyped words stand for, what it takes up."""
+"""Completes a question from its conversation: whom it names, what a mistyped word means, what it refers back to."""
 
 from __future__ import annotations
 
@@ -28,24 +28,26 @@ _NAMES: Final = 16  # of a question; what has more is a text
 _UNKNOWN: Final = 16  # words of a question that are taken for mistyped ones; what has more is a text
 _MOST: Final = 500  # pieces with the word; what stands in more is no name that somebody is called by
 _SAYS: Final = 3
-"""Times as often as one says a name, he must be called so: nobody speaks much of himself by name."""
+"""How many times more often a speaker has to be called by a name than to say it, since nobody often says their own."""
 _GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or after a name may mean something else
 _INTRODUCED: Final = 3  # and one "my name is"
 _LEANING: Final = 2  # words; a question with more stands by itself
 _TAKEN_UP: Final = 8  # words of each message before, the rarest
 _OF_BEFORE: Final = (0.3, 0.15)
-"""What a word of the two messages before is worth beside one of the question's own. The second one is mostly an answer:
-what was asked says better what is talked of."""
+"""The weights of a word in the two messages before a question, relative to one of its own.
+
+The nearer message is mostly an answer; the one before it, which asks, says better what the talk is about.
+"""
 
 
 _WORD: Final = r"([^\W\d_]+)"
 _BEGINS: Final = r"(?<![^\W\u3400-\u9fff])"
-"""Where a word may begin: Chinese has no spaces around one."""
+"""The places where a word may begin. Chinese has no spaces between words."""
 _LATIN: Final = tuple(language for language in languages() if language.script == "latin")
 
 
 class _Before:
-    """Finds the words that stand behind what a language says before a name.
+    """Finds the words behind phrases that stand before a name.
 
     In a text of ASCII, but for usual marks, only languages in Latin letters are looked for: a third of the time.
     """
@@ -81,9 +83,9 @@ def _marked_calls(said: str) -> Iterator[str]:
 
 
 def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Question:
-    """A question taken apart, with whom it names of those who speak in the corpus, its mistyped words put right.
+    """A question taken apart: with the speakers of the corpus that it names, and with mistyped words corrected.
 
-    One of few words ("And what does it cost?") takes up words of the two messages ``before``, and whom they name.
+    A question of few words ("And what does it cost?") also gets words and names of the two messages ``before`` it.
     """
     question = as_written(text, corpus)
     unknown = islice((stem for stem in question.stems if not corpus.documents(stem)), _UNKNOWN)
@@ -94,7 +96,7 @@ def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Questi
 
 
 def as_written(text: str, corpus: Corpus) -> Question:
-    """A question by itself, its words as they stand."""
+    """A question taken apart by itself, with its words as they are written."""
     return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
 
 
@@ -114,7 +116,7 @@ def _with_what_it_takes_up(question: Question, corpus: Corpus, before: Sequence[
 
 
 def called_in(text: str, corpus: Corpus) -> dict[str, str]:
-    """The names, in lower case, by which a text calls one of two speakers, each with that speaker."""
+    """The names in lower case by which a text calls one of two speakers, each with the speaker that it means."""
     speakers = sorted(corpus.speakers or ("assistant", "user"))
     if len(speakers) != _SPEAKERS:
         return {}
@@ -134,7 +136,7 @@ def _names(lowered: str, text: str) -> Iterator[str]:
 
 
 def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
-    """Who is called so; empty where nobody is, or it cannot be told."""
+    """The speaker who is called by a name; empty if it is nobody, or unclear."""
     language = corpus.language
     own = stem_in(name, language)
     forms = {own, *forms_of(own)}

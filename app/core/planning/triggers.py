@@ -1,0 +1,113 @@
+"""When a conversation is compacted: the first trigger of its policy that is due, or none.
+
+``first_due_trigger`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from app.core.model.conversation import LONGEST_WAIT, Quiet
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
+
+FLOOR_MESSAGES = 100  # messages before a compaction is tried again where held messages alone exceed the target
+
+
+def first_due_trigger(
+    policy: CompactionPolicy,
+    budgets: Budgets,
+    *,
+    moments: Collection[Moment],
+    tokens: int,
+    messages: int,
+    last_seq: int,
+    quiet: Quiet,
+    now: datetime,
+) -> Trigger | None:
+    """The first trigger in the policy's order that is due at one of these moments, or ``None``.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        moments: What happens now: ``before_call`` before the chat model is asked, or the result of a function below.
+        tokens: The size of the context, the new message included.
+        messages: How many messages follow the boundary, the new one included.
+        last_seq: The newest message.
+        quiet: The quiet period, in which nothing is due.
+        now: The present moment.
+    """
+    if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
+        return None
+    asked = (trigger for trigger in policy.triggers if trigger.on in moments)
+    return next((item for item in asked if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
+
+
+def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:
+    """The moments of a message that a client appends: it is stored, and may end a turn.
+
+    No model call follows, so where the policy has no trigger on ``stored``, its inline triggers count too.
+    """
+    ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
+    return _moments_of_stored_message(policy) | ended
+
+
+def moments_of_reply(*, interrupted: bool) -> frozenset[Moment]:
+    """The moments at the end of a chat turn: a reply is stored, and the turn is complete or interrupted."""
+    return frozenset({"stored", "interrupted" if interrupted else "completed"})
+
+
+def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
+    """The moments for the sweeper and after a change of the policy: ``stored``, and how the last turn ended."""
+    return _moments_of_stored_message(policy) | {end}
+
+
+def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
+    """Whether a quiet period is over: a new message has come, the context has grown, and the time has passed.
+
+    A period that would last longer than any does (``LONGEST_WAIT``) is over too: it was written by a wrong clock.
+    """
+    is_time = quiet.until is None or not now < quiet.until <= now + LONGEST_WAIT
+    return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and is_time
+
+
+def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
+    """The smallest context in tokens that is due without a new message, for the sweeper's index; ``None`` = never."""
+    firsts = (trigger.at.first_tokens(budgets) for trigger in _triggers_at_rest(policy))
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def trigger_messages(policy: CompactionPolicy) -> int | None:
+    """The smallest number of messages after the boundary that is due without a new one; ``None`` = never."""
+    firsts = (trigger.at.first_messages for trigger in _triggers_at_rest(policy))
+    return min((first for first in firsts if first is not None), default=None)
+
+
+def quiet_after(
+    policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
+) -> Quiet:
+    """The quiet period after a compaction that was applied, or that found nothing (more) to fold.
+
+    Args:
+        policy: The resolved policy.
+        budgets: Its shares in tokens.
+        seen_seq: The newest message when the compaction was planned.
+        predicted_tokens: The size of the context now, as triggers will measure it.
+        lasting_floor: Held messages alone exceed the target. More messages do not change that, so the period lasts for
+            many of them, unless the policy or a pin changes, or an earlier version is restored.
+    """
+    return Quiet(
+        until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),
+        until_tokens=predicted_tokens + budgets.share(policy.minimum_progress),
+        reason="irreducible_floor" if lasting_floor else "applied",
+    )
+
+
+def _moments_of_stored_message(policy: CompactionPolicy) -> frozenset[Moment]:
+    has_stored = any(trigger.on == "stored" for trigger in policy.triggers)
+    return frozenset({"stored"} if has_stored else {"stored", "before_call"})
+
+
+def _triggers_at_rest(policy: CompactionPolicy) -> list[Trigger]:
+    moments = _moments_of_stored_message(policy) | {"completed", "interrupted"}
+    return [trigger for trigger in policy.triggers if trigger.on in moments]

@@ -1,0 +1,82 @@
+"""Looks up whether a verifier's quotations stand in the messages that it was shown."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from app.core.text.escaping import unescape
+from app.core.text.patterns import compiled
+from app.core.text.scripts import EAST_ASIAN
+
+LONGEST_QUOTE: Final = 200
+"""Characters. A longer text does not count as a quotation."""
+ShownTexts = Mapping[int, tuple[str, ...]]
+"""By ``seq``: the texts of the message that the verifier was shown. A quotation may come from any of them."""
+_LEAST_QUOTE: Final = 4
+"""Letters and digits, with two for an ideograph. A shorter quotation is found everywhere, and proves nothing."""
+_MOST_PLACES: Final = 100  # places of one quotation that are looked at in one text
+_BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
+"""Letters of scripts that put no spaces between words."""
+_IDEOGRAPH: Final = compiled(f"[{EAST_ASIAN}]")
+_MARKS: Final = str.maketrans(dict.fromkeys("'‘’‚‛“”„‟«»‹›`´′″＂＇「」『』〝〞〟", '"'))
+
+
+class Quotes:
+    """The messages that were shown, for looking up quotations in them.
+
+    Differences in Unicode form, spaces and quotation marks are ignored, and no others. A quotation has to begin and end
+    at the edge of a word: "a budget of 90" does not stand in "a budget of 900".
+    """
+
+    def __init__(self, shown: ShownTexts) -> None:
+        self._shown: Final = shown
+        self._folded: Final[dict[int, tuple[str, ...]]] = {}
+
+    def seq_of(self, quote: str, seq: int | None) -> int | None:
+        """The message in which a quotation stands, or ``None``.
+
+        Looked at first is ``seq``, the message that the verifier named. If the words are not there, they count when
+        exactly one other message has them: verifiers mistake numbers more often than words.
+        """
+        if len(quote) > LONGEST_QUOTE:
+            return None
+        forms = {
+            form for text in (quote, unescape(quote)) if _weight(form := _folded(text).strip('" ')) >= _LEAST_QUOTE
+        }
+        if not forms:
+            return None
+        if seq is not None and seq in self._shown and self._holds(seq, forms):
+            return seq
+        holding = [other for other in self._shown if self._holds(other, forms)]
+        return holding[0] if len(holding) == 1 else None
+
+    def _holds(self, seq: int, forms: Iterable[str]) -> bool:
+        if seq not in self._folded:
+            self._folded[seq] = tuple(map(_folded, self._shown[seq]))
+        return any(_stands_in(text, form) for text in self._folded[seq] for form in forms)
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).translate(_MARKS).split())
+
+
+def _weight(text: str) -> int:
+    return sum(2 if _IDEOGRAPH.match(character) else 1 for character in text if character.isalnum())
+
+
+def _stands_in(text: str, quote: str) -> bool:
+    start = text.find(quote)
+    for _ in range(_MOST_PLACES):
+        if start < 0:
+            return False
+        if _is_word_boundary(text, start) and _is_word_boundary(text, start + len(quote)):
+            return True
+        start = text.find(quote, start + 1)
+    return False
+
+
+def _is_word_boundary(text: str, place: int) -> bool:
+    sides = text[max(place - 1, 0) : place + 1]
+    return not 0 < place < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None

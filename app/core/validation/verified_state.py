@@ -1,0 +1,426 @@
+"""Applies a verifier's verdicts to a state.
+
+The verifier is a model, and may be wrong, careless or hostile. So its word alone removes nothing that the summarizer
+wrote: a contradiction counts only with a quotation that stands in the messages it was shown. An entry that the
+summarizer itself gave up is removed when the verifier agrees. If the verifier disagrees, the entry stays, or comes back
+where it was already replaced.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from app.core.model.claims import Claim
+from app.core.model.repairs import Repair
+from app.core.model.state import ID_LETTERS, StateEntry
+from app.core.text.sentences import sentence_spans
+from app.core.validation.claims import sentences_as_told
+from app.core.validation.quotes import Quotes, ShownTexts
+from app.core.validation.restoring import Restoring, is_proof, with_restored
+from app.core.validation.same_subject import is_about_same
+from app.core.validation.verdicts import Verdict, VerdictWord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictCounts:
+    """How many claims had which verdict."""
+
+    supported: int = 0
+    contradicted: int = 0
+    """Contradictions with a quotation that was found in a message."""
+    not_stated: int = 0
+    unproven: int = 0
+    """Contradictions, and support for what code cut, without a quotation that was found: they change nothing."""
+    unanswered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedState:
+    """A state's entries with the verdicts applied."""
+
+    entries: tuple[StateEntry, ...]
+    """Served entries first, then pruned ones, which are only kept on record."""
+    counts: VerdictCounts
+    repairs: tuple[Repair, ...] = ()
+    digests: tuple[str, ...] = ()
+    """The targets of the digests that were contradicted: digests written by code take their place."""
+    refuted: frozenset[str] = frozenset()
+    """Ids of the entries whose text was contradicted."""
+    agreed: tuple[Claim, ...] = ()
+    """Claims about anchors that are supported: they take effect."""
+    refused: tuple[Claim, ...] = ()
+    """Claims about anchors that are not supported: they are dropped."""
+    is_changed: bool = False
+    is_order_only: bool = False
+    """Only marks of doubt changed. They decide what is left out first, so they can wait for the next compaction."""
+
+
+def applied_verdicts(
+    entries: Sequence[StateEntry],
+    claims: Sequence[Claim],
+    verdicts: Iterable[Verdict],
+    *,
+    shown: ShownTexts,
+    before: Sequence[StateEntry] = (),
+    restoring: Restoring | None = None,
+) -> VerifiedState:
+    """Apply verdicts to the current version of a state, entry by entry.
+
+    Skipped are entries that are gone by now, and entries whose text is no longer the one that was judged.
+
+    Args:
+        entries: The entries of the current version, pruned ones included.
+        claims: The claims that were judged.
+        verdicts: The verdicts on them, of all calls together.
+        shown: The messages that the verifier saw, for looking up its quotations.
+        before: The entries of the version that stood before the judged one, as they are stored now. An entry that was
+            replaced comes back as it stands there: what was erased meanwhile stays erased.
+        restoring: What is needed to put back what code cut; ``None``: nothing of that is put back.
+    """
+    said, unproven = _verdicts_with_proof(
+        verdicts, Quotes(shown), {claim.n: claim for claim in claims if claim.kind == "cut"}
+    )
+    judged = [(claim, said[claim.n]) for claim in claims if claim.n in said]
+    back = list(_cuts_to_put_back(judged)) if restoring else []
+    told, put_back = with_restored(entries, [one for one in back if one.names_no_sources], restoring)
+    state = _State(told, before, restoring)
+    refuted = state.judge_items(
+        _without_parts_of_restored(judged, back), {claim.target for claim in claims if claim.gives_up}
+    )
+    state.judge_sentences(judged)
+    state.judge_given_up([claim for claim in claims if claim.gives_up and not claim.waits_for_cut], said, refuted)
+    digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
+    words = Counter(word for claim, word in judged if claim.kind != "part")
+    asked = {claim.n for claim in claims if claim.kind != "part"}
+    after, put_back_too = with_restored(
+        state.entries(),
+        [one for one in back if not one.names_no_sources],
+        restoring and replace(restoring, next_entry=state.next_entry),
+        {(one.target, one.text, one.by_text): word for one, word in judged if one.waits_for_cut},
+    )
+    is_changed = after != tuple(_pruned_last(entries))
+    return VerifiedState(
+        entries=after if is_changed else tuple(entries),
+        counts=VerdictCounts(
+            supported=words["supported"],
+            contradicted=words["contradicted"],
+            not_stated=words["not_stated"],
+            unproven=len(asked & unproven),
+            unanswered=len(asked - said.keys() - unproven),
+        ),
+        repairs=(
+            *put_back,
+            *state.repairs,
+            *put_back_too,
+            *(Repair(field=one.field, reason="contradicted", before=one.text, after=None) for one in digests),
+        ),
+        digests=tuple(claim.target for claim in digests),
+        refuted=frozenset(refuted),
+        agreed=tuple(claim for claim, word in judged if claim.kind == "anchor" and word == "supported"),
+        refused=tuple(claim for claim, word in judged if claim.kind == "anchor" and word != "supported"),
+        is_changed=is_changed or bool(digests),
+        is_order_only=is_changed and not digests and _served(after) == _served(entries),
+    )
+
+
+def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
+    """The items that are contradicted with a quotation that was found, and after them those that nothing states."""
+    said, _ = _verdicts_with_proof(verdicts, Quotes(shown), {})
+    words = ("contradicted", "not_stated")
+    found = [claim for claim in claims if claim.kind == "item" and said.get(claim.n) in words]
+    return tuple(sorted(found, key=lambda claim: words.index(said[claim.n])))
+
+
+def _without_parts_of_restored(
+    judged: Iterable[tuple[Claim, VerdictWord]], back: Iterable[Claim]
+) -> list[tuple[Claim, VerdictWord]]:
+    # To put a cut back, the rest of its item has to stand as it was left.
+    lefts = {claim.target for claim in back if claim.left}
+    return [(claim, word) for claim, word in judged if not (claim.kind == "part" and claim.target in lefts)]
+
+
+def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[Claim]:
+    denied = {(claim.field, claim.text) for claim, word in judged if word == "contradicted"}
+    for claim, word in judged:
+        # Where the rest of a supported cut is contradicted, the verdicts contradict each other.
+        if claim.kind == "cut" and word == "supported" and (claim.field, claim.left) not in denied:
+            yield claim
+
+
+class _State:
+    """The entries of a state while verdicts are applied to them."""
+
+    def __init__(self, entries: Sequence[StateEntry], before: Iterable[StateEntry], into: Restoring | None) -> None:
+        self._into: Final = into
+        self.next_entry = into.next_entry if into else 0
+        self._entries: Final = list(entries)
+        self._places: Final = {entry.id: place for place, entry in enumerate(entries)}
+        self._before: Final = {entry.id: entry for entry in before if not entry.pruned}
+        self.repairs: list[Repair] = []
+
+    def judge_items(self, judged: Iterable[tuple[Claim, VerdictWord]], given_up: Collection[str]) -> set[str]:
+        """Apply the verdicts on items, and return the ids of the contradicted ones.
+
+        Args:
+            judged: Claims with the verdict on each.
+            given_up: Entries that the summarizer gave up. Support for their text does not take their doubt away.
+        """
+        refuted: set[str] = set()
+        judged = tuple(judged)
+        sound = {(claim.target, claim.text) for claim, word in judged if claim.kind == "part" and word == "supported"}
+        for claim, word in judged:
+            if claim.kind != "item":
+                continue
+            entry, earlier = self._current(claim.target), self._before.get(claim.target)
+            if entry is None or entry.text not in {claim.text, earlier.text if earlier else claim.text}:
+                continue
+            if word == "contradicted":
+                refuted.add(entry.id)
+            if entry.text != claim.text:
+                continue
+            if word == "contradicted":
+                self._refute(entry, earlier, {text for name, text in sound if name == entry.id})
+            elif entry.pruned:
+                continue
+            elif word == "not_stated" and not entry.in_doubt:
+                self._doubt(entry, {text for name, text in sound if name == entry.id})
+            elif word == "supported" and entry.in_doubt and entry.id not in given_up:
+                self._put(replace(entry, in_doubt=False))
+        return refuted
+
+    def judge_sentences(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
+        """Take contradicted sentences out of their narratives. Other verdicts on sentences change nothing."""
+        gone: defaultdict[str, set[str]] = defaultdict(set)
+        for claim, word in judged:
+            if claim.kind == "sentence" and word == "contradicted":
+                gone[claim.target].add(claim.text)
+        for name, told in gone.items():
+            entry = self._current(name)
+            if entry is None or entry.pruned:
+                continue
+            left, removed = _without(entry.text, told)
+            if removed:
+                self._put(replace(entry, text=left) if left else replace(entry, pruned=True))
+            self.repairs += [
+                Repair(field=entry.field, reason="contradicted", before=sentence, after=None, entry_id=name)
+                for sentence in removed
+            ]
+
+    def judge_given_up(self, claims: Sequence[Claim], said: Mapping[int, VerdictWord], refuted: Iterable[str]) -> None:
+        """Decide on each entry that the summarizer gave up, by the verdicts on it and on what took its place.
+
+        Args:
+            claims: The claims that an entry was replaced or dropped.
+            said: The verdict on each claim, by its number.
+            refuted: The items that were contradicted: the entries that they replaced come back.
+        """
+        refuted = frozenset(refuted)
+        by_target: defaultdict[str, list[Claim]] = defaultdict(list)
+        for claim in claims:
+            by_target[claim.target].append(claim)
+        for one in self._entries:
+            if refuted.intersection(one.replaced_by):
+                by_target.setdefault(one.id, [])
+        for name, about in by_target.items():
+            successors = dict.fromkeys(claim.by for claim in about if claim.by is not None)
+            entry = self._given_up_entry(name, tuple(successors))
+            if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
+                continue
+            if _was_pruned_by_cap_alone(entry) and self._places.keys().isdisjoint(successors):
+                continue
+            successors.update(dict.fromkeys(entry.replaced_by))
+            if any(claim.kind == "dropped" for claim in about):
+                successors.update(dict.fromkeys(name for name in refuted if self._retells(name, entry)))
+            words = {said[claim.n] for claim in about if claim.n in said}
+            self._decide(entry, words, tuple(successors), refuted)
+
+    def entries(self) -> tuple[StateEntry, ...]:
+        """All entries, pruned ones last."""
+        return tuple(_pruned_last(self._entries))
+
+    def _decide(
+        self, entry: StateEntry, words: set[VerdictWord], successors: tuple[str, ...], refuted: frozenset[str]
+    ) -> None:
+        """Decide on one entry that was given up.
+
+        * An entry that was contradicted itself and is gone stays gone, whatever is said of its successors.
+        * An entry that is served without doubt stays so, unless all verdicts agree that it may go.
+        * Where verdicts contradict each other, the entry is served in doubt.
+        * An entry that was pushed out while nothing took its place comes back without doubt, unless all verdicts agree
+          that it may go. In doubt it would be the first to be pushed out again.
+        """
+        if entry.pruned and entry.id in refuted:
+            return
+        is_trusted = not entry.pruned and not entry.in_doubt
+        if is_trusted and (words != {"supported"} or refuted.intersection(successors)):
+            return
+        doubted = replace(entry, pruned=False, in_doubt=True, replaced_by=successors)
+        trusted = replace(entry, pruned=False, in_doubt=False, replaced_by=())
+        if "contradicted" in words:
+            self._keep_or_bring_back(entry, doubted if "supported" in words else trusted, "contradicted")
+        elif refuted.intersection(successors):
+            is_taken = "supported" in words or any(map(self._stands, set(successors) - refuted))
+            before = self._before.get(entry.id)
+            stood = before if before is not None and before.text == entry.text else trusted
+            self._keep_or_bring_back(entry, doubted if is_taken else stood, "contradicted")
+        elif words == {"supported"}:
+            if not entry.pruned:
+                self._put(replace(entry, pruned=True))
+                self._record(entry, "dropped", None)
+        elif words:
+            is_lost = entry.pruned and not any(map(self._stands, successors))
+            self._keep_or_bring_back(entry, trusted if is_lost else doubted, "not_stated")
+
+    def _keep_or_bring_back(
+        self, entry: StateEntry, kept: StateEntry, reason: Literal["contradicted", "not_stated"]
+    ) -> None:
+        if not entry.pruned:
+            self._put(kept)
+            if kept.in_doubt != entry.in_doubt:
+                self._record(entry, reason, entry.text)
+        elif not self._is_told_by_another(entry):
+            self._insert_by_age(kept)
+            self._record(kept, reason, kept.text, before="")
+
+    def _doubt(self, entry: StateEntry, sound: set[str]) -> None:
+        """Put an entry in doubt. If some of its sentences are supported, only the others, as an entry of their own."""
+        left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
+        if not (self._into and left and removed):
+            self._put(replace(entry, in_doubt=True))
+            self._record(entry, "not_stated", entry.text)
+            return
+        doubted = replace(
+            entry,
+            id=f"{ID_LETTERS[entry.role]}{self.next_entry}",
+            text=_without(entry.text, sound)[0],
+            since_version=self._into.version,
+            superseded=(),
+            in_doubt=True,
+        )
+        self.next_entry += 1
+        self._put(replace(entry, text=left))
+        self._record(entry, "not_stated", left)
+        self._insert_by_age(doubted)
+        self._record(doubted, "not_stated", doubted.text, before="")
+
+    def _refute(self, entry: StateEntry, earlier: StateEntry | None, sound: Collection[str]) -> None:
+        """Replace a contradicted entry: by its earlier text, else by its supported sentences, else by nothing."""
+        if entry.pruned:
+            self._put(replace(entry, replaced_by=()))
+        elif earlier is None or earlier.text == entry.text:
+            left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
+            stays = bool(left and removed)  # a text that is false though each sentence is sound goes whole
+            self._put(replace(entry, text=left) if stays else replace(entry, pruned=True, replaced_by=()))
+            self._record(entry, "contradicted", left if stays else None)
+        else:
+            self._put(earlier)
+            self._record(entry, "contradicted", earlier.text)
+
+    def _current(self, name: str) -> StateEntry | None:
+        place = self._places.get(name)
+        return None if place is None else self._entries[place]
+
+    def _given_up_entry(self, name: str, successors: Iterable[str]) -> StateEntry | None:
+        current, before = self._current(name), self._before.get(name)
+        if current is None and before is not None and any(one in self._places for one in successors):
+            return replace(before, pruned=True)
+        return current
+
+    def _stands(self, name: str) -> bool:
+        entry = self._current(name)
+        return entry is not None and not entry.pruned
+
+    def _retells(self, name: str, entry: StateEntry) -> bool:
+        one = self._current(name)
+        return one is not None and one.field == entry.field and is_about_same(one.text, entry.text)
+
+    def _is_told_by_another(self, entry: StateEntry) -> bool:
+        return any(
+            one.field == entry.field and one.text == entry.text and one.id != entry.id and not one.pruned
+            for one in self._entries
+        )
+
+    def _put(self, entry: StateEntry) -> None:
+        self._entries[self._places[entry.id]] = entry
+
+    def _insert_by_age(self, entry: StateEntry) -> None:
+        others = [one for one in self._entries if one.id != entry.id]
+        place = _place_for(entry, others)
+        self._entries[:] = [*others[:place], entry, *others[place:]]
+        self._places.update({one.id: index for index, one in enumerate(self._entries)})
+
+    def _record(
+        self,
+        entry: StateEntry,
+        reason: Literal["contradicted", "not_stated", "dropped"],
+        after: str | None,
+        *,
+        before: str | None = None,
+    ) -> None:
+        told = entry.text if before is None else before
+        self.repairs.append(Repair(field=entry.field, reason=reason, before=told, after=after, entry_id=entry.id))
+
+
+def _was_pruned_by_cap_alone(entry: StateEntry) -> bool:
+    return entry.pruned and not entry.replaced_by and not entry.in_doubt
+
+
+def _place_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
+    same = [(place, one) for place, one in enumerate(others) if one.field == entry.field and not one.pruned]
+    older = [place for place, one in same if _age(one) < _age(entry)]
+    if older:
+        return older[-1] + 1
+    if same:
+        return same[0][0]
+    return sum(1 for one in others if not one.pruned)
+
+
+def _age(entry: StateEntry) -> int:
+    return int(entry.id[1:])
+
+
+def _pruned_last(entries: Iterable[StateEntry]) -> list[StateEntry]:
+    return sorted(entries, key=lambda entry: entry.pruned)
+
+
+def _served(entries: Iterable[StateEntry]) -> set[tuple[str, str]]:
+    return {(entry.id, entry.text) for entry in entries if not entry.pruned}
+
+
+def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
+    """A text without the sentences in ``gone``, its rest unchanged; and the sentences that were removed."""
+    pieces: list[str] = []
+    removed: list[str] = []
+    end = 0
+    for start, stop in sentence_spans(text):
+        if text[start:stop] in gone:
+            removed.append(text[start:stop])
+            pieces.append(text[end:start] if text[end:start].strip() else "")
+        else:
+            pieces.append(text[end:stop])
+        end = stop
+    pieces.append(text[end:])
+    return ("".join(pieces).strip(), removed) if removed else (text, [])
+
+
+def _verdicts_with_proof(
+    verdicts: Iterable[Verdict], quotes: Quotes, cuts: Mapping[int, Claim]
+) -> tuple[dict[int, VerdictWord], set[int]]:
+    """The verdicts that count, by the number of the claim, and the numbers of claims whose verdict lacks its proof.
+
+    ``cuts`` are the claims about what code cut, by number. Supporting one of them needs a proof, as a contradiction
+    does.
+    """
+    said: dict[int, VerdictWord] = {}
+    unproven: set[int] = set()
+    for verdict in verdicts:
+        cut = cuts.get(verdict.n) if verdict.verdict == "supported" else None
+        seq = quotes.seq_of(verdict.quote, verdict.seq) if cut or verdict.verdict == "contradicted" else 0
+        if seq is None or (cut and not is_proof(cut, verdict.quote, seq)):
+            unproven.add(verdict.n)
+        else:
+            said[verdict.n] = verdict.verdict
+    return said, unproven - said.keys()
