@@ -6,6 +6,7 @@ import math
 import random
 import time
 from dataclasses import fields, replace
+from datetime import timedelta, timezone
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -172,14 +173,16 @@ class TestAnchors:
     async def test_days_and_names_are_those_of_the_messages(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)
         names: list[dict[str, Any]] = [{"name": "Anna"}, {"name": ["no", "name"]}]
+        on_its_clock = moment(-1_000).astimezone(timezone(timedelta(hours=10)))
         messages = [
-            message(row.id, seq, created_at=moment(-1_000 * seq), metadata=named)
-            for seq, named in enumerate(names, start=1)
+            message(row.id, seq, created_at=said, metadata=named)
+            for seq, (said, named) in enumerate(zip((on_its_clock, moment(-2_000)), names, strict=True), start=1)
         ]
         await talk(begin, tenant, messages)
         made = [anchor(row.id, one.seq, message_id=one.id) for one in messages]
         await added(begin, tenant, [*made, anchor(row.id, 3)])
-        expected = {1: (moment(-1_000), "Anna"), 2: (moment(-2_000), ""), 3: (None, "")}
+        clocks = [one.replace(tzinfo=None) for one in (on_its_clock, moment(-2_000))]
+        expected = {1: (clocks[0], "Anna"), 2: (clocks[1], ""), 3: (None, "")}
         async with begin(tenant) as unit:
             found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], room=100, limit=9)
             listed, _ = await unit.anchors.page(row.id, Page(limit=9))
