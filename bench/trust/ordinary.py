@@ -6,7 +6,8 @@ asked. Nothing in them is a lie: each statement that fails is an honest one that
 where the writer repeats it. Of thirty talks every second one was worked on; the others (``held``) are only counted, as
 are eight that were written afterwards (``later``). Fifteen more, about code, lessons, support and friends, are halved
 likewise (``work-open``, ``work-held``). The sets ``everyday``, ``languages``, ``further`` and ``rounds`` (ten talks
-in five rounds) were worked on, ``further-held`` was only counted. ``--show`` prints what fails of the open talks.
+in five rounds) were worked on, ``further-held`` was only counted. The narratives of ``restated`` and ``restated-held``
+tell nearly every value in another form than it was said. ``--show`` prints what fails of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
 hints that the writer of such a statement is given, so many name the value that stood there. The last two say how many
@@ -44,6 +45,7 @@ FOLDER: Final = Path(__file__).parent / "ordinary"
 SETS: Final = (
     *("open", "held", "later", "work-open", "work-held"),
     *("everyday", "languages", "further", "further-held", "rounds"),
+    *("restated", "restated-held"),
 )
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
