@@ -182,6 +182,7 @@ def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> N
     assert_linear_in(work, 3_000)
 
 
+@pytest.mark.long
 def test_control_looking_for_each_value_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     class Each(erasing._Values):
         def in_(self, text: str) -> frozenset[str]:

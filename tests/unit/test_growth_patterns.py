@@ -95,12 +95,12 @@ def test_no_pattern_takes_more_than_linear_time_on_long_texts_of_many_kinds(part
 
 
 BAD: Final = {
-    "a lazy repetition before blanks": r"\s*/compact(?:\s+(?P<focus>\S.*?))?\s*",
     "words in a row over one run": r"\bport\b\s?(?:number|\w+){0,3}\W{0,3}(?=\S*\d|\S*[./@_]|\S*[A-Z])",
     "nested repetitions": r"[^\W\d]\w*(?:[_/][\w.-]+)+",
     "a search that begins anew": r"\d+[年月]",
     "a search without an end": r'<message role="(\w+)">\n(.*?)\n</message>',
     "blanks at the beginning of lines": r"^\s*(?:```|~~~)",
+    "a lazy repetition before blanks": r"\s*/compact(?:\s+(?P<focus>\S.*?))?\s*",
 }
 """Patterns that were there once, or might have been."""
 

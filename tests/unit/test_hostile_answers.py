@@ -77,6 +77,7 @@ def seconds(shape: Shape, count: int) -> float:
     return process_time() - began
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("name", "module", "cap"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,6 +95,7 @@ def test_a_text_weighs_what_its_words_do(text: str) -> None:
     assert token_counts._hundredths_of_tokens(text) == token_counts._hundredths_of(text)
 
 
+@pytest.mark.long
 def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them() -> None:
     together = [
         sign
