@@ -266,6 +266,12 @@ class Given:
         found = (self._amounts[""][one] for one in alike[:_MOST_ALIKE] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
 
+    def amounts_between(self, unit: str, first: float, last: float) -> list[float]:
+        """The amounts of a unit (in its base) or a currency, from one to another; of the empty one those without."""
+        keys = (unit, f"#{unit}") if unit else ("#",)
+        found = (self._sizes.get(key, ()) for key in keys)
+        return [one for sizes in found for one in sizes[bisect_left(sizes, first) : bisect_right(sizes, last)]]
+
     def _sources_of_all(self, form: str) -> frozenset[int]:
         first, *others = (self._sources_of(part) for part in form.split("&"))
         if form.startswith(moments.YEARLESS) and not self._is_dated:  # nothing tells of any year

@@ -24,6 +24,7 @@ from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
 from app.core.validation.calculations import follows
 from app.core.validation.cutting import before_orders, without_values
+from app.core.validation.differences import differs_as_told
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
 from app.core.validation.shown import BACKGROUND, Shown
@@ -147,7 +148,7 @@ def unsupported_values(
             starts = {one.start for one in novel}
             known = [one for one in found if one.start not in starts]
             basis = shown.basis(text, novel, known, seqs, beside, written.untold(told))
-        if follows(value, replace(basis, now=now)):
+        if follows(value, replace(basis, now=now)) or differs_as_told(text, value, basis, shown.amounts_like(value)):
             novel, basis = left_after(value), None
     told = _check_of_told_numbers(shown, found, novel)  # "88 % (362 of 412)": now that 362 follows
     return [one for one in novel if not written.prove(one, told)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from app.core.text.operands import Operands
+from app.core.text.operands import Operands, Quantity
 
 Results = Iterator[float]
 """Of one kind of calculation with some operands, in the unit of what is looked for."""
@@ -18,6 +18,8 @@ DAY_SECONDS: Final = 86_400.0
 YEAR_MONTHS: Final = 12
 Derivation = tuple[Marks, Results]
 """The results of one calculation, or of a few of which the same is known."""
+AmountsBetween = Callable[[str, float, float], Sequence[float]]
+"""The amounts of a unit that were shown, from one size to another, and those without a unit (of the empty one)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,18 @@ class Expected(ABC):
     @abstractmethod
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         """All other results, by what is known of their calculations."""
+
+    def may_differ_from(self, one: Quantity) -> bool:  # noqa: ARG002
+        """Whether it may be a difference of this amount and another."""
+        return False
+
+    def differences_between(self, amounts: Sequence[Quantity]) -> Results:  # noqa: ARG002
+        """Between each two of these amounts; none where it is no amount."""
+        return iter(())
+
+    def differences(self, amounts: Sequence[Quantity], shown: AmountsBetween) -> Results:  # noqa: ARG002
+        """Between these amounts and all that were shown; none where it is no amount."""
+        return iter(())
 
 
 def together(several: Iterable[Operands]) -> Operands:

@@ -14,6 +14,7 @@ from app.core.text.values import ROUGHLY, ROUNDED, Value
 from app.core.validation.expected import (
     DAY_SECONDS,
     YEAR_MONTHS,
+    AmountsBetween,
     Basis,
     Derivation,
     Expected,
@@ -116,6 +117,25 @@ class _Amount(Expected):
         for (one, close), factor in product(every, _UNSAID):
             if not one.unit and (self.unit or self.step >= factor):
                 yield (f"unsaid {factor:.0f}", f"close {close}"), self._converted([one], (factor,))
+
+    def may_differ_from(self, one: Quantity) -> bool:
+        """Whether both may have one unit."""
+        return self._is_alike(one)
+
+    def differences_between(self, amounts: Sequence[Quantity]) -> Results:
+        """Between each two of these amounts."""
+        for one, other in combinations(amounts, 2):
+            yield from (result for name, results in self._sums(one, other) if name == "difference" for result in results)
+
+    def differences(self, amounts: Sequence[Quantity], shown: AmountsBetween) -> Results:
+        """Between these amounts and all that were shown."""
+        reach = self.last * self.step
+        for one in amounts:
+            unit, factor = (self.unit, self.factor) if self.unit else (one.unit, one.factor)
+            own = self._own(one)
+            for scale, base in ((factor, unit), (1.0, "")) if unit else ((1.0, ""),):
+                around = shown(base, (own - reach) * scale, (own + reach) * scale)
+                yield from (abs(own - amount / scale) for amount in around)
 
     def _told_with_sources(self, told: Sequence[_Placed], own: Iterable[Sequence[_Placed]]) -> Iterator[Derivation]:
         for one in own:

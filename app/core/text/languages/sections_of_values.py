@@ -136,6 +136,10 @@ class Values(Section):
     """What may stand after such a digit in a script without spaces."""
     out_of: Words = ()
     """Between a part and the whole: "23 out of 25"."""
+    compared_behind: Words = ()
+    """Near behind a number that is a difference: "20 € cheaper", "5 cm below"; in a script without spaces, directly."""
+    compared_before: Words = ()
+    """The same before it: "by 20 €", "leaves 20 €"."""
     ranges: Words = ()
     """Between two numbers, the unit of the second of which is the first one's too."""
     number_joints: Words = ()

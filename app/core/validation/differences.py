@@ -1,0 +1,67 @@
+"""Differences that a statement tells as such: "13,320 €, 1,580 less than at Kessler", "1,150 (670 more)".
+
+One of the two amounts often stands elsewhere than in the sources of the statement. So it is looked for in all that was
+shown, but only where words beside the value say that it is a difference ("less", "by", "leaves"), and from an amount
+that stands near it in the statement. Like other calculations it counts only if few other values like it are such
+differences as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from app.core.text.languages.joined import alternatives
+from app.core.text.patterns import capped
+from app.core.text.values import Value
+from app.core.validation.calculations import expected_of
+from app.core.validation.expected import AmountsBetween, Basis, Expected
+
+CHANCE: Final = 0.25
+"""The share of the values like one that may be such differences as well."""
+_REACH: Final = 40
+_MOST_TOLD: Final = 2
+"""Amounts of the statement before the value, and after it, that may differ by it."""
+
+
+def _words(key: str, *, spaced: bool) -> str:
+    return alternatives("values", key, spaced=spaced)
+
+
+_BEHIND: Final = capped(
+    rf"[ \u00a0]?(?:[^\W\d_]{{1,20}}[ -]){{0,2}}(?:{_words('compared_behind', spaced=True)})\b"
+    rf"|[^\W\d_]{{0,3}}(?:{_words('compared_behind', spaced=False)})",
+    _REACH,
+    re.IGNORECASE,
+)
+_BEFORE: Final = capped(
+    rf"(?:\b(?:{_words('compared_before', spaced=True)})[ \u00a0](?:[^\W\d_]{{1,12}} )?"
+    rf"|(?:{_words('compared_before', spaced=False)})[^\W\d_]{{0,2}} ?)[€$£¥]?$",
+    _REACH,
+    re.IGNORECASE,
+)
+
+
+def differs_as_told(text: str, value: Value, basis: Basis, shown: AmountsBetween) -> bool:
+    """Whether a value is told as the difference of an amount beside it and one that was shown, and few others are."""
+    expected = expected_of(value)
+    if expected is None or not _is_told_as_difference(text, value):
+        return False
+    told = [one for one in basis.statement.amounts if expected.may_differ_from(one)]
+    before, behind = [one for one in told if one.start < value.start], [one for one in told if one.start >= value.end]
+    beside = [*before[-_MOST_TOLD:], *behind[:_MOST_TOLD]]
+    return _is_one_of_few(expected, expected.differences_between(beside)) or _is_one_of_few(
+        expected, expected.differences(before[-1:] + behind[:1], shown)
+    )
+
+
+def _is_one_of_few(expected: Expected, results: Iterable[float]) -> bool:
+    places = set(map(expected.place, results))
+    alike = [one for one in places if one is not None and expected.first <= one <= expected.last]
+    return expected.at in alike and len(alike) <= CHANCE * (expected.last - expected.first + 1)
+
+
+def _is_told_as_difference(text: str, value: Value) -> bool:
+    before, behind = text[max(0, value.start - _REACH) : value.start], text[value.end : value.end + _REACH]
+    return _BEHIND.match(behind) is not None or _BEFORE.search(before) is not None
