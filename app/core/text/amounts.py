@@ -30,6 +30,7 @@ from app.core.text.tables import (
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
+    LATER,
     MONTHS,
     NUMBER_JOINTS,
     NUMBERING,
@@ -89,7 +90,7 @@ _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
 _ENDS_OF_DAY: Final = ("", ".", ",", ";", ":", ")")
-_PAIR: Final = 2
+_PAIR, _THREE = 2, 3
 _SMALL, _HUNDRED, _THOUSAND, _MILLION = 10, 100, 1_000, 1_000_000
 _MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
@@ -104,7 +105,7 @@ def number_at(c: Cursor, place: int) -> int:
     readings, after, scale = _readings(c, place)
     if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is no rounding
         readings, scale = [reading * scale for reading in readings], 1.0
-    if readings and readings[0] < _SMALL and c.word(after) in _PARTS and c.near(after) and c.word(after + 1) in _OF:
+    if readings and readings[0] < _SMALL and _are_parts(c, after, readings[0]):
         return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
         _give_spoken(c, place, after, readings[0])
@@ -117,6 +118,11 @@ def number_at(c: Cursor, place: int) -> int:
     if token.kind == "w" and token.text in UNITS and c.all_readings:
         return _one_of(c, place)
     return place
+
+
+def _are_parts(c: Cursor, place: int, count: float) -> bool:
+    is_whole_known = c.word(place + 1) in _OF or (count == _THREE and not c.all_readings)  # "only three quarters"
+    return is_whole_known and c.word(place) in _PARTS and c.near(place)
 
 
 def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
@@ -275,7 +281,7 @@ def _one_of(c: Cursor, place: int) -> int:
     word = c.word(place)
     unit, (more, half) = UNITS[word], half_more(c, place + 1)
     is_article = c.before(place) in ARTICLES
-    if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
+    if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO | LATER:
         _measured(c, place, place + 1, 1 + more, unit)
         give_distance(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half

@@ -16,6 +16,7 @@ _SEPARATORS: Final = str.maketrans("", "", ".,' ")
 _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 HAN_DIGITS: Final = frozenset(_HAN_DIGITS)
 _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
+_HAN_PLACES: Final = frozenset({"千百", "百十", "千十"})
 _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
 _PAIR: Final = 2
 _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
@@ -158,7 +159,8 @@ def all_of_han(signs: str) -> list[float]:
 
 
 def _begins_number(signs: str) -> bool:
-    return _HAN_TENS[signs[0]] == 10 or not _HAN_DIGITS.keys().isdisjoint(signs)  # noqa: PLR2004
+    # "千百" is 1100 in Japanese.
+    return _HAN_TENS[signs[0]] == 10 or not _HAN_DIGITS.keys().isdisjoint(signs) or signs[:2] in _HAN_PLACES  # noqa: PLR2004
 
 
 def _is_either(digits: str) -> bool:

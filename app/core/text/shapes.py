@@ -35,6 +35,7 @@ _DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
 _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
 _MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
+_COUNTED_ONCE: Final = frozenset("百千")
 _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
 """Words without spaces before a file's name: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
@@ -245,8 +246,14 @@ def han_number(match: re.Match[str]) -> Iterator[Token]:
     if text[0] not in HAN_DIGITS and SPANS.get(told[-2:-1]) == "week":
         both = [of_han(told[-1] + text), of_han(text)]
         yield _token("n", text, start, [one for one in (both[::-1] if told[:1] in _STEPS else both) if one])
+    elif text in _COUNTED_ONCE and _is_japanese_unit(match.string[match.end() : match.end() + 1]):
+        yield _token("n", text, start, [of_han(f"一{text}")])
     elif any(values := all_of_han(text)) or text in SCALES or text == "零":
         yield _token("n", text, start, values or [0.0])
+
+
+def _is_japanese_unit(sign: str) -> bool:
+    return sign == "円" or "\u30a1" <= sign <= "\u30fa"
 
 
 def fraction(match: re.Match[str]) -> Iterator[Token]:
