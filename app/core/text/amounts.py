@@ -575,7 +575,8 @@ def _as_clock(larger: Found, rest: float) -> frozenset[str]:
 
 def _go_together(previous: Found, found: Found) -> bool:
     (first, larger), (second, smaller) = previous.unit or ("", 1.0), found.unit or ("", 1.0)
-    return first == second and first not in {"", "%"} and larger > smaller
+    is_rest = larger > smaller and found.readings[0] * smaller < larger and previous.readings[0] % 1 == 0
+    return first == second and first not in {"", "%"} and is_rest
 
 
 def _join(c: Cursor, previous: Found, found: Found) -> None:

@@ -61,6 +61,7 @@ _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 _HOUR_MINUTES: Final = 60
+_MINUTE: Final = ("s", 60.0)
 _BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
 """After them no bare number is added: "midi et quart", but "midi et deux desserts"."""
 
@@ -215,14 +216,16 @@ def _name_of_half(word: str) -> str:
 
 
 def _minutes_past_or_to_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    word, joint = c.word(place), c.word(place + 1)
+    word, at = c.word(place), place + 1
+    at += UNITS.get(c.word(at)) == _MINUTE and c.near(at)  # "nineteen minutes to midnight"
+    joint = c.word(at)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
     way = 1 if joint in MINUTES_PAST else -1 if joint in MINUTES_TO else 0
-    last = place + 2 + (c.word(place + 2) in BEFORE_CLOCK)
+    last = at + 1 + (c.word(at + 1) in BEFORE_CLOCK)
     is_named = c.kind(place) == "w" and c.word(last) in NAMED_HOURS
     is_plain = word in _MINUTE_WORDS or joint not in LOOSE_MINUTES or is_named or c.word(last) in ORDINALS
     is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"
-    if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(last)):
+    if not (minutes and way and (is_plain or is_maybe) and c.near(at) and c.near(last)):
         return 0, 0, place
     return 0 if _has_unit(c, last + 1) else _small_hour(c, last), way * minutes, last
 

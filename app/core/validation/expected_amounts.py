@@ -125,7 +125,8 @@ class _Amount(Expected):
     def differences_between(self, amounts: Sequence[Quantity]) -> Results:
         """Between each two of these amounts."""
         for one, other in combinations(amounts, 2):
-            yield from (result for name, results in self._sums(one, other) if name == "difference" for result in results)
+            for name, results in self._sums(one, other):
+                yield from results if name == "difference" else ()
 
     def differences(self, amounts: Sequence[Quantity], shown: AmountsBetween) -> Results:
         """Between these amounts and all that were shown."""

@@ -16,8 +16,6 @@ _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
 _DAY_MINUTES: Final = 1_440
 _WEEK: Final = 7
-_ONE_DAY: Final = Quantity(DAY_SECONDS, "s")
-"""What "the next morning", "the evening before" mean."""
 _LONGEST_LIFE: Final = 150
 _TIME_STEPS: Final = (30, 15, 10, 5, 1)
 """Minutes in which times are told: unlike ``values.py``, to the minute too, and a full hour is one of the halves."""
@@ -86,7 +84,7 @@ class _Date(Expected):
         yield from (float(day.toordinal()) for one in (basis.statement, basis.of_own) for day in one.days)
 
     def within(self, basis: Basis) -> Iterator[Results]:
-        yield self._moved(basis.statement.days, (*_lengths(basis.statement), _ONE_DAY))
+        yield self._moved(basis.statement.days, _lengths(basis.statement))
 
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         told, own, near = basis.statement, basis.of_own, basis.of_near
