@@ -105,7 +105,7 @@ def number_at(c: Cursor, place: int) -> int:
     readings, after, scale = _readings(c, place)
     if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is no rounding
         readings, scale = [reading * scale for reading in readings], 1.0
-    if readings and readings[0] < _SMALL and _are_parts(c, after, readings[0]):
+    if readings and readings[0] < _SMALL and _are_parts(c, place, after, readings[0]):
         return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
         _give_spoken(c, place, after, readings[0])
@@ -120,15 +120,15 @@ def number_at(c: Cursor, place: int) -> int:
     return place
 
 
-def _are_parts(c: Cursor, place: int, count: float) -> bool:
-    is_whole_known = c.word(place + 1) in _OF or (count == _THREE and not c.all_readings)  # "only three quarters"
-    return is_whole_known and c.word(place) in _PARTS and c.near(place)
+def _are_parts(c: Cursor, first: int, place: int, count: float) -> bool:
+    is_share = count == _THREE and c.kind(first) == "w" and not c.all_readings  # "only three quarters"
+    return (is_share or c.word(place + 1) in _OF) and c.word(place) in _PARTS and c.near(place)
 
 
 def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
     """What a number may mean, the token after it, and its scale (1 without one)."""
     token, after = c.tokens[place], place + 1
-    if token.kind == "n" and token.text not in SCALES:
+    if token.kind == "n" and (token.text not in SCALES or any(token.data)):
         is_sure = " " not in token.text and token.text[0] < _HAN
         readings = list(token.data) if c.all_readings or is_sure else token.data[:1]
         if c.kind(after) == "f" and c.near(after) and ("/" not in c.tokens[after].text or c.tokens[after].data < 1):

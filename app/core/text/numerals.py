@@ -16,7 +16,6 @@ _SEPARATORS: Final = str.maketrans("", "", ".,' ")
 _HAN_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 HAN_DIGITS: Final = frozenset(_HAN_DIGITS)
 _HAN_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
-_HAN_PLACES: Final = frozenset({"千百", "百十", "千十"})
 _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
 _PAIR: Final = 2
 _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
@@ -137,6 +136,11 @@ def of_han(signs: str) -> float:
     return next(iter(all_of_han(signs)), 0.0)
 
 
+def of_han_place(sign: str) -> float:
+    """The number of one numeral without a digit, as in Japanese before a unit; zero if it has none."""
+    return float(_HAN_TENS.get(sign, 0))
+
+
 def all_of_han(signs: str) -> list[float]:
     """The numbers that Chinese numerals may make: of "三四百" 300 and 400, of "七八" 78, 7 and 8; none of "万一"."""
     whole, _, decimals = signs.partition("点")
@@ -159,8 +163,9 @@ def all_of_han(signs: str) -> list[float]:
 
 
 def _begins_number(signs: str) -> bool:
-    # "千百" is 1100 in Japanese.
-    return _HAN_TENS[signs[0]] == 10 or not _HAN_DIGITS.keys().isdisjoint(signs) or signs[:2] in _HAN_PLACES  # noqa: PLR2004
+    # Japanese leaves out the one of a hundred and of a thousand, also before another place.
+    is_joined = _HAN_TENS.get(signs[1:2], _HAN_TENS[signs[0]]) < _HAN_TENS[signs[0]]
+    return _HAN_TENS[signs[0]] == 10 or is_joined or not _HAN_DIGITS.keys().isdisjoint(signs)  # noqa: PLR2004
 
 
 def _is_either(digits: str) -> bool:

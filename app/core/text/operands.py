@@ -12,9 +12,8 @@ from app.core.text import moments
 from app.core.text.reader import day_of, read, scanned
 from app.core.text.scanned import Found
 from app.core.text.tables import WEEKDAYS
+from app.core.text.values import MONEY
 
-MONEY: Final = "money"
-"""The unit of every currency: conversions between them are no calculation."""
 _COUNTABLE: Final = {"number", MONEY, "time"}
 _MOST_OF_A_SORT: Final = 32
 """The most operands of each sort that are taken from one text."""

@@ -25,3 +25,9 @@ CHINESE_JAPANESE: Final = f"{SCRIPTS['kana']}{SCRIPTS['han']}"
 """What is written without spaces between words."""
 EAST_ASIAN: Final = f"{CHINESE_JAPANESE}\uac00-\ud7af"
 """With the syllables of Korean: each sign tells as much as several letters."""
+_FIRST_KANA, _, _LAST_KANA = SCRIPTS["kana"].partition("-")
+
+
+def is_kana(sign: str) -> bool:
+    """Whether a sign is of one of the two syllabaries of Japanese."""
+    return _FIRST_KANA <= sign <= _LAST_KANA

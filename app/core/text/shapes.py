@@ -8,9 +8,19 @@ from typing import Final
 from urllib.parse import unquote
 
 from app.core.text.moments import is_day
-from app.core.text.numerals import HAN_DIGITS, all_of_han, beginning, of_compound, of_han, readings, within
+from app.core.text.numerals import (
+    HAN_DIGITS,
+    all_of_han,
+    beginning,
+    of_compound,
+    of_han,
+    of_han_place,
+    readings,
+    within,
+)
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
+from app.core.text.scripts import is_kana
 from app.core.text.tables import (
     CLOCK,
     COMPOUND_STEMS,
@@ -35,7 +45,6 @@ _DAY_MONTH_YEAR: Final = compiled(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})")
 _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
 _MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
-_COUNTED_ONCE: Final = frozenset("百千")
 _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
 """Words without spaces before a file's name: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
@@ -246,14 +255,15 @@ def han_number(match: re.Match[str]) -> Iterator[Token]:
     if text[0] not in HAN_DIGITS and SPANS.get(told[-2:-1]) == "week":
         both = [of_han(told[-1] + text), of_han(text)]
         yield _token("n", text, start, [one for one in (both[::-1] if told[:1] in _STEPS else both) if one])
-    elif text in _COUNTED_ONCE and _is_japanese_unit(match.string[match.end() : match.end() + 1]):
-        yield _token("n", text, start, [of_han(f"一{text}")])
+    elif (place := of_han_place(text)) and _is_before_japanese(match):
+        yield _token("n", text, start, [place])
     elif any(values := all_of_han(text)) or text in SCALES or text == "零":
         yield _token("n", text, start, values or [0.0])
 
 
-def _is_japanese_unit(sign: str) -> bool:
-    return sign == "円" or "\u30a1" <= sign <= "\u30fa"
+def _is_before_japanese(match: re.Match[str]) -> bool:
+    following = match.string[match.end() : match.end() + 1]
+    return is_kana(following) or CURRENCIES.get(following) == "JPY"
 
 
 def fraction(match: re.Match[str]) -> Iterator[Token]:

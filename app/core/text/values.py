@@ -44,6 +44,8 @@ _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _MOST_ALIKE: Final = 1_000
 _CLOCK: Final = "clock"
+MONEY: Final = "money"
+"""The unit of every currency: conversions between them are no calculation."""
 _DAY: Final = 86_400
 _TOLD_APART: Final = frozenset({"%", "s", "mo"})
 
@@ -267,9 +269,12 @@ class Given:
         return frozenset().union(*found)
 
     def amounts_between(self, unit: str, first: float, last: float) -> list[float]:
-        """The amounts of a unit (in its base) or a currency, from one to another; of the empty one those without."""
-        keys = (unit, f"#{unit}") if unit else ("#",)
-        found = (self._sizes.get(key, ()) for key in keys)
+        """The amounts of a unit, in its base, or of a currency, from one to another.
+
+        Those without a unit are the amounts of the empty unit; ``MONEY`` stands for all currencies.
+        """
+        keys = [key for key in self._sizes if key[1:].isupper()] if unit == MONEY else [f"#{unit}"]
+        found = (self._sizes.get(key, ()) for key in (*keys, *([unit] if unit else [])))
         return [one for sizes in found for one in sizes[bisect_left(sizes, first) : bisect_right(sizes, last)]]
 
     def _sources_of_all(self, form: str) -> frozenset[int]:

@@ -9,8 +9,8 @@ from itertools import chain, combinations, islice, pairwise, product
 from typing import Final
 
 from app.core.text.numerals import DEGREES, of_celsius, of_fahrenheit, plain, resolution, resolution_as_written
-from app.core.text.operands import MONEY, Operands, Quantity
-from app.core.text.values import ROUGHLY, ROUNDED, Value
+from app.core.text.operands import Operands, Quantity
+from app.core.text.values import MONEY, ROUGHLY, ROUNDED, Value
 from app.core.validation.expected import (
     DAY_SECONDS,
     YEAR_MONTHS,

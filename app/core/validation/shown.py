@@ -16,11 +16,11 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
 from app.core.summarizer.framing import told_beside_text
-from app.core.text.operands import MONEY, Operands, operands
+from app.core.text.operands import Operands, operands
 from app.core.text.parts import tells_of_tools
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
-from app.core.text.values import Given, Value
+from app.core.text.values import MONEY, Given, Value
 from app.core.text.words import stems
 from app.core.validation.expected import AmountsBetween, Basis, Source
 from app.core.validation.hints import Told, meant, told_in
@@ -132,9 +132,8 @@ class Shown:
 
     def amounts_like(self, value: Value) -> AmountsBetween:
         """Look up the amounts that were shown, those of money in the currency of this value."""
-        return lambda unit, first, last: self._given.amounts_between(
-            value.measure if unit == MONEY else unit, first, last
-        )
+        currency = value.measure or MONEY
+        return lambda unit, first, last: self._given.amounts_between(currency if unit == MONEY else unit, first, last)
 
     def numbers(self, entries: Iterable[str]) -> list[int]:
         """The sources that entries of the previous state are."""
