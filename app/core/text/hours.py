@@ -270,7 +270,7 @@ def _minutes_before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
         minutes, last = minutes + c.small(last), last + 1
     is_hour = minutes and c.near(last) and c.kind(last) == "w"
     hour = ORDINALS.get(c.word(last), 0) if c.word(place) in LOOSE_MINUTES else _small_hour(c, last)
-    hour = hour or c.word(last) in _ONE_HOUR  # «без двадцати час»
+    hour = hour or (c.word(place) not in LOOSE_MINUTES and c.word(last) in _ONE_HOUR)  # «без двадцати час»
     return (hour if is_hour else 0), -minutes, last
 
 
