@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_talk import Orders
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
@@ -29,20 +30,55 @@ _MOST_ENDING: Final = 3
 "proponer", and stemmers may part the two."""
 
 
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    tables = [language.orders for language in languages() if language.orders is not None]
-    return tuple(
-        compiled(_LEADS + "(?:" + "|".join(table.forms).replace("{assistant}", table.assistant) + ")", re.IGNORECASE)
-        for table in tables
-    )
+_LETTER: Final = "[a-zà-ɏа-яё]"  # of scripts that part words; signs of other scripts may stand side by side
+_NEAR: Final = r"[^;；]{0,100}?"
+_CLAUSE: Final = r"[^;:；：]{0,60}?"
+_BINDING: Final = (
+    "{assistant} ?(?:(?!{reported})[^\\W\\d_]{{1,12}}['’ ]?)?{must}"  # one word may stand between: "the model also must"
+)
+_ANYWHERE: Final = (
+    "(?=[^:：]{{0,80}}?(?:{binding}|{must} ?{assistant}))",
+    "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
+    "(?={near}{speech})(?={near}{strict})",
+    "(?={near}{hiding})",
+)
+"""Of a sentence that binds and reports nothing: whom or what it binds."""
+_COMPOSED: Final = (
+    r"\A(?:(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:"
+    + "|".join(_ANYWHERE)
+    + ")|(?={near}{rules})(?={near}{void}))"
+)
 
 
-_PATTERNS: Final = _patterns()
+def _words_of(table: Orders) -> dict[str, str]:
+    lists = table.model_dump(exclude={"forms"})
+    words = {name: f"(?<!{_LETTER})(?:{listed})(?!{_LETTER})" for name, listed in lists.items()}
+    return words | {"near": _NEAR, "clause": _CLAUSE, "binding": _BINDING.format(**words)}
+
+
+def _begun_like(table: Orders) -> re.Pattern[str]:
+    """For sentences that begin like an order; what matches is the form, and what follows is ordered."""
+    forms = "|".join(table.forms).replace("{assistant}", f"(?:{table.assistant})")
+    return compiled(f"{_LEADS}(?:{_words_of(table)['binding']}|{forms})", re.IGNORECASE)
+
+
+def _composed(table: Orders) -> re.Pattern[str]:
+    """For sentences that order in some part of them: an empty match at their beginning."""
+    return compiled(_COMPOSED.format(**_words_of(table)), re.IGNORECASE)
+
+
+_TABLES: Final = [language.orders for language in languages() if language.orders is not None]
+_PATTERNS: Final = tuple(map(_begun_like, _TABLES))
+_PATTERNS_ANYWHERE: Final = tuple(map(_composed, _TABLES))
 
 
 def orders_in(text: str) -> list[str]:
     """The sentences of a text that order its reader about."""
-    return [sentence for sentence in sentences(text) if any(pattern.match(sentence) for pattern in _PATTERNS)]
+    return [sentence for sentence in sentences(text) if _orders(sentence)]
+
+
+def _orders(sentence: str) -> bool:
+    return any(pattern.match(sentence) for pattern in (*_PATTERNS, *_PATTERNS_ANYWHERE))
 
 
 @dataclass(frozen=True, slots=True)
