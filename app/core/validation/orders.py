@@ -33,11 +33,7 @@ _MOST_ENDING: Final = 3
 _LETTER: Final = "[a-zà-ɏа-яё]"  # of scripts that part words; signs of other scripts may stand side by side
 _NEAR: Final = r"[^;；]{0,100}?"
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
-_BINDING: Final = (
-    "{assistant} ?(?:(?!{reported})[^\\W\\d_]{{1,12}}['’ ]?)?{must}"  # one word may stand between: "the model also must"
-)
 _ANYWHERE: Final = (
-    "(?=[^:：]{{0,80}}?(?:{binding}|{must} ?{assistant}))",
     "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
     "(?={near}{speech})(?={near}{strict})",
     "(?={near}{hiding})",
@@ -51,15 +47,14 @@ _COMPOSED: Final = (
 
 
 def _words_of(table: Orders) -> dict[str, str]:
-    lists = table.model_dump(exclude={"forms"})
+    lists = table.model_dump(exclude={"assistant", "forms"})
     words = {name: f"(?<!{_LETTER})(?:{listed})(?!{_LETTER})" for name, listed in lists.items()}
-    return words | {"near": _NEAR, "clause": _CLAUSE, "binding": _BINDING.format(**words)}
+    return words | {"near": _NEAR, "clause": _CLAUSE}
 
 
 def _begun_like(table: Orders) -> re.Pattern[str]:
     """For sentences that begin like an order; what matches is the form, and what follows is ordered."""
-    forms = "|".join(table.forms).replace("{assistant}", f"(?:{table.assistant})")
-    return compiled(f"{_LEADS}(?:{_words_of(table)['binding']}|{forms})", re.IGNORECASE)
+    return compiled(f"{_LEADS}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
 
 
 def _composed(table: Orders) -> re.Pattern[str]:
