@@ -33,17 +33,14 @@ _MOST_ENDING: Final = 3
 _LETTER: Final = "[a-zà-ɏа-яё]"  # of scripts that part words; signs of other scripts may stand side by side
 _NEAR: Final = r"[^;；]{0,100}?"
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
-_ANYWHERE: Final = (
+_BOUND: Final = (
     "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
     "(?={near}{speech})(?={near}{strict})",
     "(?={near}{hiding})",
+    "(?={near}{rules})(?={near}{void})",
 )
-"""Of a sentence that binds and reports nothing: whom or what it binds."""
-_COMPOSED: Final = (
-    r"\A(?:(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:"
-    + "|".join(_ANYWHERE)
-    + ")|(?={near}{rules})(?={near}{void}))"
-)
+_COMPOSED: Final = r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BOUND) + ")"
+"""What binds and reports nothing, and is about what the assistant says or forgets."""
 
 
 def _words_of(table: Orders) -> dict[str, str]:
