@@ -28,19 +28,20 @@ _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
 """Letters by which stems of one word differ: who says "responde" or "proponga" is told of with "responder" or
 "proponer", and stemmers may part the two."""
-
-
 _LETTER: Final = "[a-zà-ɏа-яё]"  # of scripts that part words; signs of other scripts may stand side by side
 _NEAR: Final = r"[^;；]{0,100}?"
+"""From the beginning of a sentence."""
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
+"""Between two words that belong together."""
 _BOUND: Final = (
     "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
     "(?={near}{speech})(?={near}{strict})",
     "(?={near}{hiding})",
     "(?={near}{rules})(?={near}{void})",
 )
+"""What the assistant is bound in, by lists of words that each language has (``Orders``)."""
 _COMPOSED: Final = r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BOUND) + ")"
-"""What binds and reports nothing, and is about what the assistant says or forgets."""
+"""A sentence that binds, reports nothing and asks nothing."""
 
 
 def _words_of(table: Orders) -> dict[str, str]:
@@ -61,7 +62,7 @@ def _composed(table: Orders) -> re.Pattern[str]:
 
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
 _PATTERNS: Final = tuple(map(_begun_like, _TABLES))
-_PATTERNS_ANYWHERE: Final = tuple(map(_composed, _TABLES))
+_COMPOSED_PATTERNS: Final = tuple(map(_composed, _TABLES))
 
 
 def orders_in(text: str) -> list[str]:
@@ -70,7 +71,7 @@ def orders_in(text: str) -> list[str]:
 
 
 def _orders(sentence: str) -> bool:
-    return any(pattern.match(sentence) for pattern in (*_PATTERNS, *_PATTERNS_ANYWHERE))
+    return any(pattern.match(sentence) for pattern in (*_PATTERNS, *_COMPOSED_PATTERNS))
 
 
 @dataclass(frozen=True, slots=True)
