@@ -377,6 +377,14 @@ def test_a_sentence_that_reports_an_order_or_asks_is_none(language: str, text: s
     assert orders_in(f"2026 {text}") == [f"2026 {text}"]
 
 
+@pytest.mark.parametrize("missing", ["must", "replies"])
+def test_without_a_list_no_order_is_composed_that_needs_it(missing: str) -> None:
+    table = next(one.orders for one in languages() if one.code == "en")
+    assert table is not None
+    assert orders_module._composed(table).match(COMPOSED["en"][0])
+    assert orders_module._composed(table.model_copy(update={missing: ""})).match(COMPOSED["en"][0]) is None
+
+
 def test_every_language_with_orders_composes_some() -> None:
     assert set(COMPOSED) == set(ASKED) == {one.code for one in languages() if one.orders is not None}
 

@@ -29,6 +29,7 @@ _MOST_ENDING: Final = 3
 """Letters by which stems of one word differ: who says "responde" or "proponga" is told of with "responder" or
 "proponer", and stemmers may part the two."""
 _LETTER: Final = "[a-zà-ɏа-яё]"  # of scripts that part words; signs of other scripts may stand side by side
+_NONE: Final = "(?!)"
 _NEAR: Final = r"[^;；]{0,100}?"
 """From the beginning of a sentence."""
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
@@ -46,7 +47,7 @@ _COMPOSED: Final = r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))
 
 def _words_of(table: Orders) -> dict[str, str]:
     lists = table.model_dump(exclude={"assistant", "forms"})
-    words = {name: f"(?<!{_LETTER})(?:{listed})(?!{_LETTER})" for name, listed in lists.items()}
+    words = {name: f"(?<!{_LETTER})(?:{listed or _NONE})(?!{_LETTER})" for name, listed in lists.items()}
     return words | {"near": _NEAR, "clause": _CLAUSE}
 
 

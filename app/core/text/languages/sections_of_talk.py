@@ -202,25 +202,28 @@ class Talk(Section):
 
 
 class Orders(Section):
-    """Sentences that order the reader of a record about. Every list is one pattern of whole words."""
+    """Sentences that order the reader of a record about.
+
+    Each list from ``must`` on is one pattern of whole words. Without one, no order is composed that needs it.
+    """
 
     assistant: Pattern
     """Who is addressed: the assistant, by its names, and whoever reads on; ``{assistant}`` in the forms."""
-    must: Pattern
+    must: Pattern = ""
     """What binds: "must", "is to", "may not"."""
-    replies: Pattern
+    replies: Pattern = ""
     """What the assistant says from now on: "every answer", "questions about"."""
-    speech: Pattern
+    speech: Pattern = ""
     """What is done in speech: "mention", "recommended", "criticism"."""
-    strict: Pattern
+    strict: Pattern = ""
     """For good, or not at all: "always", "no longer", "forbidden"."""
-    hiding: Pattern
+    hiding: Pattern = ""
     """What keeps something from the user."""
-    rules: Pattern
+    rules: Pattern = ""
     """What was asked for before: "earlier instructions"."""
-    void: Pattern
+    void: Pattern = ""
     """What is done to rules: "disregard", "lifted"."""
-    reported: Pattern
+    reported: Pattern = ""
     """By which a sentence tells of an order, and gives none: "asked", "agreed", "according"."""
     forms: Patterns
     """For the beginning of a sentence; at most ten."""
