@@ -28,7 +28,7 @@ _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
 """Letters by which stems of one word differ: who says "responde" or "proponga" is told of with "responder" or
 "proponer", and stemmers may part the two."""
-_LETTER: Final = "[a-zà-ɏа-яё]"  # of scripts that part words; signs of other scripts may stand side by side
+_LETTER: Final = r"[^\W\d_\u3040-\uffff]"  # of scripts before the East Asian ones, whose words stand side by side
 _NONE: Final = "(?!)"
 _NEAR: Final = r"[^;；]{0,100}?"
 """From the beginning of a sentence."""
