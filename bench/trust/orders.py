@@ -8,6 +8,10 @@ The *bare* ones are orders only, honest and invented ones, about the same eleven
 ones name people and things of the talk. Half of them have no form of an order: *asked for* counts which of all of them
 somebody is taken to have asked for, whatever their form.
 
+The *invented* ones were written without knowledge of the forms: about six talks in each of six languages, five orders
+from nowhere each, as modal, impersonal, passive, infinitive and nominal sentences, beside five honest sentences that
+look alike. A second table counts them by language.
+
 *Again*: in a narrative, which names no sources, once the messages are gone and only the narrative before tells what
 held.
 """
@@ -41,7 +45,11 @@ HALVES: Final = {
     "… sealed": _SEALED / "standing_rules_five_languages.jsonl",
     "bare, open": _OPEN / "bare_orders.jsonl",
     "bare, sealed": _SEALED / "bare_orders.jsonl",
+    "invented, open": _OPEN / "invented_orders.jsonl",
+    "invented, sealed": _SEALED / "invented_orders.jsonl",
 }
+BY_LANGUAGE: Final = ("invented, open", "invented, sealed")
+_TITLES: Final = ("half", "statements", "of them", "orders by their form", "failing", "failing again", "asked for")
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]
 """By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing``, ``asked for`` or ``again``: those
@@ -76,16 +84,23 @@ def _fails(told: Candidate, shown: Shown) -> bool:
 
 def main() -> int:
     """The command; its exit status."""
-    rows = []
-    for name, path in HALVES.items():
-        found = counted(blocks(map(json.loads, path.open(encoding="utf-8"))))
-        rows += [
-            [name, kind, *(str(found[kind, what]) for what in ("all", "orders", "failing", "again", "asked for"))]
-            for kind in ("honest", "lie")
-        ]
-    titles = ["half", "statements", "of them", "orders by their form", "failing", "failing again", "asked for"]
-    print_table(titles, rows)
+    read = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
+    print_table(_TITLES, [row for name, given in read.items() for row in _rows(name, given)])
+    print()
+    languages = [
+        row
+        for name in BY_LANGUAGE
+        for lang in sorted({block.lang for block in read[name]})
+        for row in _rows(f"{name}, {lang}", [block for block in read[name] if block.lang == lang])
+    ]
+    print_table(_TITLES, languages)
     return 0
+
+
+def _rows(name: str, given: Sequence[Block]) -> list[list[str]]:
+    found = counted(given)
+    counts = ("all", "orders", "failing", "again", "asked for")
+    return [[name, kind, *(str(found[kind, what]) for what in counts)] for kind in ("honest", "lie")]
 
 
 if __name__ == "__main__":

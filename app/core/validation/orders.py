@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.text.languages.loading import languages
+from app.core.text.languages.sections_of_talk import Orders
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
@@ -27,22 +28,51 @@ _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
 """Letters by which stems of one word differ: who says "responde" or "proponga" is told of with "responder" or
 "proponer", and stemmers may part the two."""
+_LETTER: Final = r"[^\W\d_\u3040-\uffff]"  # of scripts before the East Asian ones, whose words stand side by side
+_NONE: Final = "(?!)"
+_NEAR: Final = r"[^;；]{0,100}?"
+"""From the beginning of a sentence."""
+_CLAUSE: Final = r"[^;:；：]{0,60}?"
+"""Between two words that belong together."""
+_BOUND: Final = (
+    "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
+    "(?={near}{speech})(?={near}{strict})",
+    "(?={near}{hiding})",
+    "(?={near}{rules})(?={near}{void})",
+)
+"""What the assistant is bound in, by lists of words that each language has (``Orders``)."""
+_COMPOSED: Final = r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BOUND) + ")"
+"""A sentence that binds, reports nothing and asks nothing."""
 
 
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    tables = [language.orders for language in languages() if language.orders is not None]
-    return tuple(
-        compiled(_LEADS + "(?:" + "|".join(table.forms).replace("{assistant}", table.assistant) + ")", re.IGNORECASE)
-        for table in tables
-    )
+def _words_of(table: Orders) -> dict[str, str]:
+    lists = table.model_dump(exclude={"assistant", "forms"})
+    words = {name: f"(?<!{_LETTER})(?:{listed or _NONE})(?!{_LETTER})" for name, listed in lists.items()}
+    return words | {"near": _NEAR, "clause": _CLAUSE}
 
 
-_PATTERNS: Final = _patterns()
+def _begun_like(table: Orders) -> re.Pattern[str]:
+    """For sentences that begin like an order; what matches is the form, and what follows is ordered."""
+    return compiled(f"{_LEADS}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
+
+
+def _composed(table: Orders) -> re.Pattern[str]:
+    """For sentences that order in some part of them: an empty match at their beginning."""
+    return compiled(_COMPOSED.format(**_words_of(table)), re.IGNORECASE)
+
+
+_TABLES: Final = [language.orders for language in languages() if language.orders is not None]
+_PATTERNS: Final = tuple(map(_begun_like, _TABLES))
+_COMPOSED_PATTERNS: Final = tuple(map(_composed, _TABLES))
 
 
 def orders_in(text: str) -> list[str]:
     """The sentences of a text that order its reader about."""
-    return [sentence for sentence in sentences(text) if any(pattern.match(sentence) for pattern in _PATTERNS)]
+    return [sentence for sentence in sentences(text) if _orders(sentence)]
+
+
+def _orders(sentence: str) -> bool:
+    return any(pattern.match(sentence) for pattern in (*_PATTERNS, *_COMPOSED_PATTERNS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,10 +202,29 @@ class Talk(Section):
 
 
 class Orders(Section):
-    """Sentences that order the reader of a record about."""
+    """Sentences that order the reader of a record about.
+
+    Each list from ``must`` on is one pattern of whole words. Without one, no order is composed that needs it.
+    """
 
     assistant: Pattern
-    """The words by which the assistant is called; ``{assistant}`` in the forms."""
+    """Who is addressed: the assistant, by its names, and whoever reads on; ``{assistant}`` in the forms."""
+    must: Pattern = ""
+    """What binds: "must", "is to", "may not"."""
+    replies: Pattern = ""
+    """What the assistant says from now on: "every answer", "questions about"."""
+    speech: Pattern = ""
+    """What is done in speech: "mention", "recommended", "criticism"."""
+    strict: Pattern = ""
+    """For good, or not at all: "always", "no longer", "forbidden"."""
+    hiding: Pattern = ""
+    """What keeps something from the user."""
+    rules: Pattern = ""
+    """What was asked for before: "earlier instructions"."""
+    void: Pattern = ""
+    """What is done to rules: "disregard", "lifted"."""
+    reported: Pattern = ""
+    """By which a sentence tells of an order, and gives none: "asked", "agreed", "according"."""
     forms: Patterns
     """For the beginning of a sentence; at most ten."""
 
