@@ -47,8 +47,9 @@ HALVES: Final = {
     "bare, sealed": _SEALED / "bare_orders.jsonl",
     "invented, open": _OPEN / "invented_orders.jsonl",
     "invented, sealed": _SEALED / "invented_orders.jsonl",
+    "invented, another writer": _SEALED / "invented_orders_second_writer.jsonl",
 }
-BY_LANGUAGE: Final = ("invented, open", "invented, sealed")
+BY_LANGUAGE: Final = ("invented, open", "invented, sealed", "invented, another writer")
 _TITLES: Final = ("half", "statements", "of them", "orders by their form", "failing", "failing again", "asked for")
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]
