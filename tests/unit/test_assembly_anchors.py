@@ -621,6 +621,7 @@ def test_a_digest_keeps_no_secret() -> None:
     assert "hunter2hunter2" not in block(found)
 
 
+@pytest.mark.daily(7)
 @pytest.mark.parametrize(("share", "share_before"), [(0, 0), (0, 0.3), (0.02, 0.02), (0.02, 0.3), (0.15, 0.15)])
 @pytest.mark.parametrize("by", ["rule", "user"])
 @pytest.mark.parametrize("boundary", [120, 199])

@@ -41,6 +41,7 @@ def test_an_output_that_takes_no_more_is_one_line(work: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux alone has a device that is always full")
+@pytest.mark.daily(3)
 @pytest.mark.parametrize(
     "asked", [["--help"], [], ["--version"], ["compact", "--help"], ["keys"], ["keys", "list", "--help"]]
 )
