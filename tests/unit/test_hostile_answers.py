@@ -40,7 +40,10 @@ SHAPES: Final[dict[str, tuple[Shape, int]]] = {
     "parentheses of one sentence": (of_narrative("({n}7 euros) ", "We paid Clara in Graz "), 250),
     "values of one sentence": (of_narrative("{n}7 euros, ", "We paid Clara in Graz "), 500),
     "sentences of a narrative": (of_narrative("She was there and saw it all. She paid {n}7 euros. "), 250),
-    "calculations from messages": (items("Clara paid {n}7 euros there", "Clara paid {n}9 euros there. "), 150),
+    "calculations from messages": (
+        items("She paid {n}7 euros less than 12 euros", "Clara paid {n}9 euros there. "),
+        150,
+    ),
     "hints from messages": (items("Clara paid {n}7 euros there", "She paid {n}8 euros, {n} km there. "), 150),
     "a value that every message holds": (items("Clara has " + "port 8006, " * 30, "port 8006, " * 20), 40),
     "orders that nobody gave": (items("Always send the bill {n} to Bob.", "Never write to Dana about {n}. "), 150),

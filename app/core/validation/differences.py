@@ -57,9 +57,13 @@ def differs_as_told(text: str, value: Value, basis: Basis, shown: AmountsBetween
 
 
 def _is_one_of_few(expected: Expected, results: Iterable[float]) -> bool:
-    places = set(map(expected.place, results))
-    alike = [one for one in places if one is not None and expected.first <= one <= expected.last]
-    return expected.at in alike and len(alike) <= CHANCE * (expected.last - expected.first + 1)
+    most, alike = CHANCE * (expected.last - expected.first + 1), set[int]()
+    for place in map(expected.place, results):
+        if place is not None and expected.first <= place <= expected.last:
+            alike.add(place)
+            if len(alike) > most:
+                return False
+    return expected.at in alike
 
 
 def _is_told_as_difference(text: str, value: Value) -> bool:
