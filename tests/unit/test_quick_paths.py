@@ -94,6 +94,18 @@ def test_a_text_weighs_what_its_words_do(text: str) -> None:
     assert token_counts._hundredths_of_tokens(text) == token_counts._hundredths_of(text)
 
 
+@given(st.text(alphabet="abzXY.,:;!?'é0", max_size=12) | st.text(alphabet="ab", min_size=60, max_size=70))
+def test_a_plain_word_weighs_what_its_letters_and_their_run_do(word: str) -> None:
+    assert token_counts._hundredths_behind_blank(word) == token_counts._hundredths_of(f" {word}")
+
+
+@given(st.from_regex(r"\A(?:[0-9]+([.,:][0-9]+)*|[a-z]{1,4}('[a-z]{1,3})?|(it|that|here)'s)\Z"))
+def test_a_token_of_ascii_has_the_usual_word_and_stem(token: str) -> None:
+    (word,) = words._words(token) or ("",)
+    assert words._content_of_token(token) == word
+    assert words._stem_of_token(token) == words.stem(word)
+
+
 def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them() -> None:
     together = [
         sign
