@@ -94,6 +94,11 @@ def test_a_text_weighs_what_its_words_do(text: str) -> None:
     assert token_counts._hundredths_of_tokens(text) == token_counts._hundredths_of(text)
 
 
+@given(st.text(alphabet=st.characters() | st.sampled_from("0123456789\ud800"), max_size=20))
+def test_all_digits_become_the_same_and_nothing_else_does(text: str) -> None:
+    assert token_counts._with_same_digits(text) == "".join("0" if sign in "123456789" else sign for sign in text)
+
+
 @given(st.text(alphabet="abzXY.,:;!?'é0", max_size=12) | st.text(alphabet="ab", min_size=60, max_size=70))
 def test_a_plain_word_weighs_what_its_letters_and_their_run_do(word: str) -> None:
     assert token_counts._hundredths_behind_blank(word) == token_counts._hundredths_of(f" {word}")
