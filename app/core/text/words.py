@@ -120,23 +120,31 @@ def _stem_russian(word: str) -> str:
 
 
 def _stem_english(word: str) -> str:
+    # The last letter tells first which endings there may be: most words have none of them.
     base = word
-    if base.endswith("ies") and len(base) > 4:  # noqa: PLR2004 - "ties", "lies"
-        base = base[:-3] + "y"
-    elif base.endswith(("sses", "shes", "ches", "xes", "zes")):
-        base = base[:-2]
-    elif base.endswith("s") and not base.endswith(("ss", "us", "is")):
-        base = base[:-1]
+    if base[-1] == "s":
+        if base.endswith("ies") and len(base) > 4:  # noqa: PLR2004 - "ties", "lies"
+            base = base[:-3] + "y"
+        elif base.endswith(("sses", "shes", "ches", "xes", "zes")):
+            base = base[:-2]
+        elif not base.endswith(("ss", "us", "is")):
+            base = base[:-1]
+    if base[-1] in "gd":
+        base = _without_participle(base)
+    if base[-1] == "y":
+        if base.endswith("ly") and len(base) > 5:  # noqa: PLR2004 - "only", "reply"
+            base = base[:-2]
+        if base[-1] == "y" and len(base) > _MIN_ENGLISH:
+            base = base[:-1] + "i"
+    return base[:-1] if base[-1] == "e" and len(base) > _MIN_ENGLISH and not _needs_final_e(base[:-1]) else base
+
+
+def _without_participle(base: str) -> str:
     for ending in ("ing", "ed"):
         rest = base[: -len(ending)]
         if base.endswith(ending) and len(rest) >= _MIN_ENGLISH and _VOWELS & set(rest):
-            base = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest + "e" * _needs_final_e(rest)
-            break
-    if base.endswith("ly") and len(base) > 5:  # noqa: PLR2004 - "only", "reply"
-        base = base[:-2]
-    if base.endswith("y") and len(base) > _MIN_ENGLISH:
-        base = base[:-1] + "i"
-    return base[:-1] if base.endswith("e") and len(base) > _MIN_ENGLISH and not _needs_final_e(base[:-1]) else base
+            return rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest + "e" * _needs_final_e(rest)
+    return base
 
 
 def _needs_final_e(base: str) -> bool:
