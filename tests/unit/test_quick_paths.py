@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from app.core.anchors import replacement
 from app.core.anchors.topics import kinds_in, topic_by, without_label
 from app.core.reading import passages
+from app.core.retrieval import corpus
 from app.core.text import identifiers, language, pasted, sentences, token_counts, words
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex, normalized
@@ -109,6 +111,16 @@ def test_a_token_of_ascii_has_the_usual_word_and_stem(token: str) -> None:
     (word,) = words._words(token) or ("",)
     assert words._content_of_token(token) == word
     assert words._stem_of_token(token) == words.stem(word)
+
+
+@given(st.text(alphabet="abT15.,:'_ -\n", max_size=30))
+def test_tokens_of_ascii_are_the_usual_ones(text: str) -> None:
+    assert words.ascii_tokens(text) == words._ASCII_TOKEN.findall(text.lower())
+
+
+@given(st.text(alphabet="12ay_ .é", max_size=12))
+def test_a_year_is_four_digits_alone(text: str) -> None:
+    assert (corpus._YEAR.search(text) is None) == (re.search(r"\b\d{4}\b", text, re.ASCII) is None)
 
 
 def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them() -> None:

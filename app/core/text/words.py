@@ -19,6 +19,13 @@ _TOKEN: Final = compiled(
     rf"|(?P<word>[^\W\d_{CHINESE_JAPANESE}]+(?:['’][^\W\d_]{{1,3}}\b)?)"
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
+_SPACED: Final = (
+    "".join(one.lower() if one.isalnum() or one == "'" else " " for one in map(chr, range(128))).encode().ljust(256)
+)
+"""What stands for each byte of ASCII where only words and numbers are wanted."""
+_OTHER_NUMBER: Final = compiled(r"[0-9](?:[.,:][0-9]|['A-Za-z]|(?<=['A-Za-z][0-9]))", re.ASCII)
+_OTHER_APOSTROPHE: Final = compiled(r"'(?:(?<![A-Za-z]')|(?![A-Za-z]{1,3}(?![\w'])))", re.ASCII)
+"""These begin or end a token otherwise than a space does: "1.5", "3rd", "'twas", "o'clock"."""
 _SIGNS: Final = (("’", "'"), *((sign, " ") for sign in "€£“”„«»–—…•"))
 """The usual ones between words that are no ASCII, with what is as good."""
 _WRITTEN: Final = compiled(r"[^\W_]++(?:[.+#'’-][^\W_]++)*+")
@@ -60,7 +67,9 @@ def stems(text: str) -> tuple[str, ...]:
 
 def ascii_tokens(text: str) -> list[str]:
     """Words and numbers of a text of ASCII, in lower case, function words among them."""
-    return _ASCII_TOKEN.findall(text.lower())
+    if _OTHER_NUMBER.search(text) or ("'" in text and _OTHER_APOSTROPHE.search(text)):
+        return _ASCII_TOKEN.findall(text.lower())
+    return text.encode().translate(_SPACED).decode().split()  # half the time; most texts of a talk are such
 
 
 def stems_of_tokens(tokens: list[str]) -> list[str]:
