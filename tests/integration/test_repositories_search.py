@@ -258,6 +258,7 @@ async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(narrowing, "COMMON_FROM", 100)
+    monkeypatch.setattr(narrowing, "FEWEST_CENTRES", 40)
     contents = ["Nothing.", "Quiet.", "Calm.", "The lantern.", "Quiet.", "Calm.", "Nothing."] * 60
     conversation_id, _ = await conversation_of(begin, tenant, contents)
     few = await sources(begin, tenant, conversation_id, "lantern", limit=60)

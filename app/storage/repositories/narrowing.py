@@ -82,7 +82,7 @@ SAMPLED_MESSAGES: Final = 250
 """… so many, spread evenly."""
 ONE_CENTRE_IN: Final = 4
 """One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
-FEWEST_CENTRES: Final = 40
+FEWEST_CENTRES: Final = 150
 """… and so many at least."""
 NEIGHBOURS: Final = 2  # places: at the third, recall spreads a fifth of a score, and finds nothing more by it
 MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
