@@ -90,11 +90,7 @@ def stem(word: str) -> str:
     if is_russian(word):
         return _stem_russian(word)
     plain = in_plain_letters(word)
-    return _stem_of_ascii(plain) if plain.isascii() else plain
-
-
-def _stem_of_ascii(word: str) -> str:
-    return _stem_english(word) if len(word) > _MIN_ENGLISH and word.isalpha() else word
+    return _stem_english(plain) if plain.isascii() and len(plain) > _MIN_ENGLISH and plain.isalpha() else plain
 
 
 def is_russian(word: str) -> bool:
@@ -117,7 +113,8 @@ _word_of_token: Final = word_memo(_content_of_token)
 
 @word_memo
 def _stem_of_token(token: str) -> str:
-    return _stem_of_ascii(_content_of_token(token))
+    word = _content_of_token(token)
+    return _stem_english(word) if len(word) > _MIN_ENGLISH and word.isalpha() else word
 
 
 def _stem_russian(word: str) -> str:
