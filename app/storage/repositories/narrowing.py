@@ -277,7 +277,7 @@ class Narrowing:
         return messages, bytes_, last_seq, epoch, [row[-1] for row in found]
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
-        shares = await self._shares_of_abundant(last_seq)
+        shares = await self._shares_of_abundant(last_seq) if stems else {}
         keys = {stem: self._keys.of_stem(stem) for stem in stems}
         abundant = [stem for stem, key in keys.items() if key in shares]
         others = [stem for stem, key in keys.items() if key not in shares]
