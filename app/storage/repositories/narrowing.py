@@ -71,7 +71,7 @@ WHOLE_UP_TO: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
 COMMON_FROM: Final = 400
 """A stem in this many messages is common: it is never looked up alone, and its further messages are only estimated."""
-ABUNDANT_FROM: Final = 8_000
+ABUNDANT_FROM: Final = 3_000
 """A stem in about this many messages is looked up alone only where nothing else leads to enough of them.
 
 The index makes a list of all messages that hold a stem, however few of it are read: two milliseconds for 10 000.
