@@ -20,9 +20,9 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
@@ -48,6 +48,7 @@ PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "search.md"
 NARROWED: Final = "narrowed by the database"
 WHOLE: Final = "all messages looked at"
 _BATCH: Final = 500
+_PACE: Final = timedelta(seconds=40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,32 +59,66 @@ class Given:
     rooms: tuple[int, ...]
 
 
-def joined(given: Sequence[Talk]) -> tuple[list[Message], list[Given]]:
-    """One conversation of all talks, and their questions."""
+class Others:
+    """Messages of random words of the talks, as long as those and with the same names before them."""
+
+    def __init__(self, given: Sequence[Talk]) -> None:
+        self._random = random.Random(5)
+        said = [(message["role"], *message["content"].partition(": ")) for talk in given for message in talk.messages]
+        self._names = [(role, name) for role, name, _, _ in said]
+        self._texts = [(text or name).split() for _, name, _, text in said]
+        self._words = list(itertools.chain.from_iterable(self._texts))
+
+    def next(self) -> tuple[str, str]:
+        """Role and content of one."""
+        role, name = self._random.choice(self._names)
+        words = self._random.choices(self._words, k=len(self._random.choice(self._texts)))
+        return role, f"{name}: {' '.join(words)}"
+
+
+def joined(given: Sequence[Talk], total: int = 0) -> tuple[list[Message], list[Given]]:
+    """One conversation of all talks, and their questions.
+
+    As many ``Others`` as make up the total stand before, between and behind the talks.
+    """
     conversation_id = new_id()
     messages: list[Message] = []
     questions: list[Given] = []
+    others, said = Others(given), sum(len(talk.messages) for talk in given)
+    between = max(total - said, 0) // (len(given) + 1)
+
+    def add(role: Any, content: str, at: datetime) -> None:
+        messages.append(_message(conversation_id, len(messages) + 1, role, content, at))
+
+    def add_others(after: datetime) -> None:
+        for number in range(between):
+            add(*others.next(), after + number * _PACE)
+
     for talk in given:
+        add_others(messages[-1].created_at if messages else datetime.fromisoformat(talk.messages[0]["created_at"]))
         before = len(messages)
         for message in talk.messages:
-            weight = weigh(message["role"], message["content"])
-            messages.append(
-                Message(
-                    id=new_id(),
-                    conversation_id=conversation_id,
-                    seq=len(messages) + 1,
-                    role=message["role"],
-                    content=message["content"],
-                    token_count=weight.tokens,
-                    byte_length=weight.bytes,
-                    created_at=datetime.fromisoformat(message["created_at"]),
-                )
-            )
+            add(message["role"], message["content"], datetime.fromisoformat(message["created_at"]))
         rooms = tuple(math.floor(MOST * share * talk.tokens) for share in SHARES)
         for asked in talk.questions:
             evidence = tuple(before + seq for seq in asked.evidence)
             questions.append(Given(asked=replace(asked, evidence=evidence), rooms=rooms))
+    add_others(messages[-1].created_at)
     return messages, questions
+
+
+def _message(conversation_id: UUID, seq: int, role: Any, content: str, at: datetime) -> Message:
+    weight = weigh(role, content)
+    return Message(
+        id=new_id(),
+        conversation_id=conversation_id,
+        seq=seq,
+        role=role,
+        content=content,
+        token_count=weight.tokens,
+        byte_length=weight.bytes,
+        created_at=at,
+    )
 
 
 async def stored(begin: UnitOfWorkFactory, tenant: UUID, messages: Sequence[Message]) -> None:
@@ -110,33 +145,37 @@ def _served(corpus: Corpus, asked: Asked, room: int) -> bool:
     return {one.source.seq for one in chosen if not one.excerpt}.issuperset(asked.evidence)
 
 
-async def measure(url: str, count: int) -> tuple[dict[str, list[tuple[bool, ...]]], list[Given], list[float]]:
+async def measure(
+    url: str, count: int, total: int = 0
+) -> tuple[dict[str, list[tuple[bool, ...]]], list[Given], list[float]]:
     """By way, for each question whether its evidence is served at each share; and how many messages were looked at."""
     engine = make_engine(url)
     begin, tenant = unit_of_work_factory(engine), new_id()
-    messages, questions = joined(talks())
+    messages, questions = joined(talks(), total)
     await stored(begin, tenant, messages)
-    whole = Corpus([_source(message) for message in messages])
+    whole = None if total else Corpus([_source(message) for message in messages])
     average = sum(message.token_count for message in messages) / len(messages)
     chosen = random.Random(1).sample(questions, min(count, len(questions)))
     found: defaultdict[str, list[tuple[bool, ...]]] = defaultdict(list)
     looked: list[list[int]] = []
     for given in chosen:
-        narrowed = []
-        for room in given.rooms:
-            limit = limit_for_places(room / average)
+        limits = [limit_for_places(room / average) for room in given.rooms]
+        corpora: dict[int, Corpus] = {}
+        for limit in dict.fromkeys(limits):
             async with begin(tenant) as uow:
-                sources = await uow.messages.sources(
-                    messages[0].conversation_id,
-                    stems=search_stems(given.asked.text),
-                    text=given.asked.text,
-                    limit=limit,
+                corpora[limit] = corpus_of(
+                    await uow.messages.sources(
+                        messages[0].conversation_id,
+                        stems=search_stems(given.asked.text),
+                        text=given.asked.text,
+                        limit=limit,
+                    )
                 )
-            narrowed.append(sources)
-        looked.append([len(each.sources) for each in narrowed])
-        pairs = zip(map(corpus_of, narrowed), given.rooms, strict=True)
-        found[NARROWED].append(tuple(_served(corpus, given.asked, room) for corpus, room in pairs))
-        found[WHOLE].append(tuple(_served(whole, given.asked, room) for room in given.rooms))
+        looked.append([len(corpora[limit].sources) for limit in limits])
+        served = [_served(corpora[limit], given.asked, room) for limit, room in zip(limits, given.rooms, strict=True)]
+        found[NARROWED].append(tuple(served))
+        if whole is not None:
+            found[WHOLE].append(tuple(_served(whole, given.asked, room) for room in given.rooms))
     await engine.dispose()
     return found, chosen, [statistics.mean(each) for each in zip(*looked, strict=True)]
 
@@ -168,15 +207,18 @@ def main() -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m bench.narrowing", description=__doc__)
     parser.add_argument("--questions", type=int, default=250, help="a sample of so many, always the same")
+    parser.add_argument("--among", type=int, default=0, help="messages in all, others between the talks")
     parser.add_argument("--write", action="store_true", help="put the table into docs/search.md")
     asked = parser.parse_args()
+    if asked.among and asked.write:
+        parser.error("the table is of the talks alone")
     if not talks():
         print(f"skipped: no data at {DATA}")
         return 0
     with tempfile.TemporaryDirectory(prefix="tl-") as folder, EmbeddedServers(Path(folder), durable=False) as servers:
         os.environ.pop("DATABASE_URL", None)
         run_migrations(servers.database_url)
-        found, chosen, looked = asyncio.run(measure(servers.database_url, asked.questions))
+        found, chosen, looked = asyncio.run(measure(servers.database_url, asked.questions, asked.among))
     shown = table(found, chosen, looked)
     print(shown)
     if asked.write:

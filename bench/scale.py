@@ -33,6 +33,8 @@ from app.bootstrap import Container, build_container
 from app.client import AsyncThroughline
 from app.client import endpoints as api
 from app.core.model.policies.policy import budgets_of
+from app.core.text.memo import forget
+from app.core.text.words import words
 from app.devserver import EmbeddedServers, Endpoints
 from app.infrastructure.garbage import settle_garbage_collector
 from app.main import create_app
@@ -58,6 +60,7 @@ _WAIT: Final = 60.0
 _PLANTED: Final = 7  # the message that a question is about, in both
 _STATED: Final = "The spare key of the lighthouse hangs behind the barometer, its tag reads KX-4417."
 _QUESTION: Final = "Where does the spare key of the lighthouse hang, and what does its tag read?"
+_ASKED: Final = 6  # words of the talk in a question
 
 Request = Callable[[UUID], Awaitable[object]]
 
@@ -115,6 +118,22 @@ def contents(count: int, seed: int = 3) -> Iterator[tuple[str, str]]:
         yield message.role, _STATED if message.seq == _PLANTED else said
 
 
+def questions(seed: int = 3) -> tuple[str, ...]:
+    """Questions about what both conversations say: each has words of another message, as common as they come.
+
+    What else a question says are function words, which nobody looks for.
+    """
+    chosen = random.Random(seed)
+    found = []
+    for _, said in contents(SMALL, seed):
+        some = sorted(set(words(said)))
+        if len(some) >= _ASKED:
+            one, two, *more, last = chosen.sample(some, _ASKED)
+            found.append(f"What about {one} and {two}, and where were the {', '.join(more)} or {last}?")
+    chosen.shuffle(found)
+    return tuple(found)
+
+
 class Bench:
     """Two conversations of one service."""
 
@@ -122,6 +141,7 @@ class Bench:
         self._container = container
         self._client = client
         self._engine = engine
+        self._questions = questions()
         self._turned = 0
 
     async def build(self, messages: int) -> Built:
@@ -204,7 +224,8 @@ class Bench:
         return {
             "GET context": lambda at: send(api.look_at_context(at)),
             "POST context with a query": lambda at: send(api.context(at, 4_000, query=_QUESTION)),
-            "POST context, a query of its own": lambda at: send(api.context(at, 4_000, query=self._another())),
+            "POST context with a new query": lambda at: send(api.context(at, 4_000, query=self._another())),
+            "POST context with a process's first query": self._first_query,
             "POST context with a larger budget": lambda at: send(api.context(at, 16_000)),
             "chat turn": lambda at: send(api.chat(at, self._another())),
             "expand a marker": lambda at: send(api.segment(at, markers[at], "full")),
@@ -232,8 +253,13 @@ class Bench:
         return self._turned // 2
 
     def _another(self) -> str:
-        """A question that was not asked yet."""
-        return f"{_QUESTION} And who asked for it on day {self._turn()}?"
+        """A question that this conversation was not asked yet."""
+        return self._questions[self._turn() % len(self._questions)]
+
+    def _first_query(self, at: UUID) -> Awaitable[object]:
+        """A new question to a process that has read nothing yet."""
+        forget()
+        return self._client.send(api.context(at, 4_000, query=self._another()))
 
     def _protect(self) -> list[str]:
         return [["turn_0", "goal"], ["turn_0", "goal", "goal_statements"]][self._turn() % 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from app.core.anchors import replacement
 from app.core.anchors.topics import kinds_in, topic_by, without_label
 from app.core.reading import passages
+from app.core.retrieval import corpus
 from app.core.text import identifiers, language, pasted, sentences, token_counts, words
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex, normalized
@@ -93,6 +95,33 @@ def test_patterns_are_looked_up_word_by_word(needed: list[frozenset[str]], said:
 @given(WEIGHED)
 def test_a_text_weighs_what_its_words_do(text: str) -> None:
     assert token_counts._hundredths_of_tokens(text) == token_counts._hundredths_of(text)
+
+
+@given(st.text(alphabet=st.characters() | st.sampled_from("0123456789\ud800"), max_size=20))
+def test_all_digits_become_the_same_and_nothing_else_does(text: str) -> None:
+    assert token_counts._with_same_digits(text) == "".join("0" if sign in "123456789" else sign for sign in text)
+
+
+@given(st.text(alphabet="abzXY.,:;!?'é0", max_size=12) | st.text(alphabet="ab", min_size=60, max_size=70))
+def test_a_plain_word_weighs_what_its_letters_and_their_run_do(word: str) -> None:
+    assert token_counts._hundredths_behind_blank(word) == token_counts._hundredths_of(f" {word}")
+
+
+@given(st.from_regex(r"\A(?:[0-9]+([.,:][0-9]+)*|[a-z]{1,4}('[a-z]{1,3})?|(it|that|here)'s)\Z"))
+def test_a_token_of_ascii_has_the_usual_word_and_stem(token: str) -> None:
+    (word,) = words._words(token) or ("",)
+    assert words._content_of_token(token) == word
+    assert words._stem_of_token(token) == words.stem(word)
+
+
+@given(st.text(alphabet="abT15.,:'_ -\n", max_size=30))
+def test_tokens_of_ascii_are_the_usual_ones(text: str) -> None:
+    assert words.ascii_tokens(text) == words._ASCII_TOKEN.findall(text.lower())
+
+
+@given(st.text(alphabet="12ay_ .é", max_size=12))
+def test_a_year_is_four_digits_alone(text: str) -> None:
+    assert (corpus._YEAR.search(text) is None) == (re.search(r"\b\d{4}\b", text, re.ASCII) is None)
 
 
 @pytest.mark.long

@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import Final, Literal
 
 from app.core.text.contents import decoded_bytes
-from app.core.text.memo import FIGURE, memoized, word_memo
+from app.core.text.memo import FIGURE, LONGEST_WORD, memoized, word_memo
 from app.core.text.parts import Part, as_short_text, compact_json, is_repeated_text, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
@@ -175,9 +176,15 @@ _EAST_ASIAN: Final = frozenset({"cjk_sign", "hiragana", "katakana", "rare_ideogr
 
 _LINE_BREAKS: Final = _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"ascii"}), begins=("\n",))
 
+_WORD: Final = _Run(
+    "word",
+    compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"),  # a hump of camelCase is a word of its own
+    _LATIN,
+    (2, 3, 5, 8),
+    has_tail=True,
+)
 _RUNS: Final = (
-    # a hump of camelCase is a word of its own
-    _Run("word", compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"), _LATIN, (2, 3, 5, 8), has_tail=True),
+    _WORD,
     _Run("capitals", compiled("[A-Z\u00c0-\u00de]{2,}"), _LATIN, (2,), has_tail=True),
     _Run("punctuation", compiled(f"[{_PUNCTUATION}]+"), frozenset({"ascii"}), (1, 2, 3, 4), has_tail=True),
     _LINE_BREAKS,
@@ -206,7 +213,7 @@ _WEIGHS_TOGETHER: Final = compiled("  |[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]
 """Two blanks are one run; and whether there is a run of these characters is told by what else stands in the text, since
 they, or their small letters, are of none of the classes that it ``needs``."""
 
-_ANY_DIGIT: Final = str.maketrans("123456789", "000000000")
+_ANY_DIGIT: Final = bytes.maketrans(b"123456789", b"000000000")
 """All digits weigh the same, so that numbers are words that come again."""
 
 # These tags are one token each in the vocabulary; a control character is one as well, and stands for them.
@@ -263,9 +270,14 @@ def _script_tokens(text: str) -> float:
     return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
 
+def _with_same_digits(text: str) -> str:
+    # By bytes: where a text is not of ASCII alone, str.translate() takes thirty times as long.
+    return text.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT).decode("utf-8", "surrogatepass")
+
+
 @memoized(FIGURE)
 def _hundredths_of_tokens(text: str) -> int:
-    first, *others = text.translate(_ANY_DIGIT).split(" ")
+    first, *others = _with_same_digits(text).split(" ")
     if not others or _WEIGHS_TOGETHER.search(text):
         return _hundredths_of(text)
     # Each word weighs the same whatever stands beside it.
@@ -274,11 +286,29 @@ def _hundredths_of_tokens(text: str) -> int:
 
 @word_memo
 def _hundredths_behind_blank(word: str) -> int:
+    letters = word[:-1] if word[-1:] in _MARKS else word
+    if 0 < len(letters) < len(_RUNS_OF_LETTERS) and letters.isascii() and letters.isalpha():
+        lowered = letters.lower()
+        if letters[1:] == lowered[1:]:  # one word, and at most one mark: nothing has to be looked for
+            found = _BLANK + _RUNS_OF_LETTERS[len(letters)] + sum(map(_LETTERS.__getitem__, lowered))
+            return found + (_MARKS[word[-1]] if len(word) > len(letters) else 0)
     return _hundredths_of(f" {word}")
 
 
 def _hundredths_of(text: str) -> int:
     return sum(_HUNDREDTHS[name] * count for name, count in counts(text).items())
+
+
+def _run_of_letters(length: int) -> int:
+    counted: dict[str, int] = {}
+    _WORD.count("a" * length, counted)
+    return sum(_HUNDREDTHS[name] * count for name, count in counted.items())
+
+
+_LETTERS: Final = {letter: _HUNDREDTHS.get(letter, _HUNDREDTHS[class_of(letter)]) for letter in ascii_lowercase}
+_RUNS_OF_LETTERS: Final = tuple(map(_run_of_letters, range(LONGEST_WORD)))
+_MARKS: Final = {mark: _hundredths_of(mark) for mark in ".,;:!?"}
+_BLANK: Final = _hundredths_of(" ")
 
 
 def byte_length(text: str) -> int:

@@ -664,7 +664,7 @@ class MessageRepository(Repository):
         A small one has at most 1 500 messages.
 
         Of a larger one at most ``limit`` messages with these stems are read, those with the rarest ones first. The best
-        quarter of them, forty at least, are read with their neighbours, up to three places away. Without ``neighbours``
+        quarter of them, 150 at least, are read with their neighbours, up to two places away. Without ``neighbours``
         only messages with the stems are read, of a small conversation too. ``text`` is looked up by the stems of its
         own language and of the conversation's. Messages that are ``known``, the first ones of a small conversation, are
         not read again while nothing of it was erased.

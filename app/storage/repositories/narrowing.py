@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from array import array as numbers
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
@@ -71,15 +71,27 @@ WHOLE_UP_TO: Final = 1_500
 """Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
 COMMON_FROM: Final = 400
 """A stem in this many messages is common: it is never looked up alone, and its further messages are only estimated."""
+ABUNDANT_FROM: Final = 3_000
+"""A stem in about this many messages is looked up alone only where nothing else leads to enough of them.
+
+The index makes a list of all messages that hold a stem, however few of it are read: two milliseconds for 10 000.
+"""
+SAMPLED_FROM: Final = 20_000
+"""Messages; in a longer conversation some of them tell which stems are abundant …"""
+SAMPLED_MESSAGES: Final = 250
+"""… so many, spread evenly."""
 ONE_CENTRE_IN: Final = 4
 """One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
-FEWEST_CENTRES: Final = 40
+FEWEST_CENTRES: Final = 150
 """… and so many at least."""
-NEIGHBOURS: Final = 3  # places: as far as the score of a message spreads in ``recall``
+NEIGHBOURS: Final = 2  # places: at the third, recall spreads a fifth of a score, and finds nothing more by it
 MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
 SAMPLED: Final = 12  # of the newest messages, which tell the language of a conversation
 SAMPLE: Final = 160  # characters of each
 _A_KEY: Final = 600  # bytes that what is kept of a pair takes beside the numbers
+_GOLDEN: Final = 0.618_033_988_75  # its multiples are spread evenly, at distances that fit no pattern of the talk
+_A_SHARE: Final = 120  # bytes that the share of an abundant stem takes with its key
+_LENGTH_BITS: Final = 3  # the highest of a length, which decide which messages are sampled
 _PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
 _PAIRS_AT_ONCE: Final = 2  # mostly these lead to enough messages: each takes some milliseconds of a long history
 SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
@@ -114,6 +126,7 @@ _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
 _SINCE = _ALL.where(_seq >= bindparam("first"))
 _BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
+_KEYS = select(col(MessageRow.term_keys)).where(_OF, _LISTED)
 _SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED).correlate(None).scalar_subquery()
 _THESE = _ALL.where(_LISTED)
 _THESE_IF_FEW = _THESE.where(bindparam("most", type_=BigInteger) >= _SUM)
@@ -143,7 +156,7 @@ _HOLDING = (
     .correlate(_PAIRS)
 )
 _LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BIGINTS))
-built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _SIZE, _LISTS)
+built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _KEYS, _SIZE, _LISTS)
 
 
 _Pair = tuple[int, int]
@@ -153,14 +166,27 @@ _FIRST_HOLDERS: Final = Latest[tuple[UUID | None, UUID, _Pair], tuple[int, "numb
 
 They hold them until something is erased. Fewer are not kept: the next message may be one more.
 """
+_ABUNDANT: Final = Latest[tuple[UUID | None, UUID], tuple[int, int, Mapping[int, float]]]()
+"""By tenant and conversation: the content epoch, up to which ``seq`` messages were sampled, and what they tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Posting:
-    """The messages that hold a stem, or the first ``COMMON_FROM`` of them, and in how many it stands."""
+    """The messages that hold a stem, or the first ``COMMON_FROM`` of them, and in how many it stands.
+
+    Those that hold an abundant one are not looked up.
+    """
 
     seqs: frozenset[int]
     about: int
+
+    @property
+    def is_abundant(self) -> bool:
+        return self.about > 0 and not self.seqs
+
+    @property
+    def is_common(self) -> bool:
+        return self.is_abundant or len(self.seqs) >= COMMON_FROM
 
 
 class Narrowing:
@@ -193,6 +219,8 @@ class Narrowing:
             for seq in posting.seqs:
                 worth[seq] += weights[stem]
         await self._add_pairs(worth, postings, weights, limit)
+        if len(worth) < limit:
+            await self._add_abundant(worth, postings, weights)
         best = sorted(sorted(worth, reverse=True), key=worth.__getitem__, reverse=True)[:limit]  # of equals the newest
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
@@ -249,9 +277,45 @@ class Narrowing:
         return messages, bytes_, last_seq, epoch, [row[-1] for row in found]
 
     async def _postings(self, stems: Sequence[str], last_seq: int) -> dict[str, _Posting]:
-        keys = [self._keys.of_stem(stem) for stem in stems]
-        lists = await self._messages_holding_both([(key, key) for key in keys])
-        return {stem: _Posting(seqs, _estimated_count(seqs, last_seq)) for stem, seqs in zip(stems, lists, strict=True)}
+        shares = await self._shares_of_abundant(last_seq) if stems else {}
+        keys = {stem: self._keys.of_stem(stem) for stem in stems}
+        abundant = [stem for stem, key in keys.items() if key in shares]
+        others = [stem for stem, key in keys.items() if key not in shares]
+        lists = await self._messages_holding(map(keys.__getitem__, others))
+        found = {
+            stem: _Posting(seqs, _estimated_count(seqs, last_seq)) for stem, seqs in zip(others, lists, strict=True)
+        }
+        found |= {stem: _Posting(frozenset(), round(shares[keys[stem]] * last_seq)) for stem in abundant}
+        return {stem: found[stem] for stem in stems}
+
+    async def _shares_of_abundant(self, last_seq: int) -> Mapping[int, float]:
+        """The keys of abundant stems, each with the share of the messages that hold it, by some of the messages.
+
+        Which are sampled depends on the length alone, and changes when that has grown by an eighth to a quarter. So all
+        processes find the same.
+        """
+        if last_seq < SAMPLED_FROM:
+            return {}
+        step = 1 << (last_seq.bit_length() - _LENGTH_BITS)
+        through = last_seq // step * step
+        conversation = self._session.tenant_id, self._id
+        known = _ABUNDANT.get(conversation)
+        if known is not None and known[:2] == (self._epoch, through):
+            return known[2]
+        seqs = sorted({1 + int(part * _GOLDEN % 1 * through) for part in range(SAMPLED_MESSAGES)})
+        holding = Counter(chain.from_iterable(await self._session.all(_KEYS, of=self._id, seqs=seqs)))
+        fewest = ABUNDANT_FROM * len(seqs) / through
+        shares = {key: count / len(seqs) for key, count in holding.items() if count >= fewest}
+        _ABUNDANT.keep(conversation, (self._epoch, through, shares), _A_KEY + _A_SHARE * len(shares))
+        return shares
+
+    async def _add_abundant(
+        self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float]
+    ) -> None:
+        """Add the first messages that hold an abundant stem, where nothing else leads to enough of them."""
+        stems = [stem for stem, posting in postings.items() if posting.is_abundant]
+        for stem, seqs in zip(stems, await self._messages_holding(map(self._keys.of_stem, stems)), strict=True):
+            worth |= {seq: max(worth.get(seq, 0.0), weights[stem]) for seq in seqs}
 
     async def _add_pairs(
         self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float], limit: int
@@ -260,19 +324,22 @@ class Narrowing:
 
         The pairs that are worth most come first: others are not sought once so many messages are worth more than they.
         """
-        common = [stem for stem, posting in postings.items() if len(posting.seqs) >= COMMON_FROM]
+        common = [stem for stem, posting in postings.items() if posting.is_common]
         rarest = sorted(common, key=lambda stem: -weights[stem])[:_PAIRED]
         pairs = [(weights[one] + weights[other], one, other) for one, other in combinations(rarest, 2)]
         pairs.sort(key=itemgetter(0), reverse=True)
         for place in range(0, len(pairs), _PAIRS_AT_ONCE):
             some = pairs[place : place + _PAIRS_AT_ONCE]
-            if len(worth) >= limit and sorted(worth.values(), reverse=True)[limit - 1] > some[0][0]:
+            if len(worth) >= limit and sorted(worth.values(), reverse=True)[limit - 1] >= some[0][0]:
                 return
             lists = await self._messages_holding_both(
                 [(self._keys.of_stem(one), self._keys.of_stem(other)) for _, one, other in some]
             )
             for (value, _, _), seqs in zip(some, lists, strict=True):
                 worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
+
+    async def _messages_holding(self, keys: Iterable[int]) -> list[frozenset[int]]:
+        return await self._messages_holding_both([(key, key) for key in keys])
 
     async def _messages_holding_both(self, pairs: Sequence[_Pair]) -> list[frozenset[int]]:
         holding = {pair: frozenset(seqs) for pair in pairs if (seqs := self._known_holders(pair))}
@@ -320,8 +387,12 @@ def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
 
 
 def _estimated_count(seqs: frozenset[int], last_seq: int) -> int:
-    # The list is in order of writing, and cut off: how densely it lies says how many there are in all.
-    return len(seqs) if len(seqs) < COMMON_FROM else max(len(seqs), round(len(seqs) * last_seq / max(seqs)))
+    # The list is in order of writing, and cut off: how densely it lies says how many there are in all. Some messages
+    # may be written where an earlier one left room, far before their neighbours: not the last one decides.
+    if len(seqs) < COMMON_FROM:
+        return len(seqs)
+    middle = sorted(seqs)[len(seqs) // 2]
+    return max(len(seqs), round(len(seqs) / 2 * last_seq / middle))
 
 
 def _with_neighbours(seqs: Iterable[int]) -> set[int]:

@@ -29,10 +29,10 @@ from app.core.text.parts import own_parts
 from app.storage.repositories.narrowing import Narrowed
 from app.storage.unit_of_work import UnitOfWork
 
-CANDIDATES: Final = 600
+CANDIDATES: Final = 500
 """How many messages with words of the question are read, without their neighbours, where a conversation is too long to
-be read whole. With five talks in one conversation, 600 find as much evidence in the same room as 1 500 do, and 300 find
-three points less (``bench.narrowing``)."""
+be read whole. With five talks in one conversation, 500 find as much evidence in the same room as 600 and 1 500 do, and
+300 find three points less (``bench.narrowing``); so they do among 100 000 messages (docs/experiments/speed.md)."""
 MOST_CANDIDATES: Final = 1_500
 """The same for budgets that hold many messages. A conversation with no more messages is read whole."""
 CHOICE: Final = 3
