@@ -298,7 +298,7 @@ def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narr
     asking = _message_being_answered(tail)
     if asking is None:
         return narrowed
-    # Between the calls of an answer the same is recalled as at its beginning.
+    # Between the calls of an answer the same messages are recalled as at its beginning.
     sources = [source for source in narrowed.sources if source.seq <= asking.seq]
     return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
 
