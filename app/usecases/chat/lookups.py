@@ -37,7 +37,7 @@ from app.usecases.shared.shell import Shell
 
 LONGEST_QUERY: Final = 1_000  # characters, as in GET …/search
 LONGEST_CURSOR: Final = 400
-_SMALLER: Final = (1, 2, 4, 8)  # the page gets this fraction of the room, ever smaller until it fits
+_SMALLER: Final = (1, 2, 4, 8)  # the page gets one part in so many of the room, ever smaller until it fits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
