@@ -67,7 +67,7 @@ class Reading:
     """The anchors about which a summarizer claims something."""
 
     def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-        """Entries of the judged versions that are neither in ``present`` nor recorded as superseded there."""
+        """Entries of the judged versions that ``present`` contains neither as served nor as removed."""
         return gone_between(present, [version.entries for version in self.judged], self.version.entries)
 
 
