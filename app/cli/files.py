@@ -63,7 +63,7 @@ def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Ke
 
 
 def _check_file_id(file_id: str) -> None:
-    # Checked here, since the error of the service would name a path.
+    # Checked here, since an error of the service would name a path.
     try:
         UUID(file_id)
     except ValueError:

@@ -13,7 +13,7 @@ conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=Tr
 
 @conversations.callback()
 def _group() -> None:
-    """Keep the commands' names, also while there is one only."""
+    """Keep the command's own name although the group has only one command."""
 
 
 @conversations.command()
