@@ -1,4 +1,4 @@
-"""Ends the command line at once on Ctrl-C while its imports still run, so this module imports no other module of ours."""
+"""Ends the command line at once on Ctrl-C while its imports still run, so it imports no other module of ours."""
 
 from __future__ import annotations
 
