@@ -61,7 +61,7 @@ def file_account(api_key: str | None, base_url: str | None) -> str | None:
 async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109 - the client's own
     """Upload a file; it may be processed for a while yet. Raises ``ModelUnavailableError``.
 
-    In a thread: the asynchronous client sleeps on the event loop before it tries an upload again.
+    It runs in a thread, since the asynchronous client blocks the event loop while it waits to repeat an upload.
     """
     options = HttpOptions(timeout=round(timeout * 1_000))
     config = UploadFileConfig(mime_type=media_type, http_options=options)

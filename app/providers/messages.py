@@ -1,4 +1,4 @@
-"""A context in pydantic-ai's form: neighbours of one side joined, calls and results paired, media where possible."""
+"""A context in pydantic-ai's form: neighbours with one role joined, calls and results paired, media if possible."""
 
 from __future__ import annotations
 

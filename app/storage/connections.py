@@ -49,7 +49,7 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
         self.first = self.last = ""
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's
-        """Execute a query. A transaction of the driver begins and ends here."""
+        """Execute a query. The texts that have to go with ``BEGIN`` and ``COMMIT`` are added here."""
         if query.startswith(_BEGINS):
             first, self.first = self.first, ""
             self.told = await self._execute_or_terminate(f"{query}{self.limits}{self.opening}{first}", timeout)

@@ -114,12 +114,18 @@ class CacheRepository(Repository):
             await self._make_due_for_sweeper([before])
 
     async def leave(self, conversation_id: UUID) -> int:
-        """End all memberships of a conversation, and return how many there were."""
+        """End all memberships of a conversation; return how many there were.
+
+        The prefixes become due, so that the sweeper deletes those without members.
+        """
         gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
         return await self._make_due_for_sweeper(await self._session.all(gone))
 
     async def leave_holding(self, files: Sequence[str]) -> int:
-        """End all memberships in prefixes with one of these files (by SHA-256), and return how many prefixes."""
+        """End all memberships in prefixes with one of these files (by SHA-256); return how many prefixes there were.
+
+        The prefixes become due, so that the sweeper deletes them.
+        """
         if not files:
             return 0
         holding = select(col(_row.id)).where(col(_row.files).op("&&")(cast(list(files), TEXTS)))

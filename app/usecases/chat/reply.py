@@ -97,7 +97,7 @@ class Answer:
     calls: tuple[ToolCall, ...] = ()
     """The tool calls whose results the model needs before it continues."""
     weighed: tuple[tuple[int, int], ...] = ()
-    """(our estimate, the provider's count) of each request's tokens, system prompt and tools included."""
+    """For each request, its tokens as estimated and as the provider counted them, system prompt and tools included."""
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were recalled for the answer."""
     found: tuple[tuple[UUID, str], ...] = ()
@@ -244,7 +244,8 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
             warnings=cut_off,
         )
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
-    # For a cut-off answer, or calls that nobody runs, the history differs from what the provider holds.
+    # If an answer is cut off, or nobody runs its calls, the provider holds something else than the history, so no turn
+    # may continue from it.
     is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
     told = Answer(
         text=text,
@@ -265,7 +266,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
 
 
 def refuse_no_answer(reason: FinishReason, said: Answer) -> None:
-    """Refuse a step without any content. Raises ``NoAnswerError``."""
+    """Refuse a step that the provider blocked or that has no text. Raises ``NoAnswerError``."""
     if reason == "blocked":
         raise NoAnswerError(_BLOCKED, said, extra={"reason": reason}, code="blocked")
     if not said.text.strip():

@@ -39,7 +39,7 @@ RETRY_AFTER = 2.0  # seconds after which a refused second turn is told to try ag
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 
 Noting = Callable[[UnitOfWork, Turn], Awaitable[None]]
-"""Notes a turn in the transaction that begins it."""
+"""A function of the caller that records the turn in the transaction that begins it."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class _Seat:
     is_taken: bool = False
 
     async def take(self) -> None:
-        """Raises ``RateLimitedError``."""
+        """Take the place, unless it is already taken. Raises ``RateLimitedError``."""
         if not self.is_taken:
             self.place = await self.limits.take("running_turns")
             self.is_taken = True
@@ -156,7 +156,7 @@ class ChatService:
 
         Raises:
             NotFoundError: The tenant has no such turn.
-            RateLimitedError: It counts, and the caller already has as many streams as it may.
+            RateLimitedError: ``counts`` is set, and the caller already has as many streams as it may.
         """
         async with self._shell.uow(tenant_id) as uow:
             turn = await uow.turns.get(turn_id)

@@ -86,7 +86,7 @@ class ContextRequests:
     async def _compacted(
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None
     ) -> InlineOutcome:
-        """The compaction, if one is due. If the key already compacted, the same compaction again."""
+        """Compact if that is wanted and due. If a request with the same key did so before, return its compaction."""
         if idem is None and ask.compact == "never":
             return InlineOutcome()
         claim: InlineClaim | None = None

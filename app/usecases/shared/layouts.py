@@ -208,7 +208,7 @@ def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | Non
         return allotted
     if had.anchors and not had.anchors_behind_marker:
         return None
-    # Each line is rounded up, so that all lines together need more than the element weighed.
+    # The tokens of each line are rounded up, so all lines together need more than the whole element was counted with.
     return had.anchor_tokens + had.anchors.count("\n") + FRAME_TOKENS if had.anchors else 0
 
 
