@@ -18,7 +18,7 @@ def _group() -> None:
 
 @conversations.command()
 def release(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
-    """Take back a conversation that was set aside because processes ended over it (scope admin)."""
+    """Release a conversation that was set aside because processes ended during work on it (scope admin)."""
     with connected(url, key) as client:
         released = client.release(conversation_id(client, conversation))
         print_found(released, lambda screen, one: screen.line(text_of("released", id=str(one.id))), as_json=as_json)
