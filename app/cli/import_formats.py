@@ -56,7 +56,7 @@ class Imported:
     pinned: frozenset[int] = field(default_factory=frozenset)
     """Indexes in ``messages`` of the pinned ones."""
     chosen: frozenset[Place] = field(default_factory=frozenset)
-    """Places of the anchors of an export that a user set to stay."""
+    """Places of the anchors of an export that a user chose to keep."""
     files: tuple[Mapping[str, Any], ...] = ()
     """The files of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False

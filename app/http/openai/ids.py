@@ -1,4 +1,4 @@
-"""The ids that OpenAI's API shows for stored rows, without a table: a prefix and the 32 digits of the UUID."""
+"""Ids of stored rows in OpenAI's API, made without a table: a prefix and the 32 digits of the row's UUID."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Keys of the word index: one 64-bit number for each stem of each conversation.
 
 The conversation is part of what is hashed, so that one index over all messages finds those of one conversation without
-a further condition. Keys are made with the stems of ``app.core.text.words``, and of a text that may be in one of the
-languages of ``app.core.text.stemming`` with that language's stems too. When either changes, the keys of stored messages
-are made again: ``throughline index-words``.
+a further condition. Keys are made with the stems of ``app.core.text.words``. A text that may be in one of the languages
+of ``app.core.text.stemming`` also gets keys with that language's stems. When either changes, the keys of stored
+messages are made again: ``throughline index-words``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counts for monitoring the rows that ended since the last look: each row once, whichever process ended it.
 
-Workers answer no requests of the monitoring, so every process that serves counts the work of all processes; its numbers
-begin when it starts. So all these processes show the same numbers: take the rate of one of them, never the sum.
+The monitoring cannot ask workers, so every process that serves requests counts the work of all processes, from its own
+start on. So all these processes show the same numbers: take the rate of one of them, never the sum.
 """
 
 from __future__ import annotations

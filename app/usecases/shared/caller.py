@@ -33,7 +33,7 @@ class Principal:
     """The key's own limits, which replace those of the settings."""
 
     def require(self, scope: Scope) -> None:
-        """Raises ``ForbiddenError`` when the key lacks the scope."""
+        """Require a scope. Raises ``ForbiddenError`` if the key lacks it."""
         if scope not in self.scopes:
             raise ForbiddenError(f"this key lacks the scope {scope!r}: use one that has it")
 
