@@ -25,7 +25,7 @@ async def present_thread(thread: Thread, notifier: Notifier) -> dict[str, Any]:
 
 
 async def present_entry(entry: Entry, thread: Thread, notifier: Notifier) -> Json:
-    """One UI message. Compactions before its text come first, later ones at the end."""
+    """One UI message. Compactions within its turn come before its text, later ones at the end."""
     inside: list[Json] = []
     after: list[Json] = []
     for row in entry.compactions:
