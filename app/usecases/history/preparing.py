@@ -43,7 +43,10 @@ class Reckoned:
     base: tuple[int, int, int]
 
     def holds(self, conversation: Conversation, messages: Sequence[Message]) -> bool:
-        """Whether they still hold for the locked conversation; these are the newest of ``messages``."""
+        """Whether the effects still hold in the locked conversation.
+
+        Their messages have to be the newest of ``messages``.
+        """
         spoken = messages[-len(self.ids) :]
         places = tuple(message.id for message in spoken) == self.ids and spoken[0].seq == self.first_seq
         rest = messages[: -len(self.ids)]

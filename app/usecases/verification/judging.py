@@ -84,7 +84,10 @@ class Subject:
     """The ``seq`` of those on which sentences of narratives rest."""
 
     def requests(self, profile: ModelProfile) -> list[VerificationRequest]:
-        """The calls, each about some of the claims, at most as many as allowed; each contains the whole chunk."""
+        """The calls, each about some of the claims.
+
+        There are at most as many as allowed, since each is made from the whole chunk.
+        """
         if not self.messages:
             return []
         return [self._request(claims, profile) for claims in batches(self.claims)[:VERIFIER_CALLS]]
