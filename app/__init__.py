@@ -1,1 +1,1 @@
-"""Throughline: conversations that go on for ever, kept whole."""
+"""Throughline: conversations that may go on for ever and stay whole."""

@@ -98,7 +98,7 @@ async def _no_complaint() -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The adapters that services are built on; tests bring their own."""
+    """The adapters on which the services are built; tests bring their own."""
 
     uow: UnitOfWorkFactory
     bus: EventBus
@@ -110,15 +110,15 @@ class Parts:
     processes: Processes = field(default_factory=InThreads)
     database_state: Callable[[], Awaitable[DatabaseState]]
     row_security: Callable[[], Awaitable[bool]]
-    """Whether the database itself keeps tenants apart."""
+    """Returns whether the database itself separates tenants."""
     schema_complaint: Callable[[], Awaitable[str | None]] = _no_complaint
-    """What has to be done before this code can work with the database's schema."""
+    """Returns what has to be done before this code can work with the database's schema."""
     closing: tuple[Callable[[], Awaitable[None]], ...] = ()
-    """What lets go of connections, in order."""
+    """Functions that close connections, in order."""
 
 
 class Container:
-    """Everything that one process needs, built once, on the loop that uses it.
+    """Everything that one process needs, built once, on the event loop that uses it.
 
     Raises ``ToolSettingError`` for a tool that cannot be used.
     """
@@ -132,7 +132,7 @@ class Container:
         meter, secret = ProcessMeter(), _secret(settings.sealing_key)
         self.settings, self.parts = settings, parts
         self.outbox, self.work = shell.outbox, shell.work
-        self.shares = WorkShares()  # what each tenant may have computed at once
+        self.shares = WorkShares()  # limits how much each tenant may have computed at once
 
         self.limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
         self.keys = KeyService(shell, anonymous_allowed=unlimited, failures_per_minute=settings.failed_keys_per_minute)
@@ -140,7 +140,7 @@ class Container:
         self.audit = AuditService(shell)
         self.stats = StatsService(shell)
         self.measuring = Measuring(shell, meter)
-        self.background = Background(parts.clock, meter)  # what goes on as long as the process
+        self.background = Background(parts.clock, meter)  # work that runs as long as the process
 
         self.conversations = ConversationService(shell)
         self.states = StateService(shell, self.conversations)
@@ -183,11 +183,11 @@ class Container:
             ),
         )
         self.chat = ChatService(shell, inline, runner, self.limits)
-        # What frontends of the AI SDK ask for.
+        # Services for frontends of the AI SDK.
         self.ui_turns = FrontendTurnService(shell, self.chat)
         self.ui_threads = ThreadService(shell)
 
-        # What clients of OpenAI's API ask for; the worker copies the beginnings of forks.
+        # Services for clients of OpenAI's API; the worker uses them to copy the beginnings of forks.
         self.forks = ForkService(shell, parts.queue)
         self.openai = OpenAIServices(
             stateless=StatelessAnswers(shell, self.limits),
@@ -216,12 +216,12 @@ class Container:
         )
 
     async def drain(self) -> None:
-        """Wait at most some seconds until what a job left behind is done: sending events, and ending its record."""
+        """Wait at most some seconds for the work that a job left behind: sending events, and ending its record."""
         await self.outbox.drain()
         await self.work.drain()
 
     async def close(self) -> None:
-        """Let running turns finish, then let go of every connection."""
+        """Let running turns finish, then close every connection."""
         await self.chat.close(self.settings.timings.shutdown_seconds)
         await self.drain()
         await self.keys.drain()
@@ -231,7 +231,10 @@ class Container:
 
 
 def import_models(settings: Settings) -> None:
-    """Import what the models need that may be named: a second and more that, in a running loop, stops heartbeats."""
+    """Import what the models of the settings need.
+
+    It takes a second or more, which would stop heartbeats in a running loop.
+    """
     if settings.allowed_models != {OFFLINE} or settings.embedding_model:
         import app.providers.built_models  # noqa: F401, PLC0415 - a process that runs offline needs none of it
 
@@ -242,7 +245,7 @@ async def build_container(settings: Settings, owner: str | None = None, *, proce
     Args:
         settings: The settings of the process.
         owner: The name under which it holds leases; ``None`` = made from host and process id.
-        processes: Whether texts are read in processes of their own: where many requests share the loop.
+        processes: Whether texts are read in other processes, which is useful if many requests share the loop.
 
     Raises:
         DependencyUnavailableError: ``DATABASE_URL`` or ``REDIS_URL`` is not set.
@@ -256,7 +259,7 @@ async def build_container(settings: Settings, owner: str | None = None, *, proce
 
 
 def _shell_of(settings: Settings, parts: Parts, owner: str, tools: Sequence[ToolSpec]) -> Shell:
-    """What every service works with, on these parts."""
+    """What every service works with, made from these parts."""
     timings = settings.timings
     resolver = Resolver(parts.models, tools, settings.operator_numbers, settings.default_preset)
     return Shell(
@@ -281,19 +284,19 @@ def _shell_of(settings: Settings, parts: Parts, owner: str, tools: Sequence[Tool
 
 
 def anonymous_allowed(settings: Settings) -> bool:
-    """Requests without a key: only in the embedded development mode, only on loopback, only unless forbidden."""
+    """Whether requests need no key: only in embedded development mode, on loopback, unless the settings forbid it."""
     if settings.auth_required is not None:
         return not settings.auth_required and is_loopback(settings.host)
     return settings.embedded and is_loopback(settings.host)
 
 
 def is_open(settings: Settings, *, opened: bool | None) -> bool:
-    """Whether a page without a key is answered: where the operator says so, else where only this machine can ask."""
+    """Whether a page without a key is answered: as the operator set it, otherwise only on loopback."""
     return is_loopback(settings.host) if opened is None else opened
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is a name or an address of this machine alone."""
+    """Whether a host is a name or an address that only this machine can reach."""
     if host == "localhost":
         return True
     try:
@@ -326,7 +329,7 @@ def _parts(settings: Settings) -> Parts:
 
 
 def make_models(settings: Settings) -> ModelRegistry:
-    """The models of the settings; none is built before it is asked for."""
+    """The models of the settings. A model is built when it is first needed."""
     return ModelRegistry(
         chat=settings.resolved_chat_model,
         compaction=settings.resolved_compaction_model,

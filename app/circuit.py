@@ -9,13 +9,13 @@ from collections.abc import Callable
 class Circuit:
     """A circuit breaker: open after some failures in a row; after a pause one trial call decides whether it closes.
 
-    The state machine alone: it awaits nothing, and its caller says how each call went.
+    It is only the state machine: it awaits nothing, and its caller reports how each call went.
 
     Args:
         pause: seconds between the opening (or a failed trial) and the next trial.
         monotonic: seconds that never go back.
         failures: how many in a row open it.
-        trial: seconds after which a trial of which nothing was heard is given up, and another one let through;
+        trial: seconds after which a trial without a report is given up, and another one is let through;
             ``None`` = ``pause``.
     """
 
@@ -36,11 +36,11 @@ class Circuit:
 
     @property
     def is_closed(self) -> bool:
-        """Everybody may call."""
+        """Whether everybody may call."""
         return self._retry_at is None
 
     def allows(self) -> bool:
-        """Whether to try now. The caller who is told yes while it is not closed is the only trial."""
+        """Whether to try now. While the circuit is not closed, the caller that gets true makes the only trial."""
         if self._retry_at is None:
             return True
         now = self._monotonic()
@@ -50,17 +50,17 @@ class Circuit:
         return True
 
     def succeeded(self) -> None:
-        """Everybody may call again."""
+        """Note a success: everybody may call again."""
         self._failures = 0
         self._retry_at = None
 
     def failed(self) -> None:
-        """One more failure; once open, nobody calls before the pause is over."""
+        """Note a failure. Once the circuit is open, nobody may call before the pause is over."""
         self._failures += 1
         if self._failures >= self._most:
             self._retry_at = self._monotonic() + self._pause
 
     def abandoned(self) -> None:
-        """The trial was given up before it could tell anything: the next caller is the trial."""
+        """Note that the trial was given up without a result: the next caller makes the trial."""
         if self._retry_at is not None:
             self._retry_at = self._monotonic()

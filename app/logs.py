@@ -1,4 +1,7 @@
-"""How log lines look: structlog events with ids and numbers, never message text; secrets that slip in are redacted."""
+"""The form of log lines: structlog events with ids and numbers, never message text.
+
+Secrets that slip in are redacted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from app.core.text.patterns import compiled
 from app.settings import Settings
 
 _LINE: Final = "%(levelname)s %(name)s %(message)s"
-"""How a person is shown what libraries log."""
+"""The form in which log lines of libraries are shown to people."""
 _ID: Final = compiled(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -39,7 +42,7 @@ def configure_logs(settings: Settings) -> None:
             structlog.contextvars.merge_contextvars,
             *([structlog.processors.format_exc_info] if for_machines else []),
             _redacted_event,
-            # Later, for in a time there is no secret, and each is a new text that would be looked through.
+            # Added later, since a time contains no secret, and each new text would have to be searched.
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso" if for_machines else "%H:%M:%S", utc=for_machines),
             renderer,
@@ -59,7 +62,7 @@ def _to_standard_error(*_: object) -> structlog.PrintLogger:
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats what libraries log: lines and tracebacks without known secrets."""
+    """Formats log lines of libraries: lines and tracebacks without known secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, redacted as a whole."""
@@ -67,9 +70,9 @@ class RedactingFormatter(logging.Formatter):
 
 
 class OnceInAWhile(logging.Filter):
-    """Thins out lines that a library logs again and again: the first is written, then one in ``seconds`` with a count.
+    """Thins out lines that a library logs again and again: the first is written, then one per ``seconds`` with a count.
 
-    Lines are the same if their wording is, before values are put into it. Only the first shows its traceback.
+    Lines are the same if their text is, before values are put into it. Only the first shows its traceback.
     """
 
     def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -93,7 +96,7 @@ class OnceInAWhile(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats what libraries log, Celery's lines among them, as ours are for machines: one object in one line."""
+    """Formats log lines of libraries, also Celery's, like the service's own for machines: one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, with its traceback if there is one, redacted as a whole."""
@@ -103,7 +106,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    # ``exc_info`` is left to whoever renders it.
+    # ``exc_info`` is left for the renderer.
     return {key: value if key == "exc_info" else _redacted_value(key, value) for key, value in event.items()}
 
 
@@ -119,7 +122,7 @@ def _redacted_text(key: str, value: str) -> object:
 
 
 def _redacted_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    # The default one shows the local variables of every frame, and with them people's messages.
+    # The default renderer shows the local variables of every frame, and with them people's messages.
     written = io.StringIO()
     structlog.dev.plain_traceback(written, exc_info)
     stream.write(redact(written.getvalue()))

@@ -1,6 +1,6 @@
 """The HTTP process: ``python -m app.main``.
 
-``uvicorn app.main:create_app --factory`` serves the same, without an end to connections that a client leaves open.
+``uvicorn app.main:create_app --factory`` serves the same, but does not end connections that a client leaves open.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def create_app(settings: Settings | None = None, container: Container | None = N
     """The application.
 
     Args:
-        settings: Read from the environment when absent.
-        container: Built at start, and closed at the end, when absent; a given one is its maker's to close.
+        settings: The settings; if absent, they are read from the environment.
+        container: The container; if absent, one is built at start and closed at the end. The caller closes a given one.
     """
     chosen = settings or (container.settings if container else Settings())
     configure_logs(chosen)
@@ -53,7 +53,7 @@ def _lifespan(settings: Settings, given: Container | None) -> Callable[[FastAPI]
 
 
 def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] = create_app) -> None:
-    """Serve what the factory makes until a signal says otherwise."""
+    """Serve the application that the factory makes until a signal asks for the end."""
     settings = settings_of_process()
     parser = argparse.ArgumentParser(prog="python -m app.main", description="The API.")
     parser.add_argument("--host", default=settings.host)
@@ -67,11 +67,12 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
         port=asked.port,
         http=connection_class(limits),
         ws=socket_class(limits),
-        # As with bodies: a small frame cannot become a large one on the loop. What is too large is told, within this.
+        # As with bodies, a small compressed frame must not become a large one on the loop. A frame that is too large,
+        # within this limit, gets an error.
         ws_per_message_deflate=False,
         ws_max_size=2 * settings.max_body_bytes,
         h11_max_incomplete_event_size=HEAD_BYTES,
-        # For machines its lines look as all others do.
+        # In JSON logs its lines have the form of all others.
         log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         log_level="warning",
         access_log=False,
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
 
 
 def limits_of(settings: Settings) -> ConnectionLimits:
-    """What a connection may take."""
+    """The limits of connections that the settings give."""
     return ConnectionLimits(
         head_seconds=settings.head_seconds,
         unread_seconds=settings.unread_seconds,

@@ -1,8 +1,8 @@
-"""Runs large computations in threads, off the event loop; what is small is computed at once.
+"""Runs large computations in threads, off the event loop; small ones are computed at once.
 
-The loop's thread serves every request of the process, so that nothing on it may compute for longer than 20 ms. Threads
-share the interpreter: what runs in one slows the loop a little and cannot be ended, so it has to be bounded by size.
-Texts that take seconds go to processes (``app.infrastructure.processes``).
+The loop's thread serves every request of the process, so nothing on it may compute for longer than 20 ms. Threads share
+the interpreter: work in a thread slows the loop a little and cannot be ended, so its size has to be bounded. Texts that
+take seconds go to processes (``app.infrastructure.processes``).
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ Item = TypeVar("Item")
 Given = TypeVarTuple("Given")
 
 ON_LOOP: Final = 2_000
-"""Bytes of text: the slowest of our patterns takes 9 µs for one (``python -m bench.loop``)."""
+"""The most bytes of text that are processed on the loop: the slowest pattern takes 9 µs per byte (``python -m
+bench.loop``).
+"""
 AN_ITEM: Final = 200
-"""Bytes that an object counts for beside its text."""
+"""How many bytes an object counts for in addition to its text."""
 A_POLICY: Final = 500
-"""Bytes that resolving a conversation's policy counts for: about a millisecond."""
+"""How many bytes resolving a conversation's policy counts for: about a millisecond."""
 SLICE: Final = 50
-"""Rows or objects that are made at a stretch; each takes 20 to 100 µs."""
+"""How many rows or objects are made without a pause; each takes 20 to 100 µs."""
 SLICE_SECONDS: Final = 0.005
-"""The most CPU seconds of a slice: single items may be large, such as messages of hundreds of parts."""
+"""The most CPU seconds of a slice, since single items may be large, such as messages with hundreds of parts."""
 THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
 """The threads of the loop's default executor."""
 A_TENANT: Final = max(THREADS // 2, 1)
-"""The most of these that one tenant may use, so that some are left for others."""
+"""The most of these threads that one tenant may use, so that some are left for others."""
 
 
 class WorkShares:
-    """How much each tenant may have computed at once; who waits is served in order.
+    """Limits how much each tenant may have computed at once; waiting callers are served in order.
 
     One tenant has ``most`` places.
     """
@@ -65,22 +67,22 @@ _acting: Final[ContextVar[tuple[WorkShares, UUID] | None]] = ContextVar("acting"
 
 
 def act_for(shares: WorkShares, tenant_id: UUID) -> None:
-    """Count what this task sends off the loop for that tenant from now on."""
+    """From now on, count the work that this task sends off the loop for that tenant."""
     _acting.set((shares, tenant_id))
 
 
 def act_for_nobody() -> None:
-    """Count what this task sends off the loop for no tenant from now on."""
+    """From now on, count the work that this task sends off the loop for no tenant."""
     _acting.set(None)
 
 
 async def off_loop(work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
-    """Do it in a thread, or, where it is small, here.
+    """Run a function in a thread, or at once if the work is small.
 
     Args:
-        work: Bounded: a thread cannot be ended.
+        work: The function. Its time has to be bounded, since a thread cannot be ended.
         given: Its arguments.
-        size: Bytes of the texts that it looks at, with ``AN_ITEM`` for each object; left out, it is large.
+        size: Bytes of the texts that it reads, plus ``AN_ITEM`` for each object; if left out, the work counts as large.
     """
     if size <= ON_LOOP:
         return work(*given)
@@ -93,7 +95,7 @@ async def off_loop(work: Callable[[*Given], Result], *given: *Given, size: float
 
 
 async def in_slices(make: Callable[[Item], Result], items: Collection[Item]) -> list[Result]:
-    """Each item's result; between slices of them the loop does what else there is to do."""
+    """The result for each item. Between slices of items, other tasks of the event loop may run."""
     made: list[Result] = []
     began = thread_time()
     for number, item in enumerate(items):

@@ -15,13 +15,13 @@ from app.settings import Settings
 
 _EXIT_CANNOT_START: Final = 2
 _STARTED_BY_RUN: Final = "THROUGHLINE_EMBEDDED"
-"""Given by ``throughline run``, which has told what is overlooked."""
+"""A variable set by ``throughline run``, which has already reported misspelled settings."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def settings_of_process() -> Settings:
-    """Read the settings and set up the logs. A setting that is wrong ends the process with one line that names it."""
+    """Read the settings and set up the logs. A wrong setting ends the process with one line that names it."""
     try:
         settings = read_settings()
     except CannotStartError as error:

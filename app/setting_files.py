@@ -1,4 +1,4 @@
-"""Reads the files that settings come from; an unknown name in them is an error, and never ignored."""
+"""Reads the files that settings come from. An unknown name in them is an error, and is never ignored."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ import yaml
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, EnvSettingsSource, YamlConfigSettingsSource
 
 PREFIX: Final = "THROUGHLINE_"
-"""What the variables of our settings begin with."""
+"""The prefix of the service's variables."""
 ELSEWHERE: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
-"""Variables with our prefix that are no settings: they belong to the command line and to the tests."""
+"""Variables with the prefix that are not settings: they belong to the command line and to the tests."""
 NOT_UTF8: Final = "{file} is not in UTF-8: save it anew as UTF-8."
 
 _NAMES_OF_KEYS: Final = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
-"""Names under which providers' own pages give a key, and the name of the setting."""
+"""Names that providers' own pages use for a key, and the name of the setting."""
 _MISSPELLED_KEY: Final = 0.9
-"""How near a name must come to that of a key: ``GOOGLE_APIKEY`` does, ``GOOGLE_MAPS_API_KEY`` does not."""
+"""How similar a name must be to that of a key to count as misspelled: ``GOOGLE_APIKEY`` is, ``GOOGLE_MAPS_API_KEY`` is
+not.
+"""
 
 
 class SettingFileError(ValueError):
-    """A file of settings cannot be used; the message is one line and says what to put right."""
+    """A file of settings cannot be used. The message is one line and says what to correct."""
 
 
 class StrictYaml(YamlConfigSettingsSource):
-    """A mapping of known settings, each by its field's name or by its variable's in lower or upper case."""
+    """A YAML mapping of known settings, each under its field's name or its variable's in lower or upper case."""
 
     def __init__(self, settings_cls: type[BaseSettings]) -> None:
-        # The base class reads the file while it is made.
+        # The base class reads the file in its constructor.
         self._known = _field_of_each_yaml_name(settings_cls)
         _refuse_what_is_no_file(str(settings_cls.model_config.get("yaml_file")))
         super().__init__(settings_cls)
@@ -53,13 +55,13 @@ class StrictYaml(YamlConfigSettingsSource):
 
 
 class OwnVariables(EnvSettingsSource):
-    """The environment: a setting whose variable has no prefix of ours is read from that one alone.
+    """The environment. A setting whose variable has no prefix is read only from that variable.
 
-    Kubernetes puts an address of its own into THROUGHLINE_PORT, beside a service of our name.
+    Otherwise Kubernetes, for a service named throughline, would put an address of its own into THROUGHLINE_PORT.
     """
 
     def __call__(self) -> dict[str, Any]:
-        """The values, as they are read elsewhere."""
+        """The values, read as the base class reads them."""
         own = {name.lower() for name in _variable_of_each_field(self.settings_cls).values()}
         prefix = self.env_prefix.lower()
         given = self.env_vars.items()
@@ -68,10 +70,10 @@ class OwnVariables(EnvSettingsSource):
 
 
 class StrictDotenv(DotEnvSettingsSource):
-    """Variables of many programs; those with our prefix must be settings."""
+    """A file with variables of many programs, in which those with the prefix must be settings."""
 
     def __call__(self) -> dict[str, Any]:
-        """The values, as they are read elsewhere."""
+        """The values, read as the base class reads them."""
         if self.env_file:
             _refuse_what_is_no_file(str(self.env_file))
         variables = _variable_of_each_field(self.settings_cls).values()
@@ -87,10 +89,10 @@ class StrictDotenv(DotEnvSettingsSource):
 
 
 def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[str]:
-    """A line for each variable of the environment that looks like a setting misspelled.
+    """A line for each variable of the environment that looks like a misspelled setting.
 
-    Other programs put variables with our prefix there too (Kubernetes does for a service of our name): a name that
-    resembles none of ours is left alone.
+    Other programs may set variables with the prefix too (Kubernetes does for a service named throughline), so a name
+    that resembles no setting is ignored.
     """
     known = list(_variable_of_each_field(settings).values())
     prefix = settings.model_config.get("env_prefix", "")
@@ -100,9 +102,9 @@ def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, st
 
 
 def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[str]:
-    """A line for each variable, of the environment or of the file of variables, under which a key is not looked for.
+    """A line for each variable, of the environment or the file of variables, with a key under a name that is not read.
 
-    None where the key stands under its own name as well: the other one belongs to another program.
+    If the key is also given under its own name, there is no line: the other variable belongs to another program.
     """
     given = given_variables(settings, environment)
     missing = {name for name in _variable_of_each_field(settings).values() if name.endswith("_API_KEY")} - given
@@ -111,20 +113,20 @@ def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) 
 
 
 def given_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> set[str]:
-    """The names that have a value in the environment or in the file of variables."""
+    """The names of variables that have a value in the environment or in the file of variables."""
     in_file = {name.upper(): value for name, value in DotEnvSettingsSource(settings).env_vars.items()}
     return {name for name, value in {**in_file, **environment}.items() if value}
 
 
 def misspelled(names: Iterable[str], known: Iterable[str]) -> str:
-    """Words about those that resemble a known name without being one; none about strangers."""
+    """A text about those names that resemble a known name without being one; unrelated names are ignored."""
     listed = list(known)
     hints = {name: _hint_at_similar(name, listed) for name in names if name not in listed}
     return "; ".join(f"{name} is no setting{hint}" for name, hint in hints.items() if hint)
 
 
 def variable_of(settings: type[BaseSettings], field: str) -> str:
-    """The variable of the environment that sets a field; the field's own name where there is none."""
+    """The variable of the environment that sets a field; the field's own name if there is none."""
     return _variable_of_each_field(settings).get(field, field)
 
 
@@ -149,7 +151,7 @@ def _complain_of(unknown: list[str], known: Collection[str], file: str) -> None:
 
 
 def _hint_at_similar(name: str, known: Iterable[str]) -> str:
-    # The prefix that all our variables share makes none of them resemble another.
+    # The common prefix of the variables must not make them resemble each other.
     by_own_part = {_own_part(one): one for one in known}
     near = _nearest_name(_own_part(name), by_own_part, 0.7)
     return f" (is {by_own_part[near]} meant?)" if near else ""
@@ -164,7 +166,7 @@ def _own_part(name: str) -> str:
 
 
 def _refuse_what_is_no_file(name: str) -> None:
-    # The library passes over what it cannot read as a file.
+    # The library silently ignores a path that it cannot read as a file.
     path = Path(name)
     if path.is_dir():
         raise SettingFileError(f"{name} is a folder, and settings are read from a file of that name: remove it.")
@@ -173,7 +175,7 @@ def _refuse_what_is_no_file(name: str) -> None:
 
 
 def _names_given_twice(path: Path) -> list[str]:
-    # A reader of YAML takes the last of each, and says nothing.
+    # A YAML reader silently uses the last of several values for the same key.
     node = yaml.compose(path.read_bytes(), Loader=yaml.SafeLoader)
     names = Counter(key.value for key, _ in node.value) if isinstance(node, yaml.MappingNode) else Counter[str]()
     return [name for name, count in names.items() if count > 1]

@@ -44,13 +44,13 @@ from app.setting_files import PREFIX, OwnVariables, StrictDotenv, StrictYaml, mi
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 Seconds = Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)]
 MOST_MODELS = 60
-"""As many as stay built, with room for those in use."""
+"""The most models, which leaves room for those in use among the ones that stay built."""
 
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 _CALLS_OF_A_JOB = 5
-"""Model calls that are to have the time that they may take, within one compaction."""
+"""The number of model calls that must fit, each with its whole time limit, into one compaction."""
 _LEAST_SEALING_KEY = 16
 _HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _ORIGIN = compiled(r"[a-z][a-z0-9+.-]{0,60}://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
@@ -98,18 +98,18 @@ def _with_home_expanded(value: Path) -> Path:
 
 
 class RunnerCompaction(BaseModel):
-    """Numbers of the presets that compact above a number of tokens (``handoff``); a conversation's own come first."""
+    """Numbers of presets that compact above a number of tokens (``handoff``); a conversation's own take precedence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_tokens: Annotated[int, BeforeValidator(_zero_where_absent)] = Field(default=0, ge=-1)
     """0 or absent: the preset's number; −1: no automatic compaction."""
     keep_tail: Annotated[int, BeforeValidator(_zero_where_absent)] = Field(default=0, ge=0)
-    """The newest messages, kept as they are; 0 or absent: the preset's number."""
+    """How many of the newest messages are kept unchanged; 0 or absent: the preset's number."""
 
 
 class Runner(BaseModel):
-    """The section under which Session Compaction has its settings, beside others that are not ours."""
+    """The section in which Session Compaction has its settings, next to others that this service does not use."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -124,10 +124,10 @@ class Runner(BaseModel):
 
 
 class Settings(BaseSettings):
-    """One value, read once per process by the composition root.
+    """The settings, read once per process by the composition root.
 
-    Names carry the prefix ``THROUGHLINE_`` in the environment, but for those that the
-    platform fixes (``DATABASE_URL``, ``REDIS_URL``, ``HOST``, ``PORT``, ``GOOGLE_*``, ``OPENAI_*``).
+    In the environment names have the prefix ``THROUGHLINE_``, except those that the platform fixes (``DATABASE_URL``,
+    ``REDIS_URL``, ``HOST``, ``PORT``, ``GOOGLE_*``, ``OPENAI_*``).
     """
 
     model_config = SettingsConfigDict(
@@ -138,7 +138,7 @@ class Settings(BaseSettings):
         extra="ignore",
         frozen=True,
         populate_by_name=True,
-        # What an error would show beside its reason may be a key.
+        # The input that an error would show besides its reason may be a key.
         hide_input_in_errors=True,
     )
 
@@ -163,93 +163,99 @@ class Settings(BaseSettings):
     """Any pydantic-ai model name (``google:…``, ``openai:…``) or ``offline``."""
     compaction_model: str | None = None
     verify: Literal["auto", "off"] = "auto"
-    """Whether a model judges what a model wrote in a compaction; ``policy.verify`` is a conversation's own word."""
+    """Whether a model judges what a model wrote in a compaction; a conversation sets ``policy.verify`` for itself."""
     verify_wait_seconds: int = Field(default=600, ge=0, le=86_400)
-    """How long at most a state waits for more to be verified with it; 0: not at all."""
+    """How long a state waits at most for others to be verified together with it; 0: not at all."""
     verifier_model: ModelName | None = None
     """The model that judges; unset: the one that writes states."""
     provider_caches: Literal["auto", "off"] = "auto"
-    """Whether providers are told to keep caches; ``policy.cache`` is a conversation's own word."""
+    """Whether providers are asked to keep caches; a conversation sets ``policy.cache`` for itself."""
     models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MOST_MODELS)] = ()
-    """Models that requests and policies may name, beside those in use; empty: those named above and ``offline``."""
+    """Models that requests and policies may name, besides those in use; empty: only those named above and ``offline``.
+    """
     ambient_credentials: bool = False
-    """Whether other providers may sign in with what the process finds: variables, files, the machine's identity."""
+    """Whether other providers may use credentials that the process finds: variables, files, the machine's identity."""
     embedding_model: ModelName | None = None
-    """Makes vectors for recall, as ``google:gemini-embedding-001``; unset: recall goes by words alone."""
+    """The model that makes vectors for recall, such as ``google:gemini-embedding-001``; unset: recall compares words
+    only.
+    """
     embedding_dimensions: int | None = Field(default=None, ge=16, le=MOST_DIMENSIONS)
-    """Numbers of a vector that the model is asked for; unset: as many as it gives."""
+    """How many numbers of a vector the model is asked for; unset: as many as it gives."""
     embedding_question_seconds: float = Field(default=0.5, gt=0, le=60)
-    """For how long a recall waits for the vector of its question; then words alone decide."""
+    """How many seconds a recall waits for the vector of its question; after that only words are compared."""
     model_input_limit: int | None = Field(default=None, ge=1_000)
-    """Input limit in tokens of every provider model in use, in place of the bundled table."""
+    """The input limit in tokens of every provider model in use, instead of the one in the bundled table."""
     chat_timeout_seconds: Seconds = 60.0
     """How long one whole call of the chat model may take."""
     compaction_timeout_seconds: Seconds = DEFAULT_TIMINGS.call_seconds
     """How long one whole call of the compaction model may take."""
     model_failures_to_open: int = Field(default=5, ge=1)
-    """After so many outages in a row a model's provider is left alone for a while."""
+    """After this many outages in a row, a model's provider is not called for a while."""
     model_pause_seconds: Seconds = 30.0
-    """For how long a provider is left alone after that; then one call may try."""
+    """How long a provider is not called after that; then one call may try."""
     tenant_calls_per_hour: int = Field(default=1_000, ge=1)
     """Model calls that cost money, in all compactions of a tenant; ``policy.calls_per_hour`` limits a conversation."""
     default_preset: str = DEFAULT_PRESET
     """The preset of conversations that name none."""
     presets: Annotated[dict[str, dict[str, Any]], BeforeValidator(_empty_where_absent)] = {}
-    """The operator's values for presets: fields of the policy, or numbers under the design's own names. What a
-    conversation sets comes first."""
+    """The operator's values for presets: fields of the policy, or numbers under the names in the design. What a
+    conversation sets takes precedence.
+    """
     tenant_limits: Limits = TENANT_LIMITS
-    """What a tenant may ask for; those that are not named keep their defaults."""
+    """The limits of a tenant; limits that are not named keep their defaults."""
     key_limits: Limits = KEY_LIMITS
-    """What a key may ask for that has no limits of its own."""
+    """The limits of a key that has none of its own."""
     failed_keys_per_minute: int = Field(default=60, ge=0)
-    """Requests with keys that are not valid, from one address; 0 = any number."""
+    """The most requests per minute with invalid keys from one address; 0 = any number."""
     events_days: int = Field(default=90, ge=0, le=36_500)
-    """For how long events of conversations are kept; 0 = as long as their conversations."""
+    """How many days events of conversations are kept; 0 = as long as their conversations."""
     turns_days: int = Field(default=400, ge=0, le=36_500)
-    """For how long ended turns are kept, but for those of responses; 0 = as long as their conversations."""
+    """How many days ended turns are kept, except those of responses; 0 = as long as their conversations."""
     measures_days: int = Field(default=400, ge=0, le=36_500)
-    """For how long records of expansions and of written details are kept; 0 = as long as their conversations."""
+    """How many days records of expansions and of written details are kept; 0 = as long as their conversations."""
     state_versions_kept: int = Field(default=500, ge=0)
     """How many versions of its state a conversation keeps, the newest; 0 = all."""
     audit_days: int = Field(default=400, ge=0, le=36_500)
-    """For how long the audit log is kept; 0 = for ever."""
+    """How many days the audit log is kept; 0 = for ever."""
     metrics_open: bool | None = None
-    """Whether ``/metrics`` is answered; unset: where the server listens on loopback."""
+    """Whether ``/metrics`` is answered; unset: only if the server listens on loopback."""
     docs_open: bool | None = None
-    """Whether ``/docs`` and ``/openapi.json`` are answered; unset: where the server listens on loopback."""
+    """Whether ``/docs`` and ``/openapi.json`` are answered; unset: only if the server listens on loopback."""
     runner: Annotated[Runner, BeforeValidator(_empty_where_absent)] = Runner()
     tools: Annotated[tuple[str, ...], NoDecode] = ()
     """Further tools of the chat model: Python callables, each as ``package.module:function``."""
 
     sealing_key: Annotated[SecretStr, AfterValidator(_long_enough)] | None = None
-    """Seals what clients of ``/v1/responses/compact`` keep for us; unset: a secret of each tenant in the database."""
+    """The key that seals what clients of ``/v1/responses/compact`` keep; unset: a secret of each tenant in the
+    database.
+    """
     auth_required: bool | None = None
-    """Unset: keys are required unless the server listens on loopback in embedded mode."""
+    """Whether keys are required; unset: yes, unless the server listens on loopback in embedded mode."""
     allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], NoDecode] = ()
-    """Hosts beside loopback under which requests without a key are answered, where they are answered at all."""
+    """Hosts besides loopback to which requests without a key may be sent, if such requests are answered at all."""
     cors_origins: Annotated[tuple[Annotated[str, AfterValidator(_origin_or_any)], ...], NoDecode] = (
         "http://localhost:3000",
         "http://127.0.0.1:3000",
     )
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
-    """The most media of a request to a model, in bytes of Base64; beyond it the oldest are told in words."""
+    """The most media of a request to a model, in bytes of Base64; beyond it the oldest are replaced by words."""
     max_file_bytes: int = Field(default=FILE_BYTES, ge=1)
-    """The most that one file of a conversation may have."""
+    """The most bytes of one file of a conversation."""
     max_files_bytes: int = Field(default=FILES_BYTES, ge=1)
-    """The most that all files of a conversation may have together."""
+    """The most bytes of all files of a conversation together."""
     request_timeout_seconds: Seconds = 120.0
     max_connections: int = Field(default=4_000, ge=1)
     """The most connections of one API process. ``app.http.connections`` explains this and the next two."""
     head_seconds: float = Field(default=20.0, gt=0, le=3_600)
     """How long the head of a request may take, from the connection's beginning or the first byte after an answer."""
     unread_seconds: float = Field(default=60.0, gt=0, le=3_600)
-    """For how long a client may read nothing of what waits for it."""
+    """How long a client may read nothing of the data that waits for it."""
     worker_concurrency: int = Field(default=2, ge=1, le=64)
     work_processes: int = Field(default=2, ge=0, le=64)
-    """Processes of an API process that read long texts; 0 = threads, which slow it and cannot be ended."""
+    """How many processes an API process has for reading long texts; 0 = threads, which slow it and cannot be ended."""
     work_seconds: float = Field(default=90.0, gt=0, le=3_600)
-    """How long one of these processes may read; then it is killed."""
+    """How long one of these processes may read a text; then it is killed."""
     lease_seconds: Seconds = DEFAULT_TIMINGS.lease_seconds
     """This and the ``Seconds`` below are for tests and special cases; ``app.core.model.timings`` explains them."""
     heartbeat_seconds: Seconds = DEFAULT_TIMINGS.heartbeat_seconds
@@ -263,7 +269,8 @@ class Settings(BaseSettings):
     unfollowed_seconds: Seconds = DEFAULT_TIMINGS.unfollowed_seconds
     stream_heartbeat_seconds: Seconds = DEFAULT_TIMINGS.stream_heartbeat_seconds
     job_seconds: float = Field(default=DEFAULT_TIMINGS.job_seconds, gt=0, le=86_400, allow_inf_nan=False)
-    """How long a compaction outside of a turn may take; unless set, at least five ``compaction_timeout_seconds``."""
+    """How long a compaction outside of a turn may take; if unset, at least five times ``compaction_timeout_seconds``.
+    """
     measure_seconds: Seconds = DEFAULT_TIMINGS.measure_seconds
     broker_pause_seconds: Seconds = DEFAULT_TIMINGS.broker_pause_seconds
     rebuild_seconds: Seconds = DEFAULT_TIMINGS.rebuild_seconds
@@ -302,7 +309,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_operator_numbers(self) -> Self:
-        # Numbers that can never hold are refused here, and not by each conversation.
+        # Impossible numbers are refused here, and not only when a conversation uses them.
         try:
             _ = self.operator_numbers
         except (PolicyInvalidError, UnknownPresetError) as error:
@@ -316,7 +323,7 @@ class Settings(BaseSettings):
 
     @property
     def retention(self) -> Retention:
-        """What is kept for a time only."""
+        """How long data of limited life is kept."""
         return Retention(
             events=_days_or_for_ever(self.events_days),
             turns=_days_or_for_ever(self.turns_days),
@@ -356,7 +363,7 @@ class Settings(BaseSettings):
 
     @property
     def operator_numbers(self) -> OperatorNumbers:
-        """The operator's numbers for the presets. Raises as ``operator_numbers`` does, which starting checks."""
+        """The operator's numbers for the presets. Raises what ``operator_numbers`` raises; starting checks this."""
         common = self.runner.compaction
         return operator_numbers(self.presets, max_tokens=common.max_tokens, keep_tail=common.keep_tail)
 

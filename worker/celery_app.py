@@ -18,15 +18,16 @@ from app.logs import OnceInAWhile
 from app.process_settings import settings_of_process
 from app.settings import Settings
 
-# For a process that no longer answers to its own deadline: so long after that it is told, and so long later killed.
+# For a process that misses its own deadline: after this time it gets a signal, and after this further time it is
+# killed.
 _TOLD_AFTER_SECONDS: Final = 30
 _KILLED_AFTER_SECONDS: Final = 60
 _SOCKET_SECONDS = 5.0
-# How long a cold shutdown (SIGQUIT) leaves to running jobs; their rows are released at once.
+# How long a cold shutdown (SIGQUIT) waits for running jobs; their rows are released at once.
 _SOFT_SHUTDOWN_SECONDS = 5.0
-# A child imports nothing after the fork, but a machine under load may be slow to start it.
+# A child imports nothing after the fork, but a machine under load may start it slowly.
 _CHILD_START_SECONDS = 30.0
-# Celery tries a broker that refuses to write again at once, and says so ten times a second.
+# Celery immediately retries a broker that refuses to write, and logs this ten times a second.
 _TOLD_AGAIN_SECONDS: Final = 30.0
 logging.getLogger("celery.worker.consumer.consumer").addFilter(OnceInAWhile(_TOLD_AGAIN_SECONDS))
 
@@ -42,8 +43,8 @@ def build_app(settings: Settings) -> Celery:
         task_serializer="json",
         accept_content=["json"],
         task_ignore_result=True,
-        # Acknowledged when done; a killed child's message is not put back, or a poison job would loop: the row's
-        # lease expires and the sweeper, which counts, sends it again.
+        # A job is acknowledged when it is done. The message of a killed child is not put back, since a job that kills
+        # its process would loop. The row's lease expires, and the sweeper, which counts crashes, sends the job again.
         task_acks_late=True,
         task_reject_on_worker_lost=False,
         worker_prefetch_multiplier=1,
@@ -52,18 +53,18 @@ def build_app(settings: Settings) -> Celery:
         task_time_limit=hard_limit,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # A broker that refuses to write, as a replica or one without room, is taken for one that is away.
+        # A broker that refuses to write, such as a replica or one without room, counts as away.
         broker_channel_error_retry=True,
         broker_transport_options={
-            # What is unacknowledged for so long is delivered again: only after the hard limit has ended its job.
+            # A job that is unacknowledged for this long is delivered again; it is longer than the hard limit of a job.
             "visibility_timeout": 2 * hard_limit,
             "socket_timeout": _SOCKET_SECONDS,
             "socket_connect_timeout": _SOCKET_SECONDS,
             "health_check_interval": 10,
         },
-        # A lost broker says nothing about a running job; the lease does.
+        # Losing the broker says nothing about a running job; its lease does.
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        # Our log lines are written as they are, not wrapped into Celery's.
+        # The service's log lines are written unchanged, not wrapped into Celery's.
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_proc_alive_timeout=_CHILD_START_SECONDS,
@@ -83,7 +84,7 @@ def refuse_without_broker(**_: Any) -> None:
 
 
 def refuse_without_schema(**_: Any) -> None:
-    """End with one clear line where every job would fail; a database that is away now is waited for by each job."""
+    """End with one clear line if every job would fail. If the database is away now, each job waits for it."""
     from app.storage.schema_fit import schema_complaint_at  # noqa: PLC0415 - for workers only, as in the parent's loop
 
     url = _settings.database_url

@@ -1,4 +1,4 @@
-"""What the worker's parent process does beside Celery: it sweeps, and at the end it lets go of its jobs."""
+"""What the worker's parent process does in addition to Celery: it sweeps, and at the end it releases its jobs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ParentLoop:
-    """A thread with a loop and a container of its own: sweeps until ``leave``, releases until ``stop``.
+    """A thread with its own loop and container. It sweeps until ``leave``, then releases jobs until ``stop``.
 
-    ``factory`` builds the container on the loop that will use it; ``timings`` say how often that is tried.
+    ``factory`` builds the container on the loop that will use it; ``timings`` say how often this is tried.
     """
 
     def __init__(self, factory: Callable[[], Awaitable[Container]] = build, timings: Timings = DEFAULT_TIMINGS) -> None:
@@ -45,11 +45,14 @@ class ParentLoop:
         self._ready.wait(_JOIN_SECONDS)
 
     def leave(self) -> None:
-        """Stop sweeping and put what the children hold back into the queue, uncounted. Safe in a signal handler."""
+        """Stop sweeping, and put the children's jobs back into the queue without counting a crash.
+
+        Safe in a signal handler.
+        """
         self._call_in_loop(self._leaving.set)
 
     def stop(self) -> None:
-        """Let go of everything and wait for the end, for some seconds."""
+        """Close everything, and wait some seconds for the end."""
         self._call_in_loop(self._leaving.set)
         self._call_in_loop(self._stopping.set)
         if self._thread.is_alive():
@@ -57,7 +60,7 @@ class ParentLoop:
 
     def _call_in_loop(self, callback: Callable[[], None]) -> None:
         if self._ready.is_set():
-            with suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
+            with suppress(RuntimeError):  # the loop is closed, so nothing is left to stop
                 self._loop.call_soon_threadsafe(callback)
 
     def _main(self) -> None:
@@ -95,7 +98,7 @@ class ParentLoop:
     async def _release(self, container: Container) -> None:
         while True:
             await container.sweeper.release()
-            # What a child takes after the first release is given back by a later one.
+            # A job that a child takes after the first release is released by a later one.
             if await _came_within(self._stopping, self._timings.release_seconds):
                 return
 
@@ -110,17 +113,17 @@ _parent = ParentLoop(timings=Settings().timings)
 
 
 def start_sweeping(**_: Any) -> None:
-    """The worker takes jobs from now on."""
+    """Start sweeping when the worker begins to take jobs."""
     _parent.start()
 
 
 def give_jobs_back(**_: Any) -> None:
-    """The children see within a heartbeat that their leases are lost, and stop."""
+    """Release the jobs. The children notice within a heartbeat that their leases are lost, and stop."""
     _parent.leave()
 
 
 def stop_sweeping(**_: Any) -> None:
-    """All children are gone."""
+    """Stop the thread after all children have ended."""
     _parent.stop()
 
 

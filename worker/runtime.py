@@ -1,4 +1,4 @@
-"""What lives as long as one process of the worker: an event loop and a container, both made after the fork."""
+"""What exists as long as one process of the worker: an event loop and a container, both made after the fork."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWNER: Final = owner_name("worker")
-"""Who holds the leases of this worker: read in the parent and inherited by the fork, so that it is one name."""
+"""The name that holds this worker's leases. It is made in the parent and inherited by the fork, so that all have the
+same.
+"""
 
 _ROUNDS_TO_HEAR: Final = 8
-"""Rounds of the loop in which it reads a server's last words, then the end, and tells who holds the connection."""
+"""Rounds of the loop in which it reads a server's last message and the end of the connection, and informs the holder.
+"""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -40,14 +43,14 @@ async def build() -> Container:
     try:
         await container.parts.models.prepare()
     except InvalidInputError as error:
-        _log.warning("worker.model_unavailable", detail=error.detail)  # each job says so as well
+        _log.warning("worker.model_unavailable", detail=error.detail)  # each job logs this as well
     return container
 
 
 class Runtime:
-    """Runs coroutines, one at a time, on a loop and a container that stay: pools of connections belong to a loop.
+    """Runs coroutines, one at a time, on a lasting loop and container, since pools of connections belong to a loop.
 
-    ``timings``: the time of a task, and after how long a silent loop ends its process.
+    ``timings`` give the time limit of a task, and after how long a silent loop ends its process.
     """
 
     def __init__(
@@ -59,21 +62,21 @@ class Runtime:
         self._container: Container | None = None
 
     def start(self) -> None:
-        """Make loop and container, if they are not there."""
+        """Make the loop and the container, if they do not exist."""
         if self._runner is None:
             self._runner = asyncio.Runner()
         if self._container is None:
             self._container = self._runner.run(build())
 
     def run(self, job: Callable[[Container], Awaitable[T]]) -> T:
-        """Run a job with the container, within its time and within the caller's context variables."""
+        """Run a job with the container, within its time limit and in the caller's context variables."""
         self.start()
         assert self._runner is not None  # noqa: S101 - for the type checker: start() made both
         assert self._container is not None  # noqa: S101 - the same
         try:
             return self._runner.run(self._in_time(job, self._container), context=contextvars.copy_context())
         except SoftTimeLimitExceeded:
-            # Raised by a signal in the middle of the loop: nothing on it can be trusted any more.
+            # A signal raised it in the middle of the loop, so nothing on the loop can be trusted any more.
             self.stop()
             raise
 
@@ -84,7 +87,7 @@ class Runtime:
                     await _hear_of_closed_connections()
                     return await job(container)
             finally:
-                # The loop stands still from here to the next job: what stayed on record would count as a crash.
+                # The loop does not run until the next job: work that stayed on record would count as a crash.
                 await container.drain()
 
     def stop(self) -> None:
@@ -101,7 +104,10 @@ runtime = Runtime(timings=Settings().timings)
 
 
 def import_before_the_fork(**_: Any) -> None:
-    """Let the children share the modules: each would need seconds, of a job's lease, and megabytes for its own."""
+    """Import modules that the children share.
+
+    Otherwise each child would need seconds of a job's lease, and megabytes of its own.
+    """
     from app.bootstrap import import_models  # noqa: PLC0415 - two seconds of imports, for workers only
 
     import_models(Settings())
@@ -109,7 +115,7 @@ def import_before_the_fork(**_: Any) -> None:
 
 
 def start_child(**_: Any) -> None:
-    """Be ready before the first job; if that fails now, the first job tries again."""
+    """Make the process ready before the first job; if that fails now, the first job tries again."""
     try:
         runtime.start()
     except Exception as error:  # noqa: BLE001 - a dependency that is away must not end the child
@@ -117,12 +123,12 @@ def start_child(**_: Any) -> None:
 
 
 def stop_child(**_: Any) -> None:
-    """Give connections back."""
+    """Close the connections."""
     runtime.stop()
 
 
 async def _hear_of_closed_connections() -> None:
-    # Between two jobs the loop stood still: without this the pool would lend a connection that the server has cut.
+    # The loop did not run between two jobs. Without this, the pool would lend a connection that the server has closed.
     for _ in range(_ROUNDS_TO_HEAR):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""The worker's tasks: each hands over to a service."""
+"""The worker's tasks: each calls a service."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 @app.task(name=TASK_NAME, bind=True)  # type: ignore[untyped-decorator]  # Celery has no types
 def compact(self: Any, compaction_id: str) -> None:
-    """Perform a claimed compaction. Delivered twice, late or after it ended, it does nothing: the lease decides."""
+    """Perform a claimed compaction.
+
+    A job that is delivered twice, late or after the end does nothing: the lease decides.
+    """
     with bound_contextvars(request_id=self.request.get("request_id")):
         runtime.run(lambda container: compact_and_verify(container, UUID(compaction_id)))
 
 
 async def compact_and_verify(container: Container, compaction_id: UUID) -> None:
-    """A compaction, and once it is applied the verification of what it wrote; that fails no job."""
+    """Run a compaction and, once it is applied, verify what it wrote. A failed verification does not fail the job."""
     await container.verification.after(await container.compaction.execute(compaction_id, ran_in="worker"))
 
 
@@ -51,7 +54,7 @@ def embed(conversation_id: str) -> None:
 
 @app.task(name=LATER_TASK_NAMES["cache"])  # type: ignore[untyped-decorator]  # Celery has no types
 def cache(cache_id: str) -> None:
-    """Have a provider's cache made or renewed, if it is wanted still."""
+    """Have a provider's cache made or renewed, if it is still wanted."""
     runtime.run(lambda container: container.caches.make_or_renew(UUID(cache_id)))
 
 
@@ -63,5 +66,5 @@ def find_anchors(conversation_id: str) -> None:
 
 @app.task(name=FORK_TASK_NAME)  # type: ignore[untyped-decorator]  # Celery has no types
 def fork(conversation_id: str) -> None:
-    """Copy what a forked conversation still lacks."""
+    """Copy the messages that a forked conversation still lacks."""
     runtime.run(lambda container: container.forks.work(UUID(conversation_id)))

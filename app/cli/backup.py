@@ -1,4 +1,4 @@
-"""``throughline backup`` and ``throughline restore FILE``: the whole database as one file, and back.
+"""``throughline backup`` and ``throughline restore FILE``: write the whole database into one file, and load it again.
 
 They work on the database itself, as ``migrate`` and ``keys`` do: that of ``DATABASE_URL``, or the embedded one.
 """
@@ -161,7 +161,7 @@ def _existing_database(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def _exclusive_database(settings: Settings) -> Iterator[str]:
-    """The address of the database, which no other process of the service uses. A missing embedded one is made."""
+    """The address of the database, which no other process of the service uses. A missing embedded database is made."""
     if settings.database_url:
         check_database(settings.database_url)
         yield settings.database_url

@@ -25,10 +25,10 @@ from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversat
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 EXIT_FAILED: Final = 1
-"""A line of a script was not answered."""
+"""The exit code if a line of a script was not answered."""
 COMPACT: Final = "/compact"
 BUSY_SECONDS: Final = 30.0
-"""How long a message waits for the end of a turn that somebody else began, or that was interrupted."""
+"""How many seconds a message waits for the end of a turn that another client began or that was interrupted."""
 PROMPT: Final = "› "
 
 _AGAIN: Final = 0.25
@@ -51,7 +51,7 @@ def chat(
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     with one_clear_line():
         address = find_service(url)
-    # No language is asked for: a chat speaks that of its conversation.
+    # No language is requested: a chat uses the language of its conversation.
     with one_clear_line(), open_client(address, key) as client:
         talk = _conversation_to_chat_in(client, conversation, fields, window)
         notices = Notices(talk, lambda: open_client(address, key))
@@ -97,7 +97,7 @@ class Session:
         return str(self._talk.id)
 
     def open(self, *, is_new: bool) -> None:
-        """Say where we are."""
+        """Print which conversation this is."""
         title = f" · {one_line(self._talk.title)}" if self._talk.title else ""
         head = f"{self._say.text('cli.conversation')} "
         self.screen.line((head, DIM), self._conversation_id, (f" · {self._talk.preset}{title}", DIM))
@@ -131,7 +131,7 @@ class Session:
             return True
 
     def _turn(self, text: str | None) -> None:
-        """One turn; an interrupt stops the reply, and keeps the chat."""
+        """Run one turn. An interrupt stops the reply, but not the chat."""
         over = threading.Event()
         try:
             with _on_interrupt(lambda: self._interrupt_until_stopped(over)):
@@ -148,7 +148,7 @@ class Session:
             over.set()
 
     def follow(self, text: str | None) -> None:
-        """One turn: the reply as it comes, and what there is to say of it; errors are the caller's."""
+        """Run one turn: show the reply as it comes, and what happened. The caller handles errors."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -176,7 +176,7 @@ class Session:
             if event.result is not None:
                 if writes:
                     self.screen.line()
-                if written != event.result.reply.content:  # it came at once, or otherwise than it began
+                if written != event.result.reply.content:  # the reply came at once, or differs from the pieces
                     self.screen.line(event.result.reply.content)
                 self._show_below_reply(event.type, event.result)
 
@@ -208,7 +208,7 @@ class Session:
         self._unanswered = bool(last) and last[-1].role == "user"
 
     def tell(self) -> None:
-        """Show what was heard of compactions since the last look."""
+        """Show what was heard of compactions since the last call."""
         for words in self._notices.waiting():
             self.screen.line((f"· {words}", "cyan"))
 
@@ -218,7 +218,7 @@ class Session:
 
 
 def _lines(screen: Screen) -> Iterator[str]:
-    """What is typed, until Ctrl-D; from a pipe, its lines."""
+    """The lines that are typed, until Ctrl-D, or the lines of a pipe."""
     if not (screen.is_terminal and sys.stdin.isatty()):
         yield from sys.stdin or ()
         return
@@ -237,7 +237,7 @@ def _lines(screen: Screen) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _on_interrupt(act: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C does this, beside what runs; the second is an ordinary one."""
+    """Run ``act`` on the first Ctrl-C, while the block goes on. The second Ctrl-C is an ordinary one."""
 
     def first(_signal: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)

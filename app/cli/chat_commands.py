@@ -1,4 +1,4 @@
-"""The commands of ``throughline chat``, but ``/compact``, which the service itself understands."""
+"""The commands of ``throughline chat``, except ``/compact``, which the service itself understands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.client.endpoints import LevelName
 from app.core.model.segments import LEVEL_OF
 
 PAGE: Final = 4_000
-"""Tokens that an expansion shows at most."""
+"""The most tokens that an expansion shows."""
 
 HELP: Final = (
     ("compact", "/compact [focus]"),
@@ -25,7 +25,7 @@ HELP: Final = (
     ("help", "/help"),
     ("quit", "/quit"),
 )
-"""The name of what each is for (``cli.help.compact``), and how it is typed."""
+"""For each command, the name of its help text (``cli.help.compact``) and how it is typed."""
 _ENDS: Final = frozenset({"/quit", "/exit"})
 
 Act = Callable[[Throughline, str, Screen, str], None]
@@ -35,7 +35,7 @@ def run_command(text: str, client: Throughline, id_: str, screen: Screen) -> boo
     """Run a line that begins with a slash, and return whether the chat goes on.
 
     Raises:
-        ComplaintError: There is no such command, or it lacks something.
+        ComplaintError: There is no such command, or an argument is missing.
     """
     name, _, rest = text.strip().partition(" ")
     if name in _ENDS:

@@ -1,6 +1,6 @@
 """The names of the commands of ``throughline``; the code of a command is imported only when it is run.
 
-Importing all commands takes seconds. A list of commands, or a chat, should not wait for what it does not need.
+Importing all commands takes seconds. A list of commands, or a chat, should not wait for imports that it does not need.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class CommandsOnDemand(TyperGroup):
-    """Lists commands by their names, and imports the one that is asked for."""
+    """Lists commands by name, and imports the one that is called."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -95,13 +95,13 @@ class CommandsOnDemand(TyperGroup):
             sys.exit(EXIT_CANNOT_START)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that is asked for, imported, with what was given to it."""
+        """Import the command that is called, and return it with its arguments."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, imported(name) if name is not None and name in COMMANDS else listed, rest
 
 
 def imported(name: str) -> Any:
-    """A command as its module has it."""
+    """A command, imported from its module."""
     place, attribute = COMMANDS[name][0].split(":")
     with ends_at_once():
         found = getattr(import_module(place), attribute)
@@ -121,7 +121,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
-    # Options belong to a command, and stand after its name.
+    # Options belong to a command, and come after its name.
     options_metavar="",
     subcommand_metavar="COMMAND [OPTIONS] [ARGS]...",
     context_settings={"help_option_names": ["--help", "-h"]},

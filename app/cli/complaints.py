@@ -23,16 +23,16 @@ from app.devserver.supervisor import ChildFailedError
 EXIT_CANNOT_START = 2
 
 _TYPED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
-"""What somebody typed is wrong: only the service's detail says what."""
+"""Statuses for wrong input. Only the service's detail says what is wrong."""
 
 
 class ComplaintError(Exception):
-    """Something that a person can put right; the message is one line."""
+    """An error that a person can correct; the message is one line."""
 
 
 @contextmanager
 def one_clear_line() -> Iterator[None]:
-    """Turn what a person can put right into one line on stderr, and exit code 2."""
+    """Turn an error that a person can correct into one line on stderr, and exit code 2."""
     try:
         yield
     except (CannotStartError, EmbeddedError, ChildFailedError, ComplaintError, ThroughlineError) as error:
@@ -44,9 +44,9 @@ def one_clear_line() -> Iterator[None]:
     except UnicodeError:
         complain(text_of("complaint.no_text"))
         raise typer.Exit(EXIT_CANNOT_START) from None
-    except BrokenPipeError:  # who read has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         raise
-    except OSError as error:  # of the output: a file that a command opens is named by the command
+    except OSError as error:  # an error of the output; a command itself reports errors of files that it opens
         complain_of_output(error)
         raise typer.Exit(EXIT_CANNOT_START) from None
     except KeyboardInterrupt:
@@ -59,16 +59,16 @@ def complain_of_output(error: OSError) -> None:
 
 
 def complain(words: str) -> None:
-    """One line on stderr."""
+    """Write one line to stderr."""
     try:
         sys.stdout.flush()
-    except OSError:  # nobody takes what is left, and Python would try once more at the end
+    except OSError:  # nobody reads it, and Python would try once more at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.stderr.write(f"{' '.join(words.split())}\n")
 
 
 def words_of(error: Exception, say: Catalogue | None = None) -> str:
-    """What a person is told of an error, in the language of a chat, else of the terminal."""
+    """The text of an error for a person, in the language of a chat, otherwise of the terminal."""
     say = say or spoken()
     if isinstance(error, UnauthenticatedError):
         return say.text("cli.complaint.needs_key")
@@ -81,7 +81,7 @@ def words_of(error: Exception, say: Catalogue | None = None) -> str:
 
 def _refusal_words(error: ApiError, say: Catalogue) -> str:
     said = error.detail or say.text("cli.complaint.status", status=str(error.status))
-    # The service's own words are English: in another language the code is told, and what was wrong with what was typed.
+    # The service's own messages are English. In another language the code is shown, and what was wrong with the input.
     if title := say.own.get(f"title.{error.code}"):
         said = f"{title}: {said}" if error.status in _TYPED else title
     fields = [f"{one.get('field')}: {one.get('message')}" for one in error.errors]

@@ -1,4 +1,4 @@
-"""Which service a command talks to, and which conversation it is about."""
+"""Finds the service that a command talks to, and the conversation that it is about."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from app.devserver import running_at
 from app.devserver.configured import address, read_settings
 
 TIMEOUT: Final = 180.0
-"""Seconds: longer than the service itself gives a request that compacts."""
+"""Seconds. It is longer than the service's own limit for a request that compacts."""
 NEWEST: Final = "last"
-"""Stands for the conversation with the newest message."""
+"""The word for the conversation with the newest message."""
 
 _PROBE: Final = 3.0
 _SCHEMES: Final = ("http://", "https://")
@@ -37,13 +37,13 @@ Conversation = Annotated[str, typer.Argument(help=f"Its id, or `{NEWEST}`.", met
 
 @contextmanager
 def connected(url: str | None, key: str | None, *, language: str | None = None) -> Iterator[Throughline]:
-    """A client of the service that answers; what goes wrong with it is one clear line.
+    """A client of the service that answers; errors become one clear line.
 
-    It is asked for labels in the terminal's language, or in ``language``. In an English terminal that is said only
-    where it is given: chats speak the conversation's.
+    Labels are requested in ``language``, otherwise in the terminal's language. An English terminal requests none, so
+    that chats use the language of the conversation.
 
     Raises:
-        typer.Exit: Nobody answers, or the service refused.
+        typer.Exit: No service answers, or it refused the request.
     """
     with one_clear_line(), open_client(find_service(url), key, language=language or own_language()) as client:
         yield client
@@ -52,7 +52,7 @@ def connected(url: str | None, key: str | None, *, language: str | None = None) 
 def open_client(
     url: str, key: str | None, *, timeout: float = TIMEOUT, attempts: int = 5, language: str | None = None
 ) -> Throughline:
-    """A client; no proxy of the environment stands between a command and a service on the same machine."""
+    """A client. It uses no proxy of the environment for a service on the same machine."""
     try:
         headers_of(key)
     except ValueError:
@@ -70,7 +70,7 @@ def find_service(url: str | None) -> str:
     """The address of the service that answers: the given one, the one of the settings, or the owner of the data folder.
 
     Raises:
-        ComplaintError: Nobody answers.
+        ComplaintError: No service answers.
     """
     if url is not None:
         if not url.lower().startswith(_SCHEMES):
@@ -87,7 +87,7 @@ def find_service(url: str | None) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether a service is there and can work."""
+    """Whether a service answers there and can work."""
     try:
         with open_client(url, None, timeout=_PROBE, attempts=1) as client:
             return client.readiness()["status"] in {"ok", "degraded"}
@@ -96,10 +96,10 @@ def answers(url: str) -> bool:
 
 
 def conversation_id(client: Throughline, given: str) -> str:
-    """The id that was meant.
+    """The id of the given conversation.
 
     Raises:
-        ComplaintError: It is none, or there is no conversation yet.
+        ComplaintError: It is not an id, or there is no conversation yet.
     """
     if given == NEWEST:
         newest = next(client.conversations(order="desc", page_size=1), None)

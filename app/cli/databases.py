@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
-    """The address of the database. The embedded one runs meanwhile, and is made if it is missing.
+    """The address of the database. The embedded one runs during the block, and is made if it is missing.
 
     With ``any_version``, an embedded one may be of an earlier PostgreSQL.
     """
@@ -37,12 +37,13 @@ def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
 
 @contextmanager
 def settings_with_database(*, wants: bool) -> Iterator[Settings]:
-    """Settings that name a database with the newest schema; Redis is never asked.
+    """Settings that name a database with the newest schema. Redis is not used.
 
-    With ``wants``, the database must be there already: who looks for keys in an empty new one is in the wrong folder.
+    With ``wants``, the database must exist already: an empty new one would mean that the command runs in the wrong
+    folder.
     """
     settings = read_settings()
-    # Else what is logged goes to standard output, beside a key that a script reads.
+    # Otherwise log lines would go to standard output, mixed with a key that a script reads.
     configure_logs(settings)
     is_embedded = not settings.database_url
     if wants and is_embedded and not settings.data_dir.exists():
@@ -55,8 +56,8 @@ def settings_with_database(*, wants: bool) -> Iterator[Settings]:
 
 @asynccontextmanager
 async def services(settings: Settings) -> AsyncIterator[Container]:
-    """The services of this process, closed afterwards; what they refuse ends the command in one line."""
-    # Seconds of imports that only these commands need.
+    """The services of this process, closed afterwards. If they refuse something, the command ends with one line."""
+    # These imports take seconds, and only these commands need them.
     from app.bootstrap import build_container  # noqa: PLC0415
 
     container = await build_container(settings)

@@ -1,9 +1,9 @@
-"""``throughline doctor``: finds stored states that are damaged or no summaries, and makes them again from the messages.
+"""``throughline doctor``: finds states that are damaged or not summaries, and makes them again from the messages.
 
-The gate keeps out error texts, excuses, and empty or cut-off summaries. But a state that was imported, or written by
-an earlier version, never passed it. A repair goes back to before the first compaction and folds the same messages
-again; the messages themselves are never touched. ``--verify`` also finds what checks of earlier versions damaged. That
-is mended by folding again from the newest sound version, or by code where no language model summarizes.
+The gate refuses error texts, excuses, and empty or cut-off summaries. But a state that was imported, or written by an
+earlier version, was never checked by it. A repair goes back to before the first compaction and folds the same messages
+again; the messages themselves are never touched. ``--verify`` also finds damage by checks of earlier versions. It is
+repaired by folding again from the newest sound version, or by code if no language model summarizes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from app.core.validation.health import Finding, findings
 from app.usecases.compaction.commands import TypedCommands
 
 EXIT_FOUND: Final = 1
-"""Something was found, and is there still."""
+"""The exit code if a problem was found and remains."""
 BEFORE_ANY: Final = 0
 """The version that stands for the time before the first compaction."""
 PATIENCE: Final = 600.0
-"""Seconds that a repair waits for other compactions of the conversation."""
+"""How many seconds a repair waits for other compactions of the conversation."""
 _LOOKED_BACK: Final = 10  # versions
 _ENDING: Final = 40  # characters
-SHOWN: Final = 60  # characters of a sick text
+SHOWN: Final = 60  # characters of a damaged text
 
 Outcome = Literal["found", "repaired", "mended", "still_sick", "put_back"]
 _HEALED: Final = frozenset[Outcome]({"repaired", "mended"})
@@ -44,21 +44,21 @@ _HEALED: Final = frozenset[Outcome]({"repaired", "mended"})
 
 @dataclass(frozen=True, slots=True)
 class Sick:
-    """A conversation whose state is no memory."""
+    """A conversation with a damaged state, or with a state that is not a summary."""
 
     conversation_id: str
     title: str
     version: StateVersion
     found: tuple[Finding, ...]
     is_known: bool = True
-    """Whether the state's schema is known at all."""
+    """Whether the state's schema is known."""
     damage: Examination | None = None
-    """What earlier checks damaged in it; it stands among what was found too."""
+    """What earlier checks damaged in it; this is also part of what was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What became of one."""
+    """The result of one repair."""
 
     outcome: Outcome
     version: int
@@ -102,11 +102,11 @@ def doctor(
 
 
 def examine(client: Throughline, id_: str) -> Sick | None:
-    """What is wrong with the state that is served now; ``None`` when nothing is, or there is no state."""
+    """What is wrong with the state that is served now; ``None`` if nothing is wrong or there is no state."""
     version = newest_state(client, id_)
     if version is None or not version.boundary_seq:
         if version is None:
-            client.conversation(id_)  # a conversation without a state is healthy, one that is not there is an error
+            client.conversation(id_)  # raises if the conversation does not exist; one without a state is healthy
         return None
     try:
         schema = schema_named(version.state_schema)
@@ -127,13 +127,13 @@ def examine(client: Throughline, id_: str) -> Sick | None:
 
 
 def ends_as_a_line(text: str, contents: Iterable[str]) -> bool:
-    """Whether a line of what was said ends with the same words: a heading of a list, a line of code."""
+    """Whether a line of the messages ends with the same words, such as a heading of a list or a line of code."""
     ending = " ".join(text.split())[-_ENDING:]
     return any(" ".join(line.split()).endswith(ending) for one in contents for line in one.splitlines())
 
 
 def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None:
-    """What is wrong with the state, and what earlier checks damaged in it; ``None`` when nothing is."""
+    """What is wrong with the state, including what earlier checks damaged; ``None`` if nothing is wrong."""
     version = sick.version if sick else newest_state(client, id_)
     if version is None or not version.boundary_seq or not (sick is None or sick.is_known):
         return sick
@@ -157,7 +157,7 @@ def _repair_asked_for(client: Throughline, sick: Sick, *, repair: bool, mend: bo
 
 
 def mend_by_code(client: Throughline, sick: Sick) -> Repair:
-    """Have the service set right what code can; what only a model could tell again stays."""
+    """Let the service repair what code can; what only a model could write again stays."""
     try:
         done = client.examine(sick.conversation_id, mend=True, if_match=sick.version.version)
     except ThroughlineError as error:
@@ -169,12 +169,12 @@ def mend_by_code(client: Throughline, sick: Sick) -> Repair:
 
 
 def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Repair:
-    """Make the state anew from the originals; where that fails, the old one is put back.
+    """Make the state again from the originals; if that fails, the old state is put back.
 
-    ``back_to`` is the version that is gone on from.
+    ``back_to`` is the version from which the work begins.
 
     Raises:
-        ThroughlineError: The old one could not be put back: the conversation has no state then, and loses nothing.
+        ThroughlineError: The old state could not be put back. The conversation then has no state, but loses no message.
     """
     id_, old = sick.conversation_id, sick.version
     boundary = client.conversation(id_).compressed_at_message_id
@@ -195,12 +195,15 @@ def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Rep
 
 
 def put_back(client: Throughline, sick: Sick) -> int:
-    """Restore the old version, so that nothing is worse than it was; its new number."""
+    """Restore the old version, so that nothing is worse than before; return its new number."""
     return client.restore(sick.conversation_id, sick.version.version).state_version
 
 
 def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str) -> str | None:
-    """Compact up to the old boundary, as often as it takes; the reason why it came to nothing, or ``None``."""
+    """Compact up to the old boundary, in as many steps as needed.
+
+    Returns the reason if it failed, otherwise ``None``.
+    """
     deadline = time.monotonic() + PATIENCE
     reached = 0
     while True:
@@ -220,7 +223,7 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str)
         reached = newest.boundary_seq if newest else 0
         if reached >= old.boundary_seq or (row is not None and row.reason == "nothing_to_compact"):
             return None
-        if reached <= before:  # the request's time may end before a long conversation does: then it goes on from there
+        if reached <= before:  # the time of a request may end before a long conversation is done; the next one goes on
             if refused is not None:
                 raise refused
             if row is None or row.status == "applied":
@@ -241,7 +244,7 @@ def _repair_examined(client: Throughline, id_: str, *, looks_for_damage: bool) -
 
 
 class _Report:
-    """What is said of the sick, as they are found."""
+    """The report about damaged conversations, printed as they are found."""
 
     def __init__(self, screen: Screen, *, as_json: bool) -> None:
         self._screen = screen
@@ -251,7 +254,7 @@ class _Report:
 
     @property
     def has_sick(self) -> bool:
-        """Whether one is sick still."""
+        """Whether a conversation is still damaged."""
         return any(repair is None or repair.outcome not in _HEALED for _, repair in self._rows)
 
     def add(self, sick: Sick, repair: Repair | None) -> None:
@@ -259,7 +262,7 @@ class _Report:
         self._rows.append((sick, repair))
 
     def end(self, *, asked_to_repair: bool) -> None:
-        """The table, and what to do."""
+        """Print the table, and what to do."""
         if self._as_json:
             self._screen.json({"looked_at": self.looked, "found": [_as_value(*row) for row in self._rows]})
             return

@@ -18,7 +18,7 @@ from app.usecases.admin.keys import DEFAULT_TENANT
 from app.usecases.history.removing import RemovalService
 
 PAUSE: Final = 0.5
-"""Seconds between two looks while the service does the work, or a provider has to answer."""
+"""Seconds between two checks while the service works or a provider has to answer."""
 PATIENCE: Final = 60.0
 """Seconds without progress after which the rest is left to the service."""
 
@@ -30,7 +30,7 @@ tenants = typer.Typer(help="Operate on tenants.", no_args_is_help=True)
 
 @tenants.callback()
 def _group() -> None:
-    """Keep the commands' names, also while there is one only."""
+    """Keep the command's own name although the group has only one command."""
 
 
 @tenants.command()
@@ -67,7 +67,7 @@ def _erase(tenant: str, begin: Begin) -> int:
 
 
 async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tuple[Erasure, bool]:
-    """Begin an erasure and go on to its end; return it, and whether something is left that takes longer."""
+    """Begin an erasure and continue it to its end. Returns it, and whether something is left that takes longer."""
     async with services(settings) as container:
         service, waited = container.removal, 0.0
         erasure = await begin(service, await service.tenant_named(tenant))

@@ -32,7 +32,7 @@ def add(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Attach a file: every context has it whole, before all messages."""
+    """Attach a file. Every context contains it whole, before all messages."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
         try:
@@ -54,7 +54,7 @@ def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, 
 
 @files.command()
 def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Key = None) -> None:
-    """Remove a file from every context, and what a provider keeps of it."""
+    """Remove a file from every context, and the copy that a provider keeps."""
     with one_clear_line():
         _check_file_id(file_id)
     with connected(url, key) as client:
@@ -63,7 +63,7 @@ def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Ke
 
 
 def _check_file_id(file_id: str) -> None:
-    # Checked here, since the error of the service would name a path.
+    # Checked here, since an error of the service would name a path.
     try:
         UUID(file_id)
     except ValueError:

@@ -27,12 +27,12 @@ _UNKNOWN: Final = "yellow"
 
 
 def show_gauge(screen: Screen, gauge: Gauge) -> None:
-    """The line; with a bar where there is a terminal, in colour unless ``NO_COLOR`` is set."""
+    """Print the line, with a bar in a terminal, and in colour unless ``NO_COLOR`` is set."""
     screen.line(*gauge_parts(screen, gauge))
 
 
 def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
-    """The line for that screen, for whoever puts it beside something else."""
+    """The parts of the line for that screen, for code that prints it together with other text."""
     colour = _COLOURS.get(gauge.status, _UNKNOWN)
     say = screen.say
     words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
@@ -43,7 +43,7 @@ def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
 
 
 def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
-    """What is in it, in tokens."""
+    """What the context consists of, in tokens."""
     sizes = gauge.breakdown.model_dump()
     told = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
     return ", ".join(told) or say.text("cli.gauge.empty")

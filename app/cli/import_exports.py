@@ -33,7 +33,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def export_kind(value: Any) -> Kind | None:
-    """Which program exported a conversation; ``None`` where it is from neither."""
+    """Which program exported a conversation; ``None`` if it was neither."""
     if isinstance(value, Mapping):
         if "mapping" in value:
             return "chatgpt"
@@ -43,10 +43,11 @@ def export_kind(value: Any) -> Kind | None:
 
 
 def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
-    """One conversation of an export; ``name`` is the file's, ``place`` tells where in it the conversation stands.
+    """One conversation of an export; ``name`` is the file's name, ``place`` the position of the conversation in it.
 
     Raises:
-        ComplaintError: It has another shape, or a message that the service would refuse; file and place are named.
+        ComplaintError: The conversation has another form, or a message that the service would refuse; the error names
+            file and place.
     """
     where = f"{name}: {place}"
     if export_kind(value) != kind:
@@ -92,7 +93,7 @@ class _Talk:
         self._open_call = None
 
     def call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
-        """Add a tool call: to the last message, where that is the assistant's and has no call yet."""
+        """Add a tool call: to the last message, if it is the assistant's and has no call yet."""
         id_, name = id_[:_MAX_NAME] or f"call-{len(self.messages)}", name[:_MAX_NAME] or "tool"
         part = {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
         last = self.messages[-1] if self.messages else {}
@@ -116,7 +117,7 @@ class _Talk:
         self._open_call = None
 
     def _add_message(self, message: dict[str, Any], at: str | None) -> None:
-        # A message without a time gets that of the message before it.
+        # A message without a time gets the time of the message before it.
         self.last_time = at or self.last_time
         self.messages.append(message | ({"created_at": self.last_time} if self.last_time else {}))
 
@@ -139,7 +140,7 @@ def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
 
 
 def _ids_of_shown_branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
-    """Ids from the root of the tree to its shown end: the node ``last``, or else the last node that has text."""
+    """Ids from the root of the tree to its shown end: the node ``last``, or if that is missing, the last with text."""
     node = last if isinstance(last, str) else None
     if node not in nodes:
         node = next((id_ for id_ in reversed(nodes) if _message_with_text(nodes[id_])), None)
@@ -285,12 +286,12 @@ def _storable_text(value: Any) -> str:
         return ""
     if value.isascii() and "\0" not in value:
         return value
-    # No database stores NUL, or half of a surrogate pair.
+    # A database can store neither NUL nor half of a surrogate pair.
     return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _SURROGATES else one for one in value)
 
 
 def _iso_time(value: Any) -> str | None:
-    """A time in ISO 8601, from seconds since 1970 or from text; ``None`` where it has no time zone or is no time."""
+    """A time in ISO 8601, from seconds since 1970 or from text; ``None`` if it has no time zone or is invalid."""
     try:
         if isinstance(value, str):
             found = datetime.fromisoformat(value)

@@ -1,6 +1,6 @@
 """Opens a file that is to be imported; a large export is read one conversation at a time.
 
-A file of ChatGPT or Claude may have gigabytes: it is never in memory as a whole, only its largest conversation is.
+A file of ChatGPT or Claude may have gigabytes, so at most one conversation is in memory at a time.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ MOST_BYTES: Final = 8_000_000_000
 MOST_WHOLE: Final = 256_000_000
 """The most bytes of any other file, which is read as a whole."""
 LARGEST: Final = 64_000_000
-"""Characters of one conversation in an export."""
+"""The most characters of one conversation in an export."""
 _CHUNK: Final = 1_000_000
 _MEMBER: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
 _BACKUP: Final = "tables/messages.copy"
 _SPACE: Final = compiled(r"[ \t\r\n]*+")
 _SOON_OVER: Final = 12
-"""Characters before the end of what is read so far, within which an error may mean that the rest is missing."""
+"""How close to the end of the text read so far an error, in characters, may mean that the rest is missing."""
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's conversations; each look at them reads the file anew, and keeps none."""
+    """A file's conversations. Each iteration reads the file again, and keeps no conversation in memory."""
 
     conversations: Callable[[], Iterator[Imported]]
     text: str = ""
-    """The whole file, which makes its import the same import; empty where each conversation has an identity."""
+    """The whole file, by which a repeated import is recognised; empty if each conversation has an identity."""
 
 
 def open_source(file: Path) -> Source:
     """Find out what a file is, by its content.
 
     Raises:
-        ComplaintError: It cannot be read, is too large, or holds nothing of that kind.
+        ComplaintError: The file cannot be read, is too large, or contains nothing of that kind.
     """
     try:
         is_archive = _is_archive(file)
@@ -76,12 +76,12 @@ def open_source(file: Path) -> Source:
 
 def _is_archive(file: Path) -> bool:
     with file.open("rb") as stream:
-        # By its name too: the text of a download that broke off would not tell what is wrong.
+        # Also by its name, since the text of a broken download would not show what is wrong.
         return stream.read(4) == b"PK\x03\x04" or file.suffix.lower() == ".zip"
 
 
 def _lists_in_archive(file: Path) -> list[Opener]:
-    """What opens each list of conversations in an archive."""
+    """Functions that open each list of conversations in an archive."""
     try:
         with zipfile.ZipFile(file) as archive:
             names = sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
@@ -117,7 +117,7 @@ class _Member:
 
 
 def _kind_of_export(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
-    """The kind of an export, by its first conversation; ``None`` for what may be no export and is no list of JSON."""
+    """The kind of an export, by its first conversation; ``None`` if it may be no export and is not a JSON list."""
     for opener in openers:
         with opener() as stream:
             try:
@@ -143,10 +143,10 @@ def _exported_conversations(openers: list[Opener], kind: Kind, name: str) -> Ite
 
 
 def _values_of_list(stream: IO[bytes], name: str) -> Iterator[Any]:
-    """The values of a JSON list, one after the other; a value that is no list is the only one.
+    """The values of a JSON list, one after the other. A value that is not a list is the only one.
 
     Raises:
-        ComplaintError: It is no JSON, or one value is too large or nested too deeply.
+        ComplaintError: The text is not JSON, or one value is too large or nested too deeply.
     """
     text = _Text(stream, name)
     if not text.takes("["):
@@ -164,7 +164,7 @@ def _values_of_list(stream: IO[bytes], name: str) -> Iterator[Any]:
 
 
 class _Text:
-    """Text that is read as far as it is needed."""
+    """Text that is read only as far as needed."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
@@ -175,7 +175,7 @@ class _Text:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing but white space is left."""
+        """Whether only white space is left."""
         while True:
             blank = _SPACE.match(self._text, self._place)
             self._place = blank.end() if blank else self._place
@@ -185,7 +185,7 @@ class _Text:
                 return True
 
     def takes(self, sign: str) -> bool:
-        """Go on after the sign, if it comes next."""
+        """Skip the sign, if it comes next, and return whether it did."""
         if self.is_over or self._text[self._place] != sign:
             return False
         self._place += 1
@@ -203,25 +203,25 @@ class _Text:
                     raise self.no_json(error.msg.removesuffix(" starting at")) from None
             except RecursionError:
                 raise self.no_json("nested too deeply") from None
-            except ValueError as error:  # a number of thousands of digits
+            except ValueError as error:  # a number with thousands of digits
                 raise self.no_json(str(error)) from None
             else:
                 return found
 
     def expect_end(self) -> None:
-        """Raises ``ComplaintError`` where something follows."""
+        """Raises ``ComplaintError`` if something follows."""
         if not self.is_over:
             raise self.no_json("something follows its end")
 
     def no_json(self, why: str) -> ComplaintError:
-        """What is told of it."""
+        """The error for text that is not JSON."""
         return ComplaintError(text_of("import.no_json", where=self._name, why=why))
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
         return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _SOON_OVER
 
     def _read_more(self) -> bool:
-        """Read as much again as there is: a value that is tried again and again costs twice its length at most."""
+        """Read as much again as was read so far, so that parsing a value repeatedly costs at most twice its length."""
         if self._ended:
             return False
         self._text, self._place = self._text[self._place :], 0

@@ -1,7 +1,7 @@
 """Reads files with conversations into the form that the service imports; an error names its line.
 
-Read are: our own export; an object with ``messages``; a list of such objects, or of messages; and JSON Lines of either.
-Messages may be ours, or OpenAI's (parts in ``content``, ``tool_calls``, ``tool_call_id``).
+It reads the service's own export, an object with ``messages``, a list of such objects or of messages, and JSON Lines of
+either. Messages may have the service's form, or OpenAI's (parts in ``content``, ``tool_calls``, ``tool_call_id``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSION: Final = 1
 _ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
 _KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
 _PAST: Final = ("status", "is_command", "reasoning")
-"""What an export alone has of a message."""
+"""Fields of a message that only an export has."""
 _TABLES: Final = frozenset({"scratchpad", "metadata"})
 _TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
 _NOTHING_PAST: Final[Mapping[str, Any]] = {}
@@ -50,29 +50,31 @@ class Imported:
     about: Mapping[str, Any]
     """Fields of the conversation."""
     messages: tuple[Mapping[str, Any], ...]
-    """The messages, in the form that the service takes."""
+    """The messages, in the form of the API."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     """The resolved policy of an export."""
     pinned: frozenset[int] = field(default_factory=frozenset)
-    """Places in ``messages`` of those that are pinned."""
+    """Indexes in ``messages`` of the pinned ones."""
     chosen: frozenset[Place] = field(default_factory=frozenset)
-    """Places of the anchors of an export that a user set to stay."""
+    """Places of the anchors of an export that a user chose to keep."""
     files: tuple[Mapping[str, Any], ...] = ()
     """The files of an export: name, media type, tokens, and the data in Base64."""
     is_export: bool = False
     identity: str = ""
-    """What tells that two files hold the same conversation; empty: the whole file and the place in it tell it."""
+    """A text that is equal if two files contain the same conversation; empty = the whole file and the place in it are
+    compared.
+    """
     hidden: int = 0
-    """Messages that the other program does not show either: reasoning, its own instructions."""
+    """How many messages were left out that the other program does not show either: reasoning, its own instructions."""
     other_branches: int = 0
-    """Messages of the branches that are not imported: only the one that was open last is."""
+    """How many messages of other branches were left out; only the branch that was open last is imported."""
 
 
 def read_conversations(text: str, name: str) -> list[Imported]:
     """Every conversation of a file.
 
     Raises:
-        ComplaintError: Something cannot be read: it names file, line and message.
+        ComplaintError: Something cannot be read; the error names file, line and message.
     """
     found = list(_conversations(text, name))
     if not found:
@@ -181,13 +183,13 @@ def _is_file(value: Any) -> bool:
 
 
 def _pasts(numbered: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
-    """What became of each message of an export: all of them come in, so that each keeps its number."""
+    """What happened to each message of an export. All are imported, so that each keeps its number."""
     commands, names = TypedCommands(), ("role", "event_type", "content", "status")
     found = list[dict[str, Any]]()
     for _, message in numbered:
         given = message if isinstance(message, Mapping) else {}
         past = {key: given[key] for key in _PAST if given.get(key) not in (None, "", "complete", False)}
-        if "is_command" not in given and commands.has(*map(given.get, names)):  # an export of before it told of it
+        if "is_command" not in given and commands.has(*map(given.get, names)):  # missing in earlier exports
             past["is_command"] = True
         if not past.get("status") and not given.get("content") and not given.get("parts"):
             past["status"] = "erased"
@@ -211,17 +213,17 @@ def _with_system_prompt(
 
 
 def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_PAST) -> Mapping[str, Any]:
-    """A message as the service takes it with what became of it, checked as the service would.
+    """A message in the form of the API, with what happened to it, checked as the service would check it.
 
     Raises:
-        ComplaintError: The service would refuse it; ``where`` is named.
+        ComplaintError: The service would refuse it; the error names ``where``.
     """
     if not isinstance(given, Mapping):
         raise ComplaintError(text_of("import.no_object", where=where))
     made = {key: given[key] for key in _KEPT if given.get(key) is not None}
     if "created_at" in made and isinstance(given.get("utc_offset"), int):
         made["created_at"] = _with_offset(made["created_at"], given["utc_offset"])
-    if made.get("model") == "":  # of a command's answer that no model wrote
+    if made.get("model") == "":  # the answer to a command, which no model wrote
         del made["model"]
     if made.get("role") == "developer":
         made["role"] = "system"
@@ -235,7 +237,7 @@ def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_P
 
 
 def _with_offset(time: Any, minutes: int) -> Any:
-    """A time of an export as its client gave it; what is none is left to the service to refuse."""
+    """A time of an export with the client's offset. An invalid time is left for the service to refuse."""
     try:
         return datetime.fromisoformat(time).astimezone(timezone(timedelta(minutes=minutes))).isoformat()
     except (TypeError, ValueError, OverflowError):
@@ -243,7 +245,7 @@ def _with_offset(time: Any, minutes: int) -> Any:
 
 
 def _refuse_if_service_would(made: Mapping[str, Any], as_: type[Request], where: str) -> Request:
-    """What the service would read. Raises ``ComplaintError`` where it would refuse it."""
+    """The value as the service would read it. Raises ``ComplaintError`` if the service would refuse it."""
     try:
         parse(json.dumps(made).encode())
         return as_.model_validate(made)

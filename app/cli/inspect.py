@@ -1,4 +1,4 @@
-"""Commands that look at a conversation, compact it, or go back to an earlier state."""
+"""Commands that show a conversation, compact it, or restore an earlier state."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def state(
 
 
 def restore_state(conversation: str, version: int, url: str | None, key: str | None) -> None:
-    """Go back to an earlier state, as a new version; no message is touched."""
+    """Restore an earlier state as a new version; no message is changed."""
     with connected(url, key) as client:
         found = client.restore(conversation_id(client, conversation), version)
         key = "show.restored" if version else "show.restored_nothing"
@@ -167,7 +167,7 @@ def continuity(conversation: Conversation, url: Url = None, key: Key = None, *, 
 
 
 def newest_state(client: Throughline, id_: str) -> StateVersion | None:
-    """The version that is served; a version number never decreases."""
+    """The version that is served. A version number never decreases."""
     return next(client.states(id_, order="desc", page_size=1), None)
 
 
@@ -180,10 +180,10 @@ def expanded(
     *,
     max_tokens: int | None = None,
 ) -> Segment:
-    """A segment by its id or its marker, all pages of it, or as many as a limit allows.
+    """A segment by its id or its marker: all pages of it, or as many as a limit allows.
 
     Raises:
-        ComplaintError: It is neither.
+        ComplaintError: The text is neither an id nor a marker.
     """
     marker = parse(given)
     if marker is None:

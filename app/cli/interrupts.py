@@ -1,4 +1,4 @@
-"""Ends the command line at once on Ctrl-C while its imports still run, so this module imports none of ours."""
+"""Ends the command line at once on Ctrl-C while its imports still run, so it imports no other module of ours."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EXIT_INTERRUPTED = 130
-"""What a shell expects of a command that Ctrl-C ended."""
+"""The exit code that a shell expects of a command that Ctrl-C ended."""
 
 
 @contextmanager
 def ends_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process inside, without a traceback; for what leaves nothing half done.
+    """Let Ctrl-C end the process during the block, without a traceback; for work that leaves nothing half done.
 
-    An exception would not do: Python drops one that a signal raises within the callbacks of an import or
-    of the garbage collector, and the command would go on as if nobody had asked for its end.
+    An exception would not be enough: Python drops one that a signal raises within the callbacks of an import or of the
+    garbage collector, and the command would simply go on.
     """
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -18,7 +18,7 @@ from app.usecases.history.indexing import index_step
 from app.usecases.history.moving import move_step
 
 Step = Callable[[UnitOfWorkFactory, Place | None], Awaitable[tuple[int, Place | None]]]
-"""Goes on from a place; gives how many messages it changed, and the place that was reached; ``None`` at the end."""
+"""Continues from a place. Returns how many messages it changed, and the place that was reached; ``None`` at the end."""
 
 
 def move_media() -> None:

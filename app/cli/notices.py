@@ -1,4 +1,4 @@
-"""Notices of compactions while somebody chats: from the turn's own stream, and beside it from the worker."""
+"""Notices of compactions during a chat: from the turn's own stream, and from the worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Notices:
             self._thread.start()
 
     def waiting(self) -> Iterator[str]:
-        """What was heard since the last look."""
+        """What was heard since the last call."""
         with contextlib.suppress(queue.Empty):
             while True:
                 words = self.words(*self._heard.get_nowait())
@@ -74,6 +74,6 @@ def _sizes_or_reason(type_: str, data: Mapping[str, Any], say: Catalogue) -> str
 def _policy_with_notices(conversation: Conversation) -> CompactionPolicy:
     try:
         policy = CompactionPolicy.model_validate(conversation.policy)
-    except ValidationError:  # of a newer service
+    except ValidationError:  # an event of a newer service
         policy = CompactionPolicy()
     return policy.model_copy(update={"notifications": "before_and_after"})

@@ -13,12 +13,12 @@ conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=Tr
 
 @conversations.callback()
 def _group() -> None:
-    """Keep the commands' names, also while there is one only."""
+    """Keep the command's own name although the group has only one command."""
 
 
 @conversations.command()
 def release(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
-    """Take back a conversation that was set aside because processes ended over it (scope admin)."""
+    """Release a conversation that was set aside because processes ended during work on it (scope admin)."""
     with connected(url, key) as client:
         released = client.release(conversation_id(client, conversation))
         print_found(released, lambda screen, one: screen.line(text_of("released", id=str(one.id))), as_json=as_json)

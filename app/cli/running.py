@@ -27,8 +27,8 @@ from app.storage.database import is_protected
 def run() -> None:
     """Start PostgreSQL, Valkey, the API and the worker, and keep them until Ctrl-C.
 
-    Settings stand in the environment, in .env or in throughline.yaml of this folder: PORT=8001 listens on another port,
-    GOOGLE_API_KEY=... answers with Gemini. All are in docs/running.md.
+    Settings are read from the environment, and from .env or throughline.yaml in this folder: PORT=8001 listens on
+    another port, GOOGLE_API_KEY=... answers with Gemini. All are in docs/running.md.
     """
     show_what_can_be_shown()
     console = Console(highlight=False)

@@ -1,4 +1,4 @@
-"""What commands print: with colours and tables in a terminal, as plain lines in a file or a pipe."""
+"""Prints the output of commands: with colours and tables in a terminal, as plain lines into a file or a pipe."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ DIM: Final = "bright_black"
 _COLUMN_GAP: Final = "  "
 _ALLOWED: Final = "\n\t"
 _SHORTEST: Final = 20
-"""Columns of a terminal that a text needs to be recognised."""
+"""The fewest columns of a terminal in which a text can be recognised."""
 
 
 def show_what_can_be_shown() -> None:
-    """Let standard output write a question mark for what its encoding lacks."""
+    """Let standard output print a question mark for characters that its encoding lacks."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
 
 
 class Screen:
-    """Stdout. Texts come from models and strangers: control characters in them never reach a terminal."""
+    """Standard output. Texts come from models and strangers, so control characters in them never reach a terminal."""
 
     def __init__(self, say: Catalogue = CATALOGUES[FALLBACK], *, wraps: bool = False) -> None:
         self.say: Final = say
-        """Our own words, in the language of whoever reads."""
+        """The catalogue of the command line's own texts, in the reader's language."""
         self._wraps = wraps
-        """Whether lines break between words: better to read, worse to copy."""
+        """Whether long lines are broken between words: easier to read, harder to copy."""
         show_what_can_be_shown()
         self._console = Console(highlight=False)
         self.is_terminal = self._console.is_terminal and not self._console.is_dumb_terminal
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
+        """The number of columns of the terminal."""
         return self._console.width
 
     def line(self, *parts: str | tuple[str, str] | Text) -> None:
-        """One line, or more where the text has line ends; a part may have a style."""
+        """Print one line, or more if the text has line ends; a part may have a style."""
         self._print(_styled_text(parts), "\n", wraps=self._wraps)
 
     def piece(self, text: str) -> None:
-        """A piece of a line, shown at once; the next piece follows on the same line."""
+        """Print a piece of a line at once; the next piece follows on the same line."""
         self._print(Text(safe(text)), "")
 
     @contextmanager
@@ -69,7 +69,7 @@ class Screen:
             yield lambda *parts: live.update(self._in_one_row(parts), refresh=True)
 
     def row(self, *parts: str | tuple[str, str] | Text) -> None:
-        """One line, cut at the width of a terminal."""
+        """Print one line, cut at the width of a terminal."""
         self._print(self._in_one_row(parts), "\n")
 
     def table(
@@ -80,10 +80,10 @@ class Screen:
         shrinks: int | None = None,
         spare: Sequence[int] = (),
     ) -> None:
-        """Rows under the names of their columns.
+        """Print rows under the names of their columns.
 
-        In a terminal that is too narrow, cells break; with a column that ``shrinks`` each row stays one line: that
-        column is cut, and the ``spare`` ones go, in their order.
+        If the terminal is too narrow, the text in cells is broken into lines. With a column that ``shrinks``, each row
+        stays one line: that column is cut, and the ``spare`` columns are dropped in their order.
         """
         lines: list[Sequence[str]] = [[one_line(cell) for cell in row] for row in rows]
         if not self.is_terminal:
@@ -97,7 +97,7 @@ class Screen:
         self._console.print(table)
 
     def json(self, value: Any) -> None:
-        """A value as JSON, for programs."""
+        """Print a value as JSON, for programs."""
         self._write(as_json(value) + "\n")
 
     def _narrowed(self, rows: Sequence[Sequence[str]], shrinks: int, spare: Iterable[int]) -> Iterator[Sequence[str]]:
@@ -147,7 +147,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def progress_on_stderr(*further: ProgressColumn, is_shown: bool = True) -> Progress:
-    """A progress bar that is removed at the end; outside a terminal nothing is shown."""
+    """A progress bar that is removed at the end. Outside a terminal nothing is shown."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *further)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal or not is_shown)

@@ -38,7 +38,7 @@ def print_found(found: Found, show: Callable[[Screen, Found], None], *, as_json:
 
 
 def show_context(screen: Screen, context: Context) -> None:
-    """What a model would be sent, part by part."""
+    """Print the context that a model would be sent, part by part."""
     say = screen.say
     rows = [
         (
@@ -65,7 +65,7 @@ def show_context(screen: Screen, context: Context) -> None:
 
 
 def show_messages(screen: Screen, context: Context) -> None:
-    """The texts that a model would be sent."""
+    """Print the texts that a model would be sent."""
     say = screen.say
     for message in context.messages:
         seq = message.get("seq")
@@ -81,7 +81,7 @@ def show_messages(screen: Screen, context: Context) -> None:
 
 
 def one_part(part: Mapping[str, Any], say: Catalogue) -> str:
-    """A part of a message that is no text."""
+    """A part of a message that is not text, in words."""
     kind = part.get("type")
     if kind == "tool_call":
         return say.text("cli.show.calls", name=str(part.get("name")), arguments=str(part.get("arguments")))
@@ -117,7 +117,7 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_b
     screen.line((say.text("cli.state.repairs"), HEAD))
     for one in repairs:
         screen.line((f"{field_words(one['field'], say)} · {say.word('repair', one['reason'])}", "magenta"))
-        if not (one["before"] or one["after"]):  # it may tell of a message that was erased
+        if not (one["before"] or one["after"]):  # the repair may be about a message that was erased
             screen.line("  ", (f"({say.text('export.erased')})", DIM))
             continue
         screen.line("  - ", one["before"] or (say.text("cli.state.added"), DIM))
@@ -126,7 +126,7 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_b
 
 
 def show_difference(screen: Screen, found: StateDifference) -> None:
-    """What is new, gone and worded otherwise."""
+    """Print what is new, gone and changed."""
     screen.line((screen.say.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))
     if not (found.added or found.removed or found.changed):
         screen.line(screen.say.text("cli.show.unchanged"))
@@ -143,7 +143,7 @@ def show_difference(screen: Screen, found: StateDifference) -> None:
 
 
 def show_segment(screen: Screen, segment: Segment) -> None:
-    """A segment at one level: its text, or the originals."""
+    """Print a segment at one level: its text, or the originals."""
     place = runs_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
     say = screen.say
     where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
@@ -166,7 +166,7 @@ def show_segment(screen: Screen, segment: Segment) -> None:
 
 
 def show_compaction(screen: Screen, row: Compaction) -> None:
-    """What a compaction did, or would do."""
+    """Print what a compaction did, or would do."""
     screen.line((compaction_words(row, screen.say), "green" if row.status == "applied" else "yellow"))
     if row.status == "applied" and row.summary:
         screen.line()
@@ -193,7 +193,7 @@ def compaction_words(row: Compaction, say: Catalogue) -> str:
 
 
 def show_stats(screen: Screen, stats: Stats) -> None:
-    """The figures that are not nothing, in the service's words for them."""
+    """Print the figures that are not empty, with the service's labels for them."""
     values = stats.model_dump()
     summary = [str(sentence) for sentence in values.get("summary", ())]
     for sentence in summary:
@@ -207,7 +207,7 @@ def show_stats(screen: Screen, stats: Stats) -> None:
 
 
 def show_list(screen: Screen, conversations: Sequence[ConversationSummary]) -> None:
-    """One line for each."""
+    """Print one line for each conversation."""
     say = screen.say
     if not conversations:
         screen.line(say.text("cli.list.empty"))
@@ -227,12 +227,12 @@ def show_list(screen: Screen, conversations: Sequence[ConversationSummary]) -> N
     columns = ("id", "title", "messages", "context", "state", "preset", "last")
     spare = [columns.index(one) for one in ("state", "preset", "context", "messages", "last")]
     names = [say.text(f"cli.list.{one}") for one in columns]
-    # An id that is broken over lines cannot be copied.
+    # An id that is split over two lines cannot be copied.
     screen.table(names, rows, shrinks=columns.index("title"), spare=spare)
 
 
 def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> None:
-    """The score of each compaction, the newest first."""
+    """Print the score of each compaction, the newest first."""
     say = screen.say
     if not found:
         screen.line(say.text("cli.continuity.nothing"))
@@ -257,12 +257,12 @@ def _formatted_share(value: float | None, say: Catalogue) -> str:
 
 
 def role_words(role: str, say: Catalogue) -> str:
-    """Who says something."""
+    """The role of a message in words."""
     return _word_in_language("context.role", role, say)
 
 
 def warning_words(warning: str, say: Catalogue) -> str:
-    """A warning's code (``message_elided:7``) in words; one that is not known yet as it is."""
+    """A warning's code (``message_elided:7``) in words; an unknown code is shown unchanged."""
     code, _, what = warning.partition(":")
     key, reason = f"warning.{code}", f"reason.{what}"
     if not say.has(key):
@@ -271,7 +271,7 @@ def warning_words(warning: str, say: Catalogue) -> str:
 
 
 def field_words(name: str, say: Catalogue) -> str:
-    """What a field of a state holds."""
+    """The name of a state's field in words."""
     return _word_in_language("state", name, say)
 
 
@@ -285,7 +285,7 @@ def _word_in_language(section: str, word: str, say: Catalogue) -> str:
 
 
 def runs_of(seqs: Sequence[int]) -> str:
-    """Positions in runs: ``1, 4–9``."""
+    """Positions as ranges: ``1, 4–9``."""
     told = []
     for _, run in groupby(enumerate(sorted(set(seqs))), key=lambda pair: pair[1] - pair[0]):
         found = [seq for _, seq in run]
@@ -305,7 +305,7 @@ def _count_line(one: Mapping[str, Any], say: Catalogue) -> str:
 
 
 def _figure(values: Any, path: str, say: Catalogue) -> str:
-    """A value by its path; empty for nothing, for zero, and for what is no figure."""
+    """The value at a path; empty if it is missing, zero, or not a figure."""
     for name in path.split("."):
         if not isinstance(values, Mapping):
             return ""

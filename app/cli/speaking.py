@@ -8,21 +8,21 @@ from typing import Final
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, Number, catalogue_of
 
 VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
-"""The first that is set decides, as POSIX has it."""
+"""Variables of the environment; the first one that is set decides, as POSIX prescribes."""
 
 
 def spoken() -> Catalogue:
-    """The language of the environment (``ru_RU.UTF-8``); English for ``C``, and for one without a catalogue."""
+    """The catalogue for the language of the environment (``ru_RU.UTF-8``); English for ``C`` and unknown languages."""
     said = next((value for name in VARIABLES if (value := os.environ.get(name))), "")
     return catalogue_of(said.partition(".")[0].partition("@")[0])
 
 
 def own_language() -> str | None:
-    """The language of the environment, where it is another than a service speaks by itself."""
+    """The language of the environment, if a service would not use it by itself."""
     language = spoken().language
     return None if language == FALLBACK else language
 
 
 def text_of(key: str, **given: str | Number) -> str:
-    """A text of the command line's own, by its key (``complaint.no_conversation``)."""
+    """A text of the command line, by its key (``complaint.no_conversation``)."""
     return spoken().text(f"cli.{key}", **given)

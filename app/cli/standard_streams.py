@@ -7,14 +7,17 @@ import sys
 from typing import Final
 
 _MODES: Final = {"stdin": os.O_RDONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
-"""How each is opened. A write to a closed output fails, and the command says so on its error output.
+"""How each stream is opened. A write to a closed output fails, and the command says so on its error output.
 
-Where that is closed too, what is said is dropped.
+If the error output is closed too, the message is dropped.
 """
 
 
 def open_closed_streams() -> None:
-    """Open each missing standard stream. Otherwise a file opened later would take its place, and be written into."""
+    """Open each missing standard stream.
+
+    Otherwise a file that is opened later would take its place and be written to.
+    """
     for number, (name, mode) in enumerate(_MODES.items()):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, mode)

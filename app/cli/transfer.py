@@ -1,4 +1,4 @@
-"""``throughline import`` and ``throughline export``: whole conversations, in and out."""
+"""``throughline import`` and ``throughline export``: read whole conversations in, and write them out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from app.client import (
 from app.client.calls import Call
 
 BATCH: Final = 1_000
-"""Messages that the service takes at once."""
+"""How many messages the service accepts at once."""
 BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
 
@@ -45,7 +45,7 @@ FormatOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one conversation of a file."""
+    """The result for one conversation of a file."""
 
     id: str
     title: str
@@ -73,7 +73,7 @@ def import_file(
     with connected(url, key) as client:
         source = open_source(file)
         given = {"preset": preset, "title": title, "user_id": user_id}
-        total = sum(len(one.messages) for one in source.conversations())  # all of it is checked before anything is sent
+        total = sum(len(one.messages) for one in source.conversations())  # all is checked before anything is sent
         if not total and not source.text:
             raise ComplaintError(text_of("import.empty", where=str(file)))
         with progress_on_stderr(is_shown=total > 0) as progress:
@@ -112,14 +112,14 @@ def export_conversation(
 
 
 def _import_key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
-    # The same file with the same options is the same import, so that repeating it has one effect.
+    # The same file with the same options is the same import, so that a repeated one has no further effect.
     salt = os.urandom(8).hex() if again else ""
     made_of = "\n".join([text, json.dumps(given, sort_keys=True), salt])
     return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
 
 
 class _DeletedError(ComplaintError):
-    """The conversation was imported a while ago, and deleted since."""
+    """The conversation was imported earlier and has been deleted since."""
 
     def __init__(self, words: str, id_: str) -> None:
         super().__init__(words)
@@ -127,7 +127,7 @@ class _DeletedError(ComplaintError):
 
 
 class _ImportingFile:
-    """A file on its way in."""
+    """A file that is being imported."""
 
     def __init__(
         self, client: Throughline, file: Path, source: Source, given: Mapping[str, Any], *, again: bool
@@ -159,7 +159,7 @@ class _ImportingFile:
                     if not one.identity:
                         raise
                     complain(str(error))
-                    id_, was_there = error.id, True  # one that is not wanted does not keep the others out
+                    id_, was_there = error.id, True  # one refused conversation does not keep the others out
             else:
                 advance(len(one.messages))
             title = str(one.about.get("title") or one.place)
@@ -179,7 +179,7 @@ def _imported_before(client: Throughline) -> dict[str, str]:
 
 
 class _Importing:
-    """One conversation on its way in."""
+    """One conversation that is being imported."""
 
     def __init__(self, client: Throughline, one: Imported, key: str, name: str) -> None:
         self._client = client
@@ -232,7 +232,7 @@ class _Importing:
         return {name: value for name, value in self._one.policy.items() if known.get(name, value) != value}
 
     def _choose_anchors(self, id_: str) -> None:
-        """Anchors are found anew in the messages; those that a user set to stay are set so again."""
+        """Mark the anchors that a user chose to keep; the service finds all anchors again in the messages."""
         left = set(self._one.chosen)
         for anchor in self._client.anchors(id_, page_size=100) if left else ():
             place = (anchor.original_position, anchor.offset, anchor.type)
@@ -243,7 +243,7 @@ class _Importing:
             complain(text_of("complaint.not_chosen", where=self._where, count=str(len(left))))
 
     def _attach(self, id_: str) -> None:
-        """A file for which there is no room is told of, and the import goes on."""
+        """Attach the files. If there is no room for one, this is reported, and the import goes on."""
         for number, file in enumerate(self._one.files, start=1):
             type_, tokens = file["media_type"], file.get("tokens")
             lasts = type_.startswith(("audio/", "video/")) and isinstance(tokens, int)
@@ -272,7 +272,7 @@ class _Importing:
 
 
 def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Batches of as many messages as the service takes at once; always the same for the same messages."""
+    """Batches of as many messages as the service accepts at once; the same messages always give the same batches."""
     batch, size = list[Mapping[str, Any]](), 0
     for message in messages:
         weight = len(json.dumps(message, ensure_ascii=False).encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Writes a file under another name first, so that under its own name it is always complete."""
+"""Writes a file under another name first, so that the file with its own name is always complete."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 FOR_ALL: Final = 0o666
-"""Less what the process's mask takes away."""
+"""The mode of a new file, before the process's mask is applied."""
 
 
 @contextmanager
 def whole_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
-    """Write beside the file, then rename: under its own name it is never half there. A link stays, and leads to it.
+    """Write to a second file, then rename it, so that the file is never incomplete.
+
+    A link stays and leads to the new file.
 
     Raises:
-        OSError: It cannot be written; nothing is left then.
+        OSError: The file cannot be written; nothing is left behind.
     """
     named = Path(os.path.realpath(target))
     waiting = named.with_name(f".{named.name}.{os.getpid()}.part")
@@ -35,5 +37,5 @@ def whole_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
 
 
 def is_special_file(target: Path) -> bool:
-    """Whether a device, a pipe or a socket has that name: it can be written into, and must not be replaced."""
+    """Whether the name is that of a device, a pipe or a socket, which can be written to but must not be replaced."""
     return target.exists() and not target.is_file() and not target.is_dir()

@@ -55,15 +55,15 @@ class AsyncThroughline(Methods):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Send a request, and again where that helps."""
+        """Send a request, and repeat it if that may help."""
         return await self.run(lambda retrying: exchange(call, retrying))
 
     async def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
-        """Do what the steps want, one after the other, and return what comes of them."""
+        """Carry out the steps one after the other, and return their result."""
         steps = begin(self._retrying)
         outcome: Outcome = None
         while True:
@@ -75,7 +75,7 @@ class AsyncThroughline(Methods):
             outcome = await self._carry_out(command)
 
     async def each(self, listed: ListCall[Item]) -> AsyncIterator[Item]:
-        """Every item of a list, page by page as they are looked at."""
+        """Every item of a list; pages are read as they are needed."""
         call: Call[Page[Item]] | None = listed.first
         while call is not None:
             page = await self.send(call)
@@ -84,7 +84,7 @@ class AsyncThroughline(Methods):
             call = listed.after(page)
 
     async def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> AsyncIterator[Item]:
-        """What a stream brings, over as many connections as it takes."""
+        """The items of a stream, over as many connections as needed."""
         stream = begin(self._retrying)
         while not stream.is_over:
             error: ApiError | ConnectionFailedError | None = None
@@ -106,7 +106,10 @@ class AsyncThroughline(Methods):
             await self._sleep(stream.ended(error))
 
     async def download(self, call: Call[Any]) -> AsyncIterator[bytes]:
-        """An answer as it comes, however long. Raises where it breaks off: what came until then is not all."""
+        """An answer in pieces as it comes, however long.
+
+        Raises if it breaks off, since the pieces so far are then not complete.
+        """
         try:
             async with self._http.stream(**request_of(call)) as response:
                 if not response.is_success:

@@ -1,4 +1,4 @@
-"""Requests as values: what is sent, and how the answer is read. Nothing here does any I/O."""
+"""Requests as values: what is sent, and how the answer is read. Nothing here does input or output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ListCall(Generic[Item]):
     first: Call[Page[Item]]
 
     def after(self, page: Page[Item]) -> Call[Page[Item]] | None:
-        """The call for what follows a page; ``None`` when nothing does."""
+        """The call for the page after this one; ``None`` if there is none."""
         if not page.has_more or page.next_cursor is None:
             return None
         return replace(self.first, params={**self.first.params, "after": page.next_cursor})
@@ -60,19 +60,19 @@ def get(path: str, read: Callable[[bytes], T], **params: Any) -> Call[T]:
 def post(
     path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None, *, key: str | None = None
 ) -> Call[T]:
-    """A ``POST`` under an idempotency key: however often it is sent, it has one effect."""
+    """A ``POST`` with an idempotency key, so that it has one effect however often it is sent."""
     headers = {"Accept": JSON, "Content-Type": JSON, "Idempotency-Key": key or str(uuid4())}
     return Call(method="POST", path=path, read=read, body=_json_bytes(body or {}), headers=headers)
 
 
 def change(method: str, path: str, read: Callable[[bytes], T], body: Mapping[str, Any] | None = None) -> Call[T]:
-    """A ``PATCH``, ``PUT`` or ``DELETE``: sent twice it does the same as once, so it needs no key."""
+    """A ``PATCH``, ``PUT`` or ``DELETE``. Sent twice it has the same effect as once, so it needs no key."""
     headers = {"Accept": JSON} if body is None else {"Accept": JSON, "Content-Type": JSON}
     return Call(method=method, path=path, read=read, body=None if body is None else _json_bytes(body), headers=headers)
 
 
 def one(resource: type[T]) -> Callable[[bytes], T]:
-    """Reads one resource."""
+    """Makes a function that reads one resource."""
     assert issubclass(resource, BaseModel)  # noqa: S101 - of this package
     read: Callable[[bytes], T] = resource.model_validate_json
     return read
@@ -93,7 +93,7 @@ def text(body: bytes) -> str:
 
 
 def any_json(body: bytes) -> Any:
-    """Reads whatever JSON it is."""
+    """Reads any JSON."""
     return json.loads(body)
 
 

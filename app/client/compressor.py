@@ -1,4 +1,4 @@
-"""Three calls about levels of detail: make one, read one, make a context of them."""
+"""Three calls for levels of detail: make a level, read a level, make a context from levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .synchronous import Throughline
 Level = Literal[0, 1, 2, 3] | LevelName
 """0 full, 1 detailed, 2 brief, 3 tags."""
 Stretch = Segment | str | tuple[int, int]
-"""A segment, its id, or the first and last ``seq`` of one."""
+"""A segment, its id, or the first and last ``seq`` of a range."""
 _NAMES: Final[tuple[LevelName, ...]] = ("full", "detailed", "brief", "tags")
 
 
@@ -28,11 +28,17 @@ class ContextCompressor:
         self._conversation_id = conversation_id
 
     def compress(self, segment: Stretch, level: Level) -> Segment:
-        """Make a segment's level now, and give it back; 0 are the originals. Raises ``ValueError`` for no level."""
+        """Make a level of a segment now and return it; 0 are the originals.
+
+        Raises ``ValueError`` for an unknown level.
+        """
         return self._client.run(lambda retrying: _compressed_segment(self._conversation_id, segment, level, retrying))
 
     def expand(self, segment_id: str, level: Level = 0) -> Segment:
-        """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
+        """A whole segment at a level, whatever its size; 0 are the originals.
+
+        Raises ``ValueError`` for an unknown level.
+        """
         return self._client.run(lambda retrying: _all_pages(self._conversation_id, segment_id, level, retrying))
 
     def assemble_context(
@@ -43,20 +49,26 @@ class ContextCompressor:
 
 
 class AsyncContextCompressor:
-    """A ``ContextCompressor`` that is awaited."""
+    """The asynchronous ``ContextCompressor``."""
 
     def __init__(self, client: AsyncThroughline, conversation_id: Id) -> None:
         self._client = client
         self._conversation_id = conversation_id
 
     async def compress(self, segment: Stretch, level: Level) -> Segment:
-        """Make a segment's level now, and give it back; 0 are the originals. Raises ``ValueError`` for no level."""
+        """Make a level of a segment now and return it; 0 are the originals.
+
+        Raises ``ValueError`` for an unknown level.
+        """
         return await self._client.run(
             lambda retrying: _compressed_segment(self._conversation_id, segment, level, retrying)
         )
 
     async def expand(self, segment_id: str, level: Level = 0) -> Segment:
-        """A segment at a level, whole, whatever its size; 0 are the originals. Raises ``ValueError`` likewise."""
+        """A whole segment at a level, whatever its size; 0 are the originals.
+
+        Raises ``ValueError`` for an unknown level.
+        """
         return await self._client.run(lambda retrying: _all_pages(self._conversation_id, segment_id, level, retrying))
 
     async def assemble_context(
@@ -92,6 +104,6 @@ def _all_pages(conversation_id: Id, segment_id: str, level: Level, retrying: Ret
 def _level_name(level: Any) -> LevelName:
     if isinstance(level, int) and level not in range(len(_NAMES)):
         raise ValueError(f"there is no level {level}: 0 full, 1 detailed, 2 brief, 3 tags")
-    # A name is sent as it is: the service says which names there are.
+    # A name is sent unchanged; the service decides which names exist.
     name: LevelName = _NAMES[level] if isinstance(level, int) else level
     return name

@@ -1,4 +1,4 @@
-"""Every endpoint as a function that describes its request; what is ``None`` or not given is left out."""
+"""Every endpoint as a function that describes its request. Arguments that are ``None`` or not given are left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Body = Mapping[str, Any]
 
 
 class NewConversation(TypedDict, total=False):
-    """Fields of a new conversation."""
+    """The fields of a new conversation."""
 
     title: str | None
     user_id: str | None
@@ -34,7 +34,7 @@ class NewConversation(TypedDict, total=False):
 
 
 class ConversationChanges(TypedDict, total=False):
-    """What can be changed; ``None`` is a value."""
+    """The fields that can be changed; ``None`` is a value."""
 
     title: str | None
     locale: str
@@ -46,7 +46,7 @@ class ConversationChanges(TypedDict, total=False):
 
 
 class NewMessage(TypedDict, total=False):
-    """What a message may have beside its role and content."""
+    """The fields of a message besides its role and content."""
 
     parts: Sequence[Body]
     event_type: str
@@ -57,7 +57,7 @@ class NewMessage(TypedDict, total=False):
 
 
 class Again(TypedDict, total=False):
-    """How a reply is made again."""
+    """How the last reply is made again."""
 
     model: str
     recall: bool
@@ -88,7 +88,7 @@ class Turn(Again, total=False):
 
 
 class CompactOptions(TypedDict, total=False):
-    """What a manual compaction is to do."""
+    """What a manual compaction does."""
 
     focus: str
     up_to_message_id: Id
@@ -98,7 +98,7 @@ class CompactOptions(TypedDict, total=False):
 
 
 class ContextOptions(TypedDict, total=False):
-    """What a context is to be."""
+    """What a context contains."""
 
     query: str
     passages: Sequence[Body]
@@ -122,14 +122,14 @@ def conversation(conversation_id: Id) -> Call[res.Conversation]:
 def conversations(
     *, user_id: str | None = None, order: Order | None = None, page_size: int | None = None
 ) -> ListCall[res.ConversationSummary]:
-    """Every conversation, the newest first unless asked otherwise."""
+    """Every conversation, by default the newest first."""
     return _list("/conversations", res.Page[res.ConversationSummary], user_id=user_id, order=order, limit=page_size)
 
 
 def change_conversation(
     conversation_id: Id, *, if_match: int | None = None, **changes: Unpack[ConversationChanges]
 ) -> Call[res.Conversation]:
-    """Change what is given; with ``if_match`` only while the state version is that one."""
+    """Change the given fields; with ``if_match`` only if the state still has that version."""
     return _with_if_match(change("PATCH", _path(conversation_id), one(res.Conversation), changes), if_match)
 
 
@@ -159,7 +159,7 @@ def append_many(
     expected_last_message_id: Id | None = None,
     idempotency_key: str | None = None,
 ) -> Call[list[res.Message]]:
-    """Append up to 1 000 messages, all or none."""
+    """Append up to 1 000 messages, either all or none."""
     body = {"messages": list(messages), **given(expected_last_message_id=expected_last_message_id)}
     return post(_path(conversation_id, "messages", "batch"), _items_reader(res.Message), body, key=idempotency_key)
 
@@ -175,12 +175,12 @@ def erase_message(conversation_id: Id, message_id: Id) -> Call[None]:
 
 
 def pin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
-    """Hold a message verbatim for ever."""
+    """Pin a message, so that it is served verbatim."""
     return change("PUT", _path(conversation_id, "messages", message_id, "pin"), one(res.Message))
 
 
 def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
-    """Let go of a pin."""
+    """Remove a pin."""
     return change("DELETE", _path(conversation_id, "messages", message_id, "pin"), one(res.Message))
 
 
@@ -193,9 +193,9 @@ def attach_file(
     tokens: int | None = None,
     idempotency_key: str | None = None,
 ) -> Call[res.File]:
-    """Attach a file; every context has it whole, before all messages.
+    """Attach a file. Every context contains it whole, before all messages.
 
-    ``data`` are its bytes, or its text; ``tokens``: what a sound or a film weighs, which nobody can tell of its bytes.
+    ``data`` are its bytes or its text. ``tokens`` is the size of audio or video in tokens, if its bytes do not show it.
     """
     sent = data.encode() if isinstance(data, str) else data
     call = post(_path(conversation_id, "files"), one(res.File), key=idempotency_key)
@@ -203,7 +203,7 @@ def attach_file(
 
 
 def files(conversation_id: Id, *, order: Order | None = None, page_size: int | None = None) -> ListCall[res.File]:
-    """The files of a conversation, as they were attached."""
+    """The files of a conversation, in the order in which they were attached."""
     return _list(_path(conversation_id, "files"), res.Page[res.File], order=order, limit=page_size)
 
 
@@ -218,16 +218,16 @@ def file_content(conversation_id: Id, file_id: Id) -> Call[bytes]:
 
 
 def remove_file(conversation_id: Id, file_id: Id) -> Call[None]:
-    """Remove a file from every context, and what a provider keeps of it."""
+    """Remove a file from every context, and the copy that a provider keeps."""
     return change("DELETE", _path(conversation_id, "files", file_id), nothing)
 
 
 def chat(
     conversation_id: Id, content: str | None = None, *, idempotency_key: str | None = None, **turn: Unpack[Turn]
 ) -> Call[res.ChatResult]:
-    """Send a message, or ``tool_results``, and get the reply; without either what waits is answered.
+    """Send a message, or ``tool_results``, and get the reply; without either, the message that waits is answered.
 
-    ``tools`` are yours: a turn in which the model calls one has the status ``requires_action`` and ``open_calls``.
+    ``tools`` are your own: a turn in which the model calls one has the status ``requires_action`` and ``open_calls``.
     """
     return post(
         _path(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
@@ -239,16 +239,16 @@ def chat_stream(
 ) -> Callable[[Retrying], ReplyStream]:
     """Send a message and read the reply as it comes; the last event has the whole result.
 
-    Raises what the turn failed with.
+    Raises the error that the turn failed with.
     """
     call = chat(conversation_id, content, idempotency_key=idempotency_key, **turn)
     return lambda retrying: ReplyStream(call, retrying)
 
 
 def follow_turn(conversation_id: Id) -> Callable[[Retrying], FollowedReply]:
-    """The running turn from its beginning, in whichever process; nothing where none runs.
+    """The running turn from its beginning, in whichever process it runs; no events if none runs.
 
-    Where the connection breaks and the turn ends meanwhile, there is no last event: the reply is in the history.
+    If the connection breaks and the turn ends meanwhile, there is no last event; the reply is in the history.
     """
     call = get(_path(conversation_id, "chat", "stream"), nothing)
     return lambda retrying: FollowedReply(call, retrying)
@@ -270,7 +270,7 @@ def regenerate_stream(
 
 
 def interrupt(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Interruption]:
-    """Stop the running reply; what came is kept."""
+    """Stop the running reply; what was said so far is kept."""
     return post(_path(conversation_id, "chat", "interrupt"), one(res.Interruption), key=idempotency_key)
 
 
@@ -291,7 +291,7 @@ def compactions(
 def continuity(
     conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
 ) -> ListCall[res.CompactionContinuity]:
-    """What the conversation could still answer after each compaction that was scored."""
+    """What the conversation could still answer after each compaction that has a continuity score."""
     return _list(_path(conversation_id, "continuity"), res.Page[res.CompactionContinuity], order=order, limit=page_size)
 
 
@@ -308,14 +308,14 @@ def all_compactions(
 
 
 def release(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Conversation]:
-    """Take back a conversation that was set aside; needs the scope ``admin``."""
+    """Release a conversation that was set aside; needs the scope ``admin``."""
     return post(_path(conversation_id, "release"), one(res.Conversation), key=idempotency_key)
 
 
 def examine(
     conversation_id: Id, *, mend: bool = False, if_match: int | None = None, idempotency_key: str | None = None
 ) -> Call[res.Examination]:
-    """What earlier checks damaged in the state that is served; with ``mend`` code sets right what it can."""
+    """Find what earlier checks damaged in the state that is served; with ``mend``, code repairs what it can."""
     call = post(_path(conversation_id, "examination"), one(res.Examination), {"mend": mend}, key=idempotency_key)
     return _with_if_match(call, if_match)
 
@@ -328,7 +328,7 @@ def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -
 def restore(
     conversation_id: Id, state_version: int, *, if_match: int | None = None, idempotency_key: str | None = None
 ) -> Call[res.Conversation]:
-    """Go back to an earlier state, as a new version."""
+    """Restore an earlier state as a new version."""
     body = {"state_version": state_version}
     call = post(_path(conversation_id, "restore"), one(res.Conversation), body, key=idempotency_key)
     return _with_if_match(call, if_match)
@@ -342,7 +342,7 @@ def states(
 
 
 def compare_states(conversation_id: Id, a: int, b: int) -> Call[res.StateDifference]:
-    """What changed from version ``a`` to version ``b``."""
+    """The differences between version ``a`` and version ``b``."""
     return get(_path(conversation_id, "states"), one(res.StateDifference), a=a, b=b)
 
 
@@ -353,7 +353,7 @@ def look_at_context(
     query: str | None = None,
     format: Format | None = None,  # noqa: A002
 ) -> Call[res.Context]:
-    """What a model would be sent; compacts nothing, counts nothing."""
+    """The context that a model would be sent. Nothing is compacted, and nothing is recorded."""
     return get(_path(conversation_id, "context"), one(res.Context), budget=budget, query=query, format=format)
 
 
@@ -381,7 +381,7 @@ def segments(
     order: Order | None = None,
     page_size: int | None = None,
 ) -> ListCall[res.Segment]:
-    """The segments of the current state version, each at that level or the nearest that it has."""
+    """The segments of the current state version, each at that level or the nearest one that it has."""
     path = _path(conversation_id, "segments")
     return _list(path, res.Page[res.Segment], level=level, order=order, limit=page_size)
 
@@ -394,7 +394,7 @@ def segment(
     max_tokens: int | None = None,
     after: str | None = None,
 ) -> Call[res.Segment]:
-    """A segment at a level of detail, a page of it where it is large."""
+    """A segment at a level of detail; a page of it if it is large."""
     path = _path(conversation_id, "segments", segment_id)
     return get(path, one(res.Segment), level=level, max_tokens=max_tokens, after=after)
 
@@ -408,7 +408,7 @@ def make_level(
     to_seq: int | None = None,
     idempotency_key: str | None = None,
 ) -> Call[res.Segment]:
-    """Make a level of a segment now, named by its id or by its range."""
+    """Make a level of a segment now; the segment is given by its id or its range."""
     body = given(level=level, segment_id=segment_id, from_seq=from_seq, to_seq=to_seq)
     return post(_path(conversation_id, "segments"), one(res.Segment), body, key=idempotency_key)
 
@@ -427,17 +427,17 @@ def anchors(
 
 
 def set_anchor_status(conversation_id: Id, anchor_id: Id, status: str) -> Call[res.Anchor]:
-    """Say what has become of an anchor."""
+    """Set the status of an anchor."""
     return change("PATCH", _path(conversation_id, "anchors", anchor_id), one(res.Anchor), {"status": status})
 
 
 def search(conversation_id: Id, q: str, *, page_size: int | None = None) -> ListCall[res.SearchHit]:
-    """The original messages that fit a query, the best first."""
+    """The original messages that match a query, the best first."""
     return _list(_path(conversation_id, "search"), res.Page[res.SearchHit], q=q, limit=page_size)
 
 
 def stats(conversation_id: Id | None = None, *, since: datetime | None = None) -> Call[res.Stats]:
-    """The measures of a conversation, or of all of them; of all, ``since`` leaves out what ended before."""
+    """The measures of a conversation, or of all conversations; for all, ``since`` leaves out what ended before."""
     path = "/stats" if conversation_id is None else _path(conversation_id, "stats")
     return get(path, one(res.Stats), since=since)
 
@@ -453,7 +453,10 @@ def export_markdown(conversation_id: Id) -> Call[str]:
 
 
 def events(conversation_id: Id, *, after: int | str | None = None) -> Callable[[Retrying], EventStream]:
-    """Every event after the given one, as it happens; broken connections go on where they broke off."""
+    """Every event after the given one, as it happens.
+
+    After a broken connection the stream continues where it stopped.
+    """
     call = get(_path(conversation_id, "events"), nothing)
     return lambda retrying: EventStream(call, retrying, after=after)
 
@@ -466,7 +469,7 @@ def presets() -> Call[list[res.Preset]]:
 def count_tokens(
     text: str | None = None, *, messages: Sequence[Body] | None = None, idempotency_key: str | None = None
 ) -> Call[res.TokenCount]:
-    """What a text, or messages, would weigh."""
+    """How many tokens a text, or messages, would have."""
     body = given(text=text, messages=None if messages is None else list(messages))
     return post("/tokens/count", one(res.TokenCount), body, key=idempotency_key)
 
@@ -492,7 +495,7 @@ def health() -> Call[Any]:
 
 
 def readiness() -> Call[Any]:
-    """What the service stands on."""
+    """The state of what the service depends on."""
     return get("/readyz", any_json)
 
 

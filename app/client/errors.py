@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions: one class per kind of problem, with everything that the service said of it."""
+"""The errors of the client as exceptions: one class per kind of problem, with all that the service said about it."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from typing import Any, Final
 
 
 class ThroughlineError(Exception):
-    """Base of everything this client raises by itself."""
+    """Base class of all errors that this client raises itself."""
 
 
 class ConnectionFailedError(ThroughlineError):
-    """The service could not be reached, or did not answer in time, however often it was tried."""
+    """The service could not be reached, or did not answer in time, at any attempt."""
 
 
 class ApiError(ThroughlineError):
-    """The service refused, or failed; the members of its problem (RFC 9457)."""
+    """The service refused a request, or failed. The attributes are the members of its problem (RFC 9457)."""
 
     def __init__(self, status: int, problem: Mapping[str, Any], *, retry_after: float | None = None) -> None:
         self.status = status
         self.problem = dict(problem)
-        """Every member, also those that only some codes have (``message_id``, ``minimum`` …)."""
+        """Every member, including those that only some codes have (``message_id``, ``minimum`` …)."""
         self.code = str(problem.get("code") or f"http_{status}")
-        """Stable: what to branch on."""
+        """The stable code, by which programs can distinguish errors."""
         self.detail = str(problem.get("detail") or "")
         self.retryable = bool(problem.get("retryable", status in RETRIED))
         self.request_id = problem.get("request_id")
         self.errors: list[Mapping[str, str]] = list(problem.get("errors") or ())
-        """For input: ``field`` and ``message`` of each."""
+        """For invalid input, ``field`` and ``message`` of each error."""
         told = problem.get("retry_after")
         self.retry_after = float(told) if retry_after is None and isinstance(told, int | float) else retry_after
-        """Seconds after which to try again, if the service said so."""
+        """After how many seconds to try again, if the service said so."""
         untold = (one for one in self.errors if str(one.get("message")) not in self.detail)
         fields = "; ".join(f"{one.get('field')}: {one.get('message')}" for one in untold)
         super().__init__(": ".join(part for part in (f"{status} {self.code}", self.detail, fields) if part))
 
 
 class BadRequestError(ApiError):
-    """400: unreadable."""
+    """400: the request cannot be read."""
 
 
 class UnauthenticatedError(ApiError):
-    """401: no valid key."""
+    """401: there is no valid key."""
 
 
 class ForbiddenError(ApiError):
@@ -50,27 +50,27 @@ class ForbiddenError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """404: unknown, or another tenant's."""
+    """404: the object is unknown, or belongs to another tenant."""
 
 
 class ConflictError(ApiError):
-    """409: it collides with something that goes on; ``code`` says with what."""
+    """409: the request conflicts with something that is going on; ``code`` says with what."""
 
 
 class PreconditionFailedError(ApiError):
-    """412: another state version than the one that was named."""
+    """412: the state has another version than the one that was named."""
 
 
 class TooLargeError(ApiError):
-    """413: more than is taken."""
+    """413: the request is larger than the service accepts."""
 
 
 class InvalidInputError(ApiError):
-    """422: out of contract; ``errors`` names the fields."""
+    """422: the input is invalid; ``errors`` names the fields."""
 
 
 class RateLimitedError(ApiError):
-    """429: too much for now."""
+    """429: too many requests for now."""
 
 
 class ModelFailedError(ApiError):
@@ -78,7 +78,7 @@ class ModelFailedError(ApiError):
 
 
 class UnavailableError(ApiError):
-    """503: something the service stands on is away."""
+    """503: something that the service depends on is away."""
 
 
 class ServerError(ApiError):
@@ -109,7 +109,7 @@ def error_of(status: int, problem: Mapping[str, Any], *, retry_after: float | No
 
 
 def problem_in(body: bytes) -> Mapping[str, Any]:
-    """The problem in a body; something else that stands there (a proxy's page, another API's error) is its detail."""
+    """The problem in a body. Another body (a proxy's page, another API's error) becomes the detail."""
     try:
         found = json.loads(body)
     except ValueError:

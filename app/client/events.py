@@ -1,6 +1,6 @@
-"""The events of streams as typed values; one of an unknown type or form stays an `Event` or a `ChatEvent`.
+"""The events of streams as typed values. An event of an unknown type or form stays an `Event` or a `ChatEvent`.
 
-``data`` is the JSON object as it came: a plain ``dict`` whose keys are named here.
+``data`` is the JSON object as it came: a plain ``dict`` whose keys are defined here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .resources import ChatEvent, ChatResult, Event, Resource
 Kind = TypeVar("Kind", Event, ChatEvent)
 
 KEPT: Final = ConfigDict(extra="allow")
-"""Of data: fields that a newer service adds stay."""
+"""The configuration of the data: fields that a newer service adds are kept."""
 
 
 @with_config(KEPT)
@@ -59,7 +59,7 @@ class ReplyFailedData(TypedDict):
 
 @with_config(KEPT)
 class ContextThresholdData(TypedDict):
-    """A context that climbed a step, or (with a ``reason``) a message for whose protection there is no room."""
+    """A context that passed a step, or (with a ``reason``) a message that there was no room to protect."""
 
     status: str
     tokens: int
@@ -75,7 +75,7 @@ class ContextThresholdData(TypedDict):
 
 @with_config(KEPT)
 class CompactionData(TypedDict):
-    """A compaction as it stands by then; inside a turn with words for the user, where there are some."""
+    """A compaction as it was at the time; inside a turn with a notification for the user, if there is one."""
 
     compaction_id: str
     trigger: str
@@ -94,7 +94,7 @@ class CompactionData(TypedDict):
 
 @with_config(KEPT)
 class RestoredData(TypedDict):
-    """The new version, and the one whose content it has."""
+    """The new version, and the version whose content it has."""
 
     state_version: int
     restored_from: int
@@ -102,7 +102,7 @@ class RestoredData(TypedDict):
 
 @with_config(KEPT)
 class SetAsideData(TypedDict):
-    """What was done with a conversation's texts when processes ended over it, and how many did."""
+    """What was done with a conversation's texts when processes ended during that work, and how many processes ended."""
 
     reason: str
     crashes: int
@@ -110,14 +110,14 @@ class SetAsideData(TypedDict):
 
 @with_config(KEPT)
 class ReasoningDeltaData(TypedDict):
-    """A piece of what the model shows of its thoughts."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 @with_config(KEPT)
 class ContextRecalledData(TypedDict):
-    """What was brought back for the turn so far: positions of messages, in order."""
+    """What was recalled for the turn so far: positions of messages, in order."""
 
     seqs: list[int]
 
@@ -158,7 +158,7 @@ class MessageErasedEvent(Event):
 
 
 class ReplyEvent(Event):
-    """A reply was stored, or gave way to another try."""
+    """A reply was stored, or was replaced by another try."""
 
     type: Literal["reply.completed", "reply.interrupted", "message.superseded"]
     data: ReplyData
@@ -172,28 +172,28 @@ class ReplyFailedEvent(Event):
 
 
 class ContextThresholdEvent(Event):
-    """The context grew over a step."""
+    """The context passed a step."""
 
     type: Literal["context.threshold"]
     data: ContextThresholdData
 
 
 class CompactionEvent(Event):
-    """A compaction went on, or ended."""
+    """A compaction progressed or ended."""
 
     type: CompactionType
     data: CompactionData
 
 
 class ConversationRestoredEvent(Event):
-    """An earlier state came back as a new version."""
+    """An earlier state was restored as a new version."""
 
     type: Literal["conversation.restored"]
     data: RestoredData
 
 
 class ConversationSetAsideEvent(Event):
-    """A conversation was set aside because processes ended over it, or taken back."""
+    """A conversation was set aside because processes ended during work on it, or was released again."""
 
     type: Literal["conversation.set_aside", "conversation.released"]
     data: SetAsideData
@@ -207,14 +207,14 @@ class ChatMessageCreated(ChatEvent):
 
 
 class ChatReplySuperseded(ChatEvent):
-    """The reply that is made again gave way."""
+    """The earlier reply was superseded, since it is made again."""
 
     type: Literal["message.superseded"]
     data: ReplyData
 
 
 class ChatCompaction(ChatEvent):
-    """A compaction inside the turn went on, or ended."""
+    """A compaction inside the turn progressed or ended."""
 
     type: CompactionType
     data: CompactionData
@@ -228,21 +228,21 @@ class ReplyDelta(ChatEvent):
 
 
 class ReasoningDelta(ChatEvent):
-    """The model shows its thoughts: no part of the reply."""
+    """The model shows its reasoning, which is not part of the reply."""
 
     type: Literal["reasoning.delta"]
     data: ReasoningDeltaData
 
 
 class ContextRecalled(ChatEvent):
-    """Earlier messages were brought back, and the model is asked next."""
+    """Earlier messages were recalled; the model is asked next."""
 
     type: Literal["context.recalled"]
     data: ContextRecalledData
 
 
 class ToolCalled(ChatEvent):
-    """A call of one of your tools, left open."""
+    """An open call of one of your tools."""
 
     type: Literal["tool.called"]
     data: ToolCalledData
@@ -256,13 +256,13 @@ class ReplyEnded(ChatEvent):
 
 
 def event_of(body: str) -> Event:
-    """An event of a conversation, as the class of its type."""
+    """An event of a conversation, as an instance of the class for its type."""
     found: dict[str, Any] = json.loads(body)
     return _read_event(_EVENTS.get(str(found.get("type")), Event), Event, found)
 
 
 def chat_event_of(type_: str, number: int | None, data: Mapping[str, Any]) -> ChatEvent:
-    """An event of a chat's stream, as the class of its type."""
+    """An event of a chat's stream, as an instance of the class for its type."""
     if type_ in types_of(ReplyEnded):
         return ReplyEnded.model_validate({"type": type_, "id": number, "result": data})
     return _read_event(_CHAT_EVENTS.get(type_, ChatEvent), ChatEvent, {"type": type_, "id": number, "data": data})
@@ -271,12 +271,12 @@ def chat_event_of(type_: str, number: int | None, data: Mapping[str, Any]) -> Ch
 def _read_event(kind: type[Kind], plain: type[Kind], found: Mapping[str, Any]) -> Kind:
     try:
         return kind.model_validate(found)
-    except ValidationError:  # of another version of the service
+    except ValidationError:  # an event of another version of the service
         return plain.model_validate(found)
 
 
 def types_of(kind: type[Resource]) -> tuple[str, ...]:
-    """The types of event that a class stands for."""
+    """The types of event that a class represents."""
     return get_args(kind.model_fields["type"].annotation)
 
 

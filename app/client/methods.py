@@ -1,4 +1,4 @@
-"""The endpoints as methods of both clients: each is written once, and typed for either."""
+"""The endpoints as methods of both clients: each is written once and typed for both."""
 
 from __future__ import annotations
 

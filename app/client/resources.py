@@ -1,4 +1,4 @@
-"""The contract's resources as values. Fields that a newer service adds are kept, under their names."""
+"""The API's resources as values. Fields that a newer service adds are kept under their names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Page(Resource, Generic[Item]):
 
 
 class Items(Resource, Generic[Item]):
-    """A list that has no pages."""
+    """A list without pages."""
 
     data: list[Item]
 
 
 class Breakdown(Resource):
-    """Where the tokens of a context are."""
+    """How the tokens of a context are distributed."""
 
     system: int
     files: int = 0
@@ -47,7 +47,7 @@ class Breakdown(Resource):
 
 
 class Pace(Resource):
-    """How a conversation went in its newest turns."""
+    """How a conversation developed in its newest turns."""
 
     turns: int
     turn_tokens: int
@@ -58,7 +58,7 @@ class Pace(Resource):
 
 
 class AdaptiveThresholds(Resource):
-    """Thresholds that follow a conversation, as shares of the budget, and what they follow from."""
+    """Thresholds that adapt to a conversation, as shares of the budget, and the numbers they are computed from."""
 
     background: float
     target: float
@@ -69,7 +69,7 @@ class AdaptiveThresholds(Resource):
 
 
 class Gauge(Resource):
-    """How full a context is; ``utilization`` is tokens ÷ budget."""
+    """How full a context is; ``utilization`` is tokens divided by budget."""
 
     tokens: int
     budget: int
@@ -124,7 +124,7 @@ class Conversation(ConversationSummary):
 
 
 class Message(Resource):
-    """One entry of the session history."""
+    """One entry of the history."""
 
     id: UUID
     conversation_id: UUID
@@ -148,7 +148,7 @@ class Message(Resource):
 
 
 class File(Resource):
-    """A file that is attached to a conversation: every context has it whole."""
+    """A file attached to a conversation; every context contains it whole."""
 
     id: UUID
     conversation_id: UUID
@@ -228,7 +228,7 @@ class Marker(Resource):
 
 
 class Section(Resource):
-    """A stretch of a context, and where it came from."""
+    """A range of a context, and where it came from."""
 
     kind: str
     level: str | None
@@ -238,7 +238,7 @@ class Section(Resource):
 
 
 class Recalled(Resource):
-    """Messages that were brought back."""
+    """Recalled messages that follow each other."""
 
     segment_id: str | None
     level: str
@@ -255,7 +255,7 @@ class SeqRange(Resource):
 
 
 class Context(Resource):
-    """What a model would be sent; ``messages`` (and ``system``) in the format that was asked for."""
+    """The context that a model would be sent; ``messages`` (and ``system``) have the requested format."""
 
     messages: list[dict[str, Any]]
     system: str | None = None
@@ -263,7 +263,7 @@ class Context(Resource):
     markers: list[Marker]
     recalled: list[Recalled] = Field(default_factory=list)
     recalled_by: str | None = None
-    """``words`` or ``words_and_vectors``; ``None`` where no embedding model is set, or nothing was looked for."""
+    """``words`` or ``words_and_vectors``; ``None`` if no embedding model is set or nothing was searched for."""
     gauge: Gauge
     warnings: list[str]
     truncated: SeqRange | None
@@ -279,7 +279,7 @@ class ToolCall(Resource):
 
 
 class ChatResult(Resource):
-    """A turn that has its reply."""
+    """A turn with its reply."""
 
     message: Message
     reply: Message
@@ -293,7 +293,7 @@ class ChatResult(Resource):
 
 
 class ChatEvent(Resource):
-    """One thing that happens in a streamed turn; the last one carries ``result``."""
+    """An event in a streamed turn; the last one has ``result``."""
 
     type: str
     id: int | None = None
@@ -302,29 +302,29 @@ class ChatEvent(Resource):
 
     @property
     def text(self) -> str:
-        """The piece of the reply that a ``reply.delta`` brings; else nothing."""
+        """The piece of the reply in a ``reply.delta``; empty for other events."""
         return str(self.data.get("text", "")) if self.type == "reply.delta" else ""
 
     @property
     def reasoning(self) -> str:
-        """The piece of the model's thoughts that a ``reasoning.delta`` brings; else nothing."""
+        """The piece of the model's reasoning in a ``reasoning.delta``; empty for other events."""
         return str(self.data.get("text", "")) if self.type == "reasoning.delta" else ""
 
     @property
     def notification(self) -> dict[str, Any] | None:
-        """Words for the user about a compaction inside the turn, where the policy wants some."""
+        """A notification for the user about a compaction inside the turn, if the policy wants one."""
         return self.data.get("notification")
 
 
 class Interruption(Resource):
-    """Whether a reply was running, and which message it answers."""
+    """Whether a reply was running, and which message it answered."""
 
     interrupted: bool
     message_id: UUID | None
 
 
 class Anchor(Resource):
-    """A verbatim passage that is never compressed away."""
+    """A verbatim passage that is never compressed."""
 
     id: UUID
     type: str
@@ -340,7 +340,7 @@ class Anchor(Resource):
 
 
 class Segment(Resource):
-    """A run of covered messages on one topic, at one level of detail."""
+    """A range of covered messages on one topic, at one level of detail."""
 
     segment_id: str
     topic: str
@@ -350,11 +350,11 @@ class Segment(Resource):
     ended_at: datetime | None
     message_count: int
     is_current: bool = True
-    """Whether it is of the current state version."""
+    """Whether it belongs to the current state version."""
     level: str
     content: str
     messages: list[Message]
-    """At ``full``: the originals."""
+    """The originals, at the level ``full``."""
     anchors: list[Anchor]
     expansion_markers: list[Marker]
     token_count: int
@@ -363,7 +363,7 @@ class Segment(Resource):
     next_cursor: str | None
 
     def joined(self, following: Segment) -> Segment:
-        """This page and the one that follows it, as one."""
+        """This page and the following one, joined."""
         return following.model_copy(
             update={
                 "from_seq": self.from_seq,
@@ -406,7 +406,7 @@ class Examination(Resource):
 
 
 class StateDifference(Resource):
-    """What changed from version ``a`` to version ``b``."""
+    """The differences between version ``a`` and version ``b``."""
 
     a: int
     b: int
@@ -416,7 +416,7 @@ class StateDifference(Resource):
 
 
 class SearchHit(Resource):
-    """A message that fits a query."""
+    """A message that matches a query."""
 
     message_id: UUID
     seq: int
@@ -428,7 +428,7 @@ class SearchHit(Resource):
 
 
 class Event(Resource):
-    """Something that happened in a conversation."""
+    """An event of a conversation."""
 
     id: str
     type: str
@@ -439,14 +439,14 @@ class Event(Resource):
 
 
 class Preset(Resource):
-    """A policy under a name."""
+    """A policy with a name."""
 
     name: str
     title: str
     design: str
     description: str
     is_default: bool = False
-    """Whether conversations that name none have it."""
+    """Whether it is the preset of conversations that name none."""
     policy: dict[str, Any]
 
 
@@ -455,13 +455,13 @@ class Stats(Resource):
 
 
 class TokenCount(Resource):
-    """Tokens by the service's estimator."""
+    """The number of tokens, by the service's estimator."""
 
     tokens: int
 
 
 class LimitStanding(Resource):
-    """How one limit stands; times in seconds."""
+    """How much of one limit is used; times are in seconds."""
 
     name: str
     of: str
@@ -473,7 +473,7 @@ class LimitStanding(Resource):
 
 
 class KeyLimits(Resource):
-    """What a key may ask for."""
+    """What a key may request."""
 
     key_id: UUID | None
     user_id: str | None

@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how long: one place for both clients and for streams."""
+"""Decides when a request is sent again, and after how long: one place for both clients and for streams."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ SUCCESS: Final = range(200, 300)
 NO_CONTENT: Final = 204
 NOT_FOUND: Final = 404
 STILL_RUNNING: Final = "idempotency_in_progress"
-"""The first request with our idempotency key is still running; a later try gets its answer."""
+"""The code that says that the first request with the same idempotency key still runs; a later try gets its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
-    """How often and how long a client tries."""
+    """How often and how long a client retries."""
 
     attempts: int = 5
-    """How often a request is sent at most; 1 = no second time."""
+    """The most times that a request is sent; 1 = no retry."""
     first_pause: float = 0.5
     """Seconds to wait after the first failure, doubled with each further one, and shortened at random by up to half."""
     longest_pause: float = 30.0
-    """Seconds; where the service asks for a longer pause, its error is raised at once."""
+    """The longest pause in seconds. If the service asks for a longer one, its error is raised at once."""
 
     def pause(self, failures: int, asked: float | None = None) -> float:
         """The seconds to wait after ``failures`` failures: at least the ``asked`` seconds of the service."""
@@ -55,7 +55,7 @@ class Reply:
 
     @property
     def error(self) -> ApiError | None:
-        """The error that the answer tells of; ``None`` where the request succeeded."""
+        """The error in the answer; ``None`` if the request succeeded."""
         if self.status in SUCCESS:
             return None
         return error_of(self.status, problem_in(self.body), retry_after=retry_after_seconds(self.headers))
@@ -82,10 +82,10 @@ Steps = Generator[Command, Outcome, T]
 
 
 def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
-    """Send a request, again after failures that may pass; returns what the answer says.
+    """Send a request, and repeat it after failures that may pass. Returns the value in the answer.
 
     Raises:
-        ApiError: The service refused, and did so at the last try too where trying again could help.
+        ApiError: The service refused the request, at the last try too if repeating could help.
         ConnectionFailedError: The service could not be reached.
     """
     failures, may_be_done = 0, False
@@ -98,7 +98,7 @@ def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
         failures += 1
         if retrying.gives_up(error, failures):
             raise error
-        # A deletion whose answer was lost may have been done: then what is deleted is no longer there.
+        # If the answer to a deletion was lost, the deletion may have been done; then the object no longer exists.
         may_be_done = may_be_done or (call.method == "DELETE" and isinstance(error, ConnectionFailedError))
         yield Sleep(retrying.pause(failures, getattr(error, "retry_after", None)))
 

@@ -1,4 +1,7 @@
-"""Streams of events that survive broken connections: what to ask for again, and what of it is new. Without any I/O."""
+"""Streams of events that survive broken connections: what to request again, and what of it is new.
+
+It does no input or output.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,18 @@ CALLED: Final = "tool.called"
 
 
 class Stream(Protocol[Item]):
-    """A stream over any number of connections, as seen by whoever opens these."""
+    """A stream over any number of connections, as the code that opens them sees it."""
 
     is_over: bool
-    """Nothing more will come, over whatever connection."""
+    """Whether nothing more will come, over any connection."""
     has_ended: bool
-    """Nothing more will come over this connection."""
+    """Whether nothing more will come over this connection."""
 
     def call(self) -> Call[Any]:
         """The request of the next connection: from the beginning, or from where the last one broke off."""
 
     def feed(self, received: ServerSentEvent) -> Iterator[Item]:
-        """What the reader gets of an event; nothing for a comment or a hint, which have no data."""
+        """What the reader gets of an event; nothing for a comment or a hint, which has no data."""
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """Call it when a connection is over. Returns the seconds to wait before the next one; raises to give up."""
@@ -45,7 +48,7 @@ class Stream(Protocol[Item]):
 
 @dataclass(slots=True)
 class _Patience:
-    """Counts failures in a row, and tells how long to wait after each."""
+    """Counts failures in a row, and decides how long to wait after each."""
 
     retrying: Retrying
     failures: int = 0
@@ -58,7 +61,7 @@ class _Patience:
 
 
 class EventStream:
-    """The events of a conversation: each once, in order, whatever happens to the connection."""
+    """The events of a conversation: each once and in order, whatever happens to the connection."""
 
     def __init__(self, call: Call[Any], retrying: Retrying, *, after: int | str | None = None) -> None:
         self._call = call.with_headers(Accept=EVENT_STREAM)
@@ -67,25 +70,27 @@ class EventStream:
         self.is_over = self.has_ended = False
 
     def call(self) -> Call[Any]:
-        """The call that goes on after the last event that was given."""
+        """The call that continues after the last event that was given."""
         return self._call if self._last is None else self._call.with_headers(Last_Event_ID=self._last)
 
     def feed(self, received: ServerSentEvent) -> Iterator[Event]:
-        """The event, whose id the next connection begins after."""
+        """The event; the next connection continues after its id."""
         if received.data:
             self._last = received.id or self._last
             self._patience.failures = 0
             yield event_of(received.data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """As for an error also after a clean end: a service that is restarted ends its streams cleanly."""
+        """Waits after a clean end as after an error, since a service that is restarted ends its streams cleanly."""
         return self._patience.after(error or ConnectionFailedError("the stream of events ended"))
 
 
 class ReplyStream:
-    """A turn's events. After a break the same request is sent again under its key: one effect, and no word twice.
+    """A turn's events.
 
-    If the turn had to be answered anew, the new reply does not begin with the words that were given already. Then the
+    After a break the same request is sent again under its key, so it has one effect and no word comes twice.
+
+    If the turn had to be answered again, the new reply does not begin with the words that were given already. Then the
     reader gets no further pieces, and the last event has the whole reply.
     """
 
@@ -93,11 +98,11 @@ class ReplyStream:
         self._call = call.with_headers(Accept=EVENT_STREAM)
         self._patience = _Patience(retrying)
         self._id = ""
-        """The last id of this connection, which the standard hands on to events that have none."""
+        """The last id on this connection; by the standard it also applies to later events without an id."""
         self._given = {DELTA: "", REASONING: ""}
-        """The reply, and the model's thoughts, as far as the reader has them."""
+        """The reply and the model's reasoning, as far as the reader has them."""
         self._came = dict(self._given)
-        """What of them came over this connection."""
+        """The parts of both that came over this connection."""
         self._failure: ApiError | None = None
         self._seen: set[str] = set()
         self.is_over = self.has_ended = False
@@ -108,7 +113,7 @@ class ReplyStream:
         return self._call
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
-        """What of the event the reader does not have yet."""
+        """The part of the event that the reader does not have yet."""
         if not received.data:
             return
         type_, data = received.event, received.json()
@@ -126,7 +131,7 @@ class ReplyStream:
             yield chat_event_of(type_, number, data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
-        """Without a reply so far the turn goes on in the service, and is asked for again."""
+        """Without the whole reply the turn goes on in the service, and is requested again."""
         if self.is_over:
             return 0.0
         if self._failure is not None and self._given[DELTA]:
@@ -142,7 +147,7 @@ class ReplyStream:
 
 
 class FollowedReply(ReplyStream):
-    """The events of a turn that somebody else began. The stream is over when the turn is, and at once if none runs."""
+    """The events of a turn that another client began. The stream ends with the turn, and at once if none runs."""
 
     _heard = False
 
@@ -152,7 +157,7 @@ class FollowedReply(ReplyStream):
         return super().call()
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
-        """What of the event the reader does not have yet."""
+        """The part of the event that the reader does not have yet."""
         self._heard = True
         yield from super().feed(received)
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 TIMEOUT: Final = 90.0
-"""Seconds: a turn may wait for a compaction and for a model."""
+"""Seconds. A turn may wait for a compaction and for a model."""
 
 
 class Throughline(Methods):
@@ -38,17 +38,17 @@ class Throughline(Methods):
         trust_env: bool = True,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Connect to nothing yet.
+        """Make a client; no connection is opened yet.
 
         Args:
-            url: Of the service.
+            url: The address of the service.
             key: The API key, if the service asks for one.
-            language: In which labels, notifications and titles of problems are (``Accept-Language``).
+            language: The language of labels, notifications and titles of problems (``Accept-Language``).
             timeout: Seconds for one attempt, and between two signs of life of a stream.
-            retrying: How patient it is.
-            transport: What carries the requests; a proxy's, or a test's.
+            retrying: How often and how long it retries.
+            transport: The httpx transport, such as one for a proxy or a test.
             trust_env: Whether proxies that the environment names are used.
-            sleep: How it waits.
+            sleep: The function that it waits with.
         """
         self._http = httpx.Client(
             base_url=address_of(url),
@@ -67,15 +67,15 @@ class Throughline(Methods):
         self.close()
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a request, and again where that helps."""
+        """Send a request, and repeat it if that may help."""
         return self.run(lambda retrying: exchange(call, retrying))
 
     def run(self, begin: Callable[[Retrying], Steps[T]]) -> T:
-        """Do what the steps want, one after the other, and return what comes of them."""
+        """Carry out the steps one after the other, and return their result."""
         steps = begin(self._retrying)
         outcome: Outcome = None
         while True:
@@ -87,7 +87,7 @@ class Throughline(Methods):
             outcome = self._carry_out(command)
 
     def each(self, listed: ListCall[Item]) -> Iterator[Item]:
-        """Every item of a list, page by page as they are looked at."""
+        """Every item of a list; pages are read as they are needed."""
         call: Call[Page[Item]] | None = listed.first
         while call is not None:
             page = self.send(call)
@@ -95,7 +95,7 @@ class Throughline(Methods):
             call = listed.after(page)
 
     def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> Iterator[Item]:
-        """What a stream brings, over as many connections as it takes."""
+        """The items of a stream, over as many connections as needed."""
         stream = begin(self._retrying)
         while not stream.is_over:
             error: ApiError | ConnectionFailedError | None = None
@@ -115,7 +115,10 @@ class Throughline(Methods):
             self._sleep(stream.ended(error))
 
     def download(self, call: Call[Any]) -> Iterator[bytes]:
-        """An answer as it comes, however long. Raises where it breaks off: what came until then is not all."""
+        """An answer in pieces as it comes, however long.
+
+        Raises if it breaks off, since the pieces so far are then not complete.
+        """
         try:
             with self._http.stream(**request_of(call)) as response:
                 if not response.is_success:
@@ -140,7 +143,7 @@ def address_of(url: str) -> str:
     """The service's address.
 
     Raises:
-        ValueError: It does not say by which protocol: no try would reach anybody.
+        ValueError: The address has no protocol, so no attempt could succeed.
     """
     if not url.lower().startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is no address of a service, such as http://localhost:8000")
@@ -148,10 +151,10 @@ def address_of(url: str) -> str:
 
 
 def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:
-    """What every request carries.
+    """The headers of every request.
 
     Raises:
-        ValueError: The key holds what no header can; the message does not show it.
+        ValueError: The key has characters that a header cannot have; the message does not show it.
     """
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ValueError("the key holds a line break, or a character that no key has")
@@ -160,7 +163,7 @@ def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:
 
 
 def request_of(call: Call[Any]) -> dict[str, Any]:
-    """A call as httpx takes it."""
+    """A call in the form that httpx takes."""
     return {
         "method": call.method,
         "url": call.path,
@@ -171,7 +174,7 @@ def request_of(call: Call[Any]) -> dict[str, Any]:
 
 
 def failed(failure: httpx.TransportError, at: httpx.URL) -> ConnectionFailedError:
-    """What became of the connection, and with which address."""
+    """The error for a failed connection, with the address."""
     what = f"{type(failure).__name__} at {str(at).rstrip('/')}"
     error = ConnectionFailedError(f"{what}: {failure}" if str(failure) else what)
     error.__cause__ = failure

@@ -34,14 +34,14 @@ def postgres_of_major(major: str) -> Path | None:
 
 
 def major_version(programs: Path) -> str:
-    """Read ``postgres (PostgreSQL) 18.6``; the rest of the line is the packager's."""
+    """The major version of ``postgres (PostgreSQL) 18.6``; the rest of the line comes from the packager."""
     argv = [str(programs / "postgres"), "--version"]
     told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout  # noqa: S603 - own argv
     return told.split("(PostgreSQL)")[1].split(".")[0].strip()
 
 
 def valkey_program() -> Path:
-    """Return ``valkey-server``, or a ``redis-server`` where there is no Valkey.
+    """Return ``valkey-server``, or ``redis-server`` if there is no Valkey.
 
     Raises:
         EmbeddedError: neither the wheel nor the distribution has one.

@@ -32,7 +32,7 @@ def read_settings() -> Settings:
         raise CannotStartError(f"Settings that cannot be used: {wrong}.") from error
     except SettingFileError as error:
         raise CannotStartError(str(error)) from error
-    except UnicodeDecodeError as error:  # of the other file the source itself says so
+    except UnicodeDecodeError as error:  # an error of the other file is reported by its source itself
         raise CannotStartError(NOT_UTF8.format(file=Settings.model_config["env_file"])) from error
     except SettingsError as error:
         raise CannotStartError(_unreadable_json(error)) from error
@@ -57,22 +57,22 @@ def _unreadable_json(error: SettingsError) -> str:
     field, cause = str(error).partition('field "')[2].partition('"')[0], error.__cause__
     if not field or not isinstance(cause, JSONDecodeError):
         return f"The settings cannot be read: {first_line(error)}"
-    # The library names its own class where it should name the variable.
+    # The library names its own class instead of the variable.
     variable = variable_of(Settings, field)
     return f"{variable} is no JSON: {cause.msg} at column {cause.colno}. It is easier to write in throughline.yaml."
 
 
 def overlooked() -> list[str]:
-    """A line for each variable that looks like a setting misspelled, or like a key under another name."""
+    """A line for each variable that looks like a misspelled setting, or like a key under another name."""
     return [*unknown_variables(Settings, os.environ), *misnamed_keys(Settings, os.environ)]
 
 
 def address(settings: Settings) -> str:
-    """Return an address that works in a browser here, whatever the server is bound to."""
+    """Return an address that works in a browser on this machine, whatever address the server is bound to."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - read, not bound
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or its name."""
+    """Return the first line of an error's message, or the error's name."""
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__

@@ -1,4 +1,4 @@
-"""What can go wrong while the service and its servers start, as one line for a person."""
+"""Errors while the service and its servers start; each is one line for a person."""
 
 from __future__ import annotations
 

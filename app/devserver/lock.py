@@ -1,4 +1,4 @@
-"""One owner per data folder: a file lock that the kernel frees with its process, and a note for the others."""
+"""One owner per data folder: a file lock that the kernel releases with its process, and a note for other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GUESTS_NAME = "guests"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Note:
-    """What the owner tells whoever finds the folder locked."""
+    """What the owner tells a process that finds the folder locked."""
 
     pid: int
     runtime: str
@@ -23,11 +23,11 @@ class Note:
     address: str | None = None
     """The address at which the owner serves HTTP, if it does."""
     lock: int | None = None
-    """The number of its lock's file (inode), which no copy of the data folder has."""
+    """The number (inode) of its lock's file, which differs in a copy of the data folder."""
 
 
 class DataDirLock:
-    """The lock; a note without a held lock is a remnant and means nothing."""
+    """The lock. A note without a held lock is left over and means nothing."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / _LOCK_NAME
@@ -36,7 +36,7 @@ class DataDirLock:
         self._guests: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock if nobody has it."""
+        """Take the lock if it is free."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,18 +47,18 @@ class DataDirLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back, and whatever was taken beside it."""
+        """Release the lock, and everything that was taken with it."""
         for descriptor in (self._descriptor, self._guests):
             if descriptor is not None:
                 os.close(descriptor)
         self._descriptor = self._guests = None
 
     def be_guest(self) -> bool:
-        """Keep an owner who waits for its guests from stopping; False where one stops just now."""
+        """Keep an owner that waits for its guests from stopping; false if one is just stopping."""
         return self._take_guests(fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def close_to_guests(self, *, waits: bool) -> bool:
-        """Let no further guest in, once the last one has gone; without ``waits``, whether it has."""
+        """Admit no further guest once the last one has left; without ``waits``, return whether it has."""
         return self._take_guests(fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _take_guests(self, how: int) -> bool:
@@ -71,7 +71,7 @@ class DataDirLock:
         return True
 
     def read(self) -> Note | None:
-        """Return the owner's note, if it is there and whole, and did not come along with a copy of the folder."""
+        """Return the owner's note; ``None`` if it is missing or damaged, or came with a copy of the folder."""
         try:
             note = Note(**json.loads(self._note_path.read_text()))
             return note if note.lock in {None, self._path.stat().st_ino} else None
@@ -85,12 +85,12 @@ class DataDirLock:
         draft.replace(self._note_path)
 
     def clear(self) -> None:
-        """Take the note away."""
+        """Remove the note."""
         self._note_path.unlink(missing_ok=True)
 
 
 def running_at(data_dir: Path) -> str | None:
-    """Name who holds the data folder (an address, else a process), or None when it is free."""
+    """Return the address, or else the process, that holds the data folder; ``None`` if it is free."""
     lock = DataDirLock(data_dir)
     try:
         if lock.acquire():

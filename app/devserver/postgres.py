@@ -22,13 +22,13 @@ _STAMP = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _DATABASE = "throughline"
 _USER = "app"
 _PORT = "5432"
-# API, worker, sweepers and a shell or two: each process keeps a pool of at most 20.
+# For the API, the worker, sweepers and a few shells: each process keeps a pool of at most 20.
 _MAX_CONNECTIONS = 100
 # A start after a crash replays the log of at most a few checkpoints; a healthy one takes 0.05 s.
 _START_SECONDS = 60.0
-# Backends of a killed server need a moment to notice; until then a new server is refused.
+# Backends of a killed server need a moment to notice; a new server is refused until then.
 _REMNANT = "pre-existing shared memory block"
-# Built-in locale: the same order of strings on every machine, from the first version that knows it.
+# Built-in locale: the same order of strings on every machine, since the first version of PostgreSQL that has it.
 _BUILTIN_LOCALE_SINCE = 17
 _NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
@@ -78,7 +78,7 @@ class Postgres(EmbeddedServer):
         self._create_database()
 
     def ready(self) -> bool:
-        """Ask the server a question."""
+        """Whether the server answers a query."""
         return self._answer_of_psql("SELECT 1") == "1"
 
     def _refuse_remains(self) -> None:
@@ -89,7 +89,8 @@ class Postgres(EmbeddedServer):
             )
 
     def _create_data_folder(self, programs: Path, identity: Identity) -> None:
-        # Filled as a draft and renamed: a kill in between leaves nothing that looks like a database.
+        # The folder is filled under a draft name and then renamed, so that a kill in between leaves nothing that looks
+        # like a database.
         draft = self._data.with_name("postgres.draft")
         shutil.rmtree(draft, ignore_errors=True)
         argv = [*identity.prefix, str(programs / "initdb"), "-D", str(draft), "-U", _USER, "-A", "trust"]
@@ -123,7 +124,7 @@ class Postgres(EmbeddedServer):
         )
 
     def _launch(self, programs: Path, identity: Identity, deadline: float) -> bool:
-        """Start the process once; False when a killed server's remnants are still in the way."""
+        """Start the process once; false if remnants of a killed server are still in the way."""
         argv = [str(programs / "postgres"), "-D", str(self._data), "-k", str(self._runtime), "-p", _PORT]
         for setting in self._server_settings():
             argv += ["-c", setting]
@@ -148,7 +149,7 @@ class Postgres(EmbeddedServer):
             self._answer_of_psql(f"CREATE DATABASE {_DATABASE}")
 
     def _answer_of_psql(self, statement: str) -> str | None:
-        # No event loop and no driver is needed here.
+        # Neither an event loop nor a driver is needed here.
         argv = [str(postgres_programs() / "psql"), "-h", str(self._runtime), "-p", _PORT, "-U", _USER]
         argv += ["-d", "postgres", "-XtAqc", statement]
         done = subprocess.run(  # noqa: S603 - own argv
@@ -158,7 +159,7 @@ class Postgres(EmbeddedServer):
 
 
 def _environment() -> dict[str, str]:
-    # Nothing that could redirect the programs is passed on.
+    # No variable that could redirect the programs is passed on.
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
     return {**kept, "LC_ALL": "C"}
 
@@ -171,7 +172,7 @@ def _locale_options(programs: Path) -> list[str]:
 
 def _reason_in_output(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    # The line that tells why is seldom the last one.
+    # The line with the reason is seldom the last one.
     told = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
     reason = _STAMP.sub("", (told or lines or ["it said nothing"])[-1])
     full = ". Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"

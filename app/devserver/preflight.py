@@ -1,4 +1,4 @@
-"""What must hold before anything is started; each failure is one line that says what to do."""
+"""Checks before anything is started. Each failure is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REDIS_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 
 
 def check_port(host: str, port: int) -> None:
-    """Bind and let go again, as the server will."""
+    """Bind the port and release it, as the server will bind it."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -49,7 +49,7 @@ def _port_line(host: str, port: int, error: OSError) -> str:
 
 
 def check_database(url: str) -> None:
-    """Ask the database of ``DATABASE_URL`` a question."""
+    """Send a query to the database of ``DATABASE_URL``."""
     try:
         masked = database_address(url).render_as_string(hide_password=True)
         asyncio.run(_answer_of_database(url, "SELECT 1"))
@@ -103,8 +103,8 @@ def check_tools(references: Sequence[str]) -> None:
 
 
 def check_models(settings: Settings) -> None:
-    """Build the models that the settings name; nobody is called."""
-    # A second of imports that only a start needs, and no command that asks a running service.
+    """Build the models that the settings name, without calling a provider."""
+    # The imports take a second, and only a start needs them, not a command that uses a running service.
     from app.bootstrap import make_models  # noqa: PLC0415
 
     models = make_models(settings)
@@ -129,7 +129,7 @@ def _check_model(variable: str, name: str, build: Callable[[], object]) -> None:
 
 
 def migrate(database_url: str, revision: str = "head") -> None:
-    """Bring the database to a revision of the schema; one that cannot keep every text is refused."""
+    """Migrate the database to a revision of the schema. A database that cannot store every text is refused."""
     try:
         encoding = asyncio.run(_answer_of_database(database_url, "SHOW server_encoding"))
         if encoding == _ENCODING:

@@ -13,7 +13,7 @@ from app.devserver.processes import runs
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """The user that a program runs as: a prefix of its command, and who then owns its files."""
+    """The user that a program runs as: a prefix for its command, and who then owns its files."""
 
     prefix: tuple[str, ...]
     uid: int
@@ -22,9 +22,9 @@ class Identity:
 def identities() -> list[Identity]:
     """List the ways to try, best first: one for a plain user, two for root.
 
-    A user namespace shows root's own files as another user's and needs no change of owner. Where a
-    container forbids namespaces, ``nobody`` keeps the one capability that lets it reach a data folder
-    and an environment below a closed home folder.
+    A user namespace shows root's own files as another user's and needs no change of owner. If a container forbids
+    namespaces, ``nobody`` keeps the one capability that lets it reach a data folder and an environment below a closed
+    home folder.
     """
     if os.geteuid() != 0:
         return [Identity(prefix=(), uid=os.geteuid())]
@@ -43,7 +43,7 @@ def identities() -> list[Identity]:
 
 
 def choose_identity(postgres: Path) -> Identity:
-    """Return the first way in which the program truly starts."""
+    """Return the first way in which the program really starts."""
     for identity in identities():
         if runs([*identity.prefix, str(postgres), "--version"]):
             return identity
@@ -53,7 +53,7 @@ def choose_identity(postgres: Path) -> Identity:
 
 
 def take_ownership(folder: Path, identity: Identity) -> None:
-    """Give an existing data folder to the chosen identity, as root may between the two ways."""
+    """Give an existing data folder to the chosen identity, since root may have changed between the two ways."""
     owner = folder.stat().st_uid
     if owner == identity.uid:
         return

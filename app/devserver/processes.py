@@ -1,4 +1,4 @@
-"""Starts a server program so that it dies with us, waits for it, and stops it in bounded time."""
+"""Starts a server program so that it ends with this process, waits for it, and stops it in bounded time."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from typing import ClassVar
 
 from app.devserver.errors import EmbeddedError
 
-# How often a condition is looked at: PostgreSQL starts in about 30 ms.
+# How often a condition is checked: PostgreSQL starts in about 30 ms.
 _POLL_SECONDS = 0.02
-# Beyond this a server's log starts anew with the next start; it is for people, not for history.
+# A larger log is begun again at the next start; it is for people, not a history.
 _LOG_LIMIT_BYTES = 5_000_000
 
 StopSteps = Sequence[tuple[signal.Signals, float]]
-"""Signals in order of force, each with the seconds it is given before the next."""
+"""Signals in order of force, each with the seconds to wait before the next one."""
 
 
 def die_with_parent(argv: Sequence[str], signal_name: str = "TERM") -> list[str]:
-    """Prefix a command so that the kernel signals it when its parent is gone, however the parent went.
+    """Prefix a command so that the kernel signals the process when its parent has ended in any way.
 
-    The signal follows the thread that starts the process: start long-lived children from the main thread.
-    Where the system cannot do this, the command comes back unchanged, and the next start finds the orphan.
+    The signal is tied to the thread that starts the process, so start long-lived children from the main thread. If the
+    system cannot do this, the command is returned unchanged, and the next start finds the orphan.
     """
     return ["setpriv", "--pdeathsig", signal_name, "--", *argv] if _knows_parent_death() else list(argv)
 
@@ -39,14 +39,14 @@ def _knows_parent_death() -> bool:
 
 
 def runs(argv: Sequence[str]) -> bool:
-    """Say whether a command exists and succeeds."""
+    """Whether a command exists and succeeds."""
     if shutil.which(argv[0]) is None:
         return False
     return subprocess.run(argv, check=False, capture_output=True, timeout=30).returncode == 0  # noqa: S603 - own argv
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Look at a condition until it holds; False when the time is over."""
+    """Check a condition until it holds; false if the time is over."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:
@@ -64,7 +64,8 @@ class ServerProcess:
             log.unlink()
         with log.open("ab") as output:
             self._log_start = output.tell()
-            # A session of its own: Ctrl-C in the terminal reaches the supervisor, which stops servers in order.
+            # A session of its own, so that Ctrl-C in the terminal reaches only the supervisor, which stops servers in
+            # order.
             self._process = subprocess.Popen(  # noqa: S603 - own argv, no shell
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -80,7 +81,7 @@ class ServerProcess:
         return self._process.pid
 
     def alive(self) -> bool:
-        """Say whether the process still runs."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     def output(self) -> str:
@@ -90,7 +91,7 @@ class ServerProcess:
             return log.read().decode(errors="replace")
 
     def stop(self, steps: StopSteps) -> None:
-        """Signal with growing force until the process is gone."""
+        """Send signals of growing force until the process has ended."""
         for number, seconds in steps:
             if not self.alive():
                 return
@@ -108,11 +109,11 @@ class EmbeddedServer:
     _process: ServerProcess | None = None
 
     def alive(self) -> bool:
-        """Say whether the process runs."""
+        """Whether the process runs."""
         return self._process is not None and self._process.alive()
 
     def stop(self, *, force: bool = False) -> None:
-        """Stop in bounded time. A forced stop leaves recovery to the next start, or may lose the last second."""
+        """Stop in bounded time. After a forced stop the next start has to recover, and the last second may be lost."""
         if self._process is not None:
             self._process.stop(self._forced_stop_steps if force else self._stop_steps)
             self._process = None
@@ -121,8 +122,8 @@ class EmbeddedServer:
 def stop_orphan(pid_file: Path, *, marker: Path, steps: StopSteps) -> None:
     """Stop the server that a killed supervisor left behind, and remove its pid file.
 
-    A pid file alone proves nothing, for the number may belong to a stranger by now: only a process
-    whose arguments name our data folder is signalled.
+    A pid file alone proves nothing, since another process may have the number by now. Only a process whose arguments
+    name this data folder is signalled.
     """
     pid = _read_pid(pid_file)
     if pid is not None:

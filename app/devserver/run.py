@@ -18,14 +18,14 @@ from app.devserver.servers import prepare_data_dir
 from app.devserver.supervisor import Child, Emit, Signals, StopRequestedError, Supervisor
 from app.settings import Settings
 
-# Children import `app` and `worker` from here, whatever the working directory is.
+# Children import `app` and `worker` from here, whatever their working directory is.
 _ROOT = Path(__file__).resolve().parents[2]
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
-# Imports take two seconds; a machine under load, or one that reads them for the first time, much longer.
+# Imports take two seconds, or much longer on a machine under load or when they are read for the first time.
 _READY_SECONDS = 90.0
-# Streams in flight end within this time by the server's own limit; running turns get theirs after it.
+# The server's own limit ends open streams within this time; running turns get their time after it.
 _API_GRACE_SECONDS = 5
-# The worker puts its job back into the queue when asked to stop.
+# The worker puts its job back into the queue when it is asked to stop.
 _WORKER_PATIENCE = 10.0
 
 Command = tuple[str, ...]
@@ -33,25 +33,25 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Commands:
-    """The two processes of the service; tests put small stand-ins here."""
+    """The two processes of the service; tests use small replacements."""
 
     api: Command
     worker: Command
 
     @classmethod
     def of(cls, settings: Settings) -> Commands:
-        """Compose the real ones."""
+        """The commands of the real processes."""
         python = (sys.executable, "-m")
         api = ("app.main", "--host", settings.host, "--port", str(settings.port), "--grace", str(_API_GRACE_SECONDS))
         worker = ("celery", "-q", "-A", "worker.celery_app", "worker", "-n", f"throughline-{settings.port}@%h")
         pool = ("--concurrency", str(settings.worker_concurrency), "--loglevel", settings.log_level.upper())
-        # Nobody listens to gossip between the workers of one machine.
+        # The workers of one machine do not listen to each other's gossip.
         alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
         return cls(api=(*python, *api), worker=(*python, *worker, *pool, *alone))
 
 
 class Service:
-    """Servers, migrations, API and worker: started in this order, stopped in the reverse one."""
+    """Servers, migrations, API and worker: started in this order, stopped in reverse."""
 
     def __init__(self, settings: Settings, *, emit: Emit, commands: Commands | None = None) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class Service:
         self._env: dict[str, str] = {}
 
     def check(self) -> None:
-        """Check everything that a person may have to put right first."""
+        """Check first everything that a person may have to correct."""
         settings, embedded = self._settings, self._embeds_servers
         if embedded and (owner := running_at(settings.data_dir)):
             raise AlreadyRunningError(
@@ -79,7 +79,7 @@ class Service:
             check_redis(settings.redis_url)
 
     def run(self, started: Callable[[], None], stopping: Callable[[], None]) -> None:
-        """Run until a signal asks for the end; then return."""
+        """Run until a signal asks for the end, then return."""
         with Signals() as signals, ExitStack() as cleanup:
             try:
                 self._run(signals, cleanup, started)
@@ -108,7 +108,7 @@ class Service:
         return not (self._settings.database_url and self._settings.redis_url)
 
     def _start_servers(self) -> dict[str, str]:
-        """Start the servers that no setting names, and return the environment of the children."""
+        """Start the servers that no setting names, and return the environment for the children."""
         settings = self._settings
         urls = {"DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
         if self._embeds_servers:
@@ -137,21 +137,21 @@ class Service:
 
     def _is_ready(self) -> bool:
         try:
-            # No proxy of the environment stands between us and ourselves.
+            # No proxy of the environment is used between the service's own processes.
             return httpx.get(f"{address(self._settings)}/readyz", timeout=2.0, trust_env=False).is_success
         except httpx.HTTPError:
             return False
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """The environment that passes on all settings, wherever they were read from, so that every process has the same."""
-    # PG* variables of a shell would redirect the driver behind the back of DATABASE_URL.
+    """The environment that passes on all settings, wherever they come from, so that every process has the same."""
+    # PG* variables of a shell would redirect the driver in spite of DATABASE_URL.
     inherited = {name: value for name, value in os.environ.items() if settings.database_url or name[:2] != "PG"}
     return {
         **inherited,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH")))),
         "PYTHONUNBUFFERED": "1",
-        # As root the worker warns at length; here it serves one developer, behind a private socket.
+        # As root the worker prints long warnings, which do not apply: here it serves one developer on a private socket.
         "PYTHONWARNINGS": ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), _ROOT_WARNING))),
         "HOST": settings.host,
         "PORT": str(settings.port),

@@ -18,26 +18,26 @@ from app.devserver.postgres import Postgres
 from app.devserver.valkey import Valkey
 
 _RUNTIME_PREFIX = "throughline-"
-# A socket's path may have 107 bytes (103 on macOS); the longest name below the folder has 22.
+# The path of a socket may have 107 bytes (103 on macOS); the longest name below the folder has 22.
 _LONGEST_RUNTIME = 80
-# What needs no quoting in any of the URLs.
+# Characters that need no quoting in any of the URLs.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/-]+")
-# How long a second process waits for the owner, who may be creating the database.
+# How long a second process waits for the owner, which may be creating the database.
 _ATTACH_SECONDS = 60.0
-# A look at the lock by another process holds it for an instant.
+# Another process that checks the lock holds it for an instant.
 _LOCK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """The addresses of the servers. At the address of a server that was not asked for nothing answers."""
+    """The addresses of the servers. The address of a server that was not requested does not answer."""
 
     database_url: str
     redis_url: str
 
 
 def prepare_data_dir(folder: Path) -> None:
-    """Make the data folder if it is not there. Raises ``EmbeddedError`` where nothing can be written to it."""
+    """Make the data folder if it does not exist. Raises ``EmbeddedError`` if it cannot be written to."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -52,10 +52,10 @@ def prepare_data_dir(folder: Path) -> None:
 class EmbeddedServers:
     """Start and stop PostgreSQL and Valkey over one data folder.
 
-    The process that comes first owns the servers; while it lives, later ones attach to them, and their
-    ``stop`` leaves them running. A command that owns them ends after those that attached to it; ``throughline run``
-    ends when it is told to. Everything recovers by itself from a kill of any or all processes.
-    Start from the main thread: the servers end with the thread that started them.
+    The process that comes first owns the servers; while it lives, later ones attach to them, and their ``stop`` leaves
+    them running. A command that owns them ends after the commands that attached to them; ``throughline run`` ends when
+    it is asked to. Everything recovers by itself from a kill of any or all processes. Start from the main thread: the
+    servers end with the thread that started them.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class EmbeddedServers:
         """Prepare the servers.
 
         Args:
-            data_dir: The folder with all that they keep.
+            data_dir: The folder with all their data.
             postgres: Whether PostgreSQL is wanted.
-            valkey: Whether Valkey is.
+            valkey: Whether Valkey is wanted.
             durable: Whether PostgreSQL waits for the disk.
             any_version: Whether data of another major version of PostgreSQL may be read, by its own programs.
-            outstays_guests: Whether ``stop`` waits for those that have attached.
+            outstays_guests: Whether ``stop`` waits for the processes that have attached.
         """
         self._outstays_guests = outstays_guests
         self._any_version = any_version
@@ -113,12 +113,12 @@ class EmbeddedServers:
         raise AlreadyRunningError(f"Throughline already runs over {self._data_dir}: {running_at(self._data_dir)}.")
 
     def announce(self, address: str) -> None:
-        """Tell whoever finds the data folder taken where this process serves."""
+        """Tell processes that find the data folder taken at which address this process serves."""
         if self._runtime is not None:
             self._lock.write(Note(pid=os.getpid(), runtime=str(self._runtime), address=address))
 
     def revive(self) -> list[str]:
-        """Start again what has died, and name it."""
+        """Start servers again that have died, and return their names."""
         dead = [server for server in self._servers if not server.alive()]
         for server in dead:
             server.start()
@@ -187,5 +187,5 @@ class EmbeddedServers:
 def _make_socket_folder() -> Path:
     base = tempfile.gettempdir()
     fits = len(base) <= _LONGEST_RUNTIME and _PLAIN_PATH.fullmatch(base)
-    # A new name each time, so that nobody can have taken it before us.
+    # A new name each time, so that nobody can have created it before.
     return Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=base if fits else "/tmp"))  # noqa: S108 - 0700, fresh

@@ -20,16 +20,16 @@ from typing import Self
 
 from app.devserver import die_with_parent
 
-# Between two looks at the children.
+# The pause between two checks of the children.
 _POLL_SECONDS = 0.1
-# After which a request to stop that Python dropped is raised again.
+# After this time, a request to stop that Python dropped is raised again.
 _ASKED_AGAIN_SECONDS = 0.01
-# The first restart comes at once; a child that keeps dying gets this many within the window.
+# The first restart is immediate; a child that keeps dying gets this many restarts within the window.
 _BACK_OFF_SECONDS = (0.0, 0.5, 1.0, 2.0, 4.0)
 _WINDOW_SECONDS = 60.0
-# Lines kept of a child, to be shown once the service stands or to say why it fell.
+# How many lines of a child are kept, to be shown once the service has started or to explain a failure.
 _KEPT_LINES = 200
-# What the HTTP server says after the reason.
+# What the HTTP server prints after the reason.
 _EMPTY_WORDS = "Application startup failed. Exiting."
 
 Emit = Callable[[str, str], None]
@@ -41,14 +41,14 @@ class ChildFailedError(Exception):
 
 
 class StopRequestedError(BaseException):
-    """Ctrl-C or a signal asked for the end; no handler of ordinary errors may swallow it."""
+    """Ctrl-C or a signal asked for the end. No handler of ordinary errors may catch it."""
 
 
 class Signals:
-    """The first signal raises in the main thread; a later one, during the stop, turns it into a forced one.
+    """Handles signals: the first raises in the main thread; a later one, during the stop, makes it a forced stop.
 
-    Python drops an exception that a handler raises within the callbacks of an import or of the garbage
-    collector. A request that was dropped is therefore raised again a moment later, until it is obeyed.
+    Python drops an exception that a handler raises within the callbacks of an import or of the garbage collector. So
+    the exception is raised again a moment later, until it takes effect.
     """
 
     _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -61,11 +61,11 @@ class Signals:
 
     @property
     def forced(self) -> bool:
-        """Say whether somebody lost patience."""
+        """Whether a second signal asked for a forced stop."""
         return self._count > 1
 
     def begin_stop(self) -> None:
-        """From now on no signal raises an error, so that stopping is not interrupted half way."""
+        """From now on no signal raises an error, so that stopping is not interrupted."""
         self._is_stopping = True
         self._count = max(self._count, 1)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -86,7 +86,7 @@ class Signals:
 
     def _stop_again_or_show(self, dropped: sys.UnraisableHookArgs) -> None:
         if isinstance(dropped.exc_value, StopRequestedError):
-            # Python dropped our own request to stop.
+            # Python dropped the exception that asked for the stop.
             signal.setitimer(signal.ITIMER_REAL, _ASKED_AGAIN_SECONDS)
         else:
             self._shown_before(dropped)
@@ -102,7 +102,7 @@ class Signals:
 
 
 class Child:
-    """One process of ours, whose output passes through us line by line."""
+    """One process of the service, whose output is passed on line by line."""
 
     def __init__(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], emit: Emit, patience: float) -> None:
         self.name = name
@@ -119,7 +119,7 @@ class Child:
 
     @property
     def last_words(self) -> str:
-        """The last line that says something."""
+        """The last line that is not empty."""
         told = [line for line in self._kept if line.strip() and _EMPTY_WORDS not in line]
         return told[-1].strip() if told else "it said nothing"
 
@@ -139,20 +139,20 @@ class Child:
         self._reader.start()
 
     def show(self) -> None:
-        """Show what was held back, and from now on every line."""
+        """Show the lines that were held back, and from now on every line."""
         self._is_shown = True
         for line in tuple(self._kept):
             self._emit(self.name, line)
 
     def alive(self) -> bool:
-        """Say whether the process runs."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def ensure(self) -> None:
-        """Start it again when it has died, with growing pauses.
+        """Start the process again if it has died, with growing pauses.
 
         Raises:
-            ChildFailedError: it died too often in a short time.
+            ChildFailedError: The process died too often in a short time.
         """
         now = time.monotonic()
         if self.alive() or now < self._not_before:
@@ -163,7 +163,7 @@ class Child:
             self.start()
 
     def end(self, forced: Callable[[], bool]) -> None:
-        """Ask it to finish, and make it after its time or when somebody lost patience."""
+        """Ask the process to end, and force it after its time or after a second signal."""
         process = self._process
         if process is None:
             return
@@ -176,7 +176,7 @@ class Child:
         self._join_reader()
 
     def _plan_next_start(self, process: subprocess.Popen[str], now: float) -> None:
-        """Clear away what the dead process left, and plan the next start."""
+        """Remove what the dead process left, and plan the next start."""
         _kill_session(process)
         self._join_reader()
         while self._ends and now - self._ends[0] > _WINDOW_SECONDS:
@@ -212,7 +212,7 @@ def _kill_session(process: subprocess.Popen[str]) -> None:
 
 
 class Supervisor:
-    """Starts children, waits until the service answers, and keeps them until asked to stop."""
+    """Starts children, waits until the service answers, and keeps them running until asked to stop."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class Supervisor:
             time.sleep(_POLL_SECONDS)
 
     def watch(self) -> None:
-        """Keep everything running; ends only by an exception."""
+        """Keep everything running; it ends only by an exception."""
         for child in self._children:
             child.show()
         while True:

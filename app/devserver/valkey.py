@@ -13,7 +13,7 @@ from app.devserver.errors import EmbeddedError
 from app.devserver.processes import EmbeddedServer, ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
 
 _SOCKET_NAME = "v.sock"
-# Loading a large append-only file takes a while; an empty one 0.05 s.
+# Loading a large append-only file takes a while; an empty one takes 0.05 s.
 _START_SECONDS = 30.0
 
 
@@ -48,7 +48,7 @@ class Valkey(EmbeddedServer):
             raise EmbeddedError(f"Valkey did not start: {lines[-1] if lines else 'no reason'} (log: {self._log})")
 
     def ready(self) -> bool:
-        """PING it; while it loads its file it answers with an error."""
+        """Whether the server answers a PING without an error; while it loads its file it answers with one."""
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(2.0)
@@ -67,12 +67,12 @@ class Valkey(EmbeddedServer):
             "pidfile": str(pid_file),
             "appendonly": "yes",
             "appendfsync": "everysec",
-            # The append-only file is the only copy: no second one by snapshots.
+            # The append-only file is the only copy; there are no snapshots.
             "save": "",
-            # A queue must refuse and be seen to refuse, never forget.
+            # A full queue must refuse new entries visibly, and never drop old ones.
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
-            # The arguments stay readable, by which the next start knows an orphan.
+            # The arguments stay readable, since the next start recognises an orphan by them.
             "set-proc-title": "no",
         }
         return [str(valkey_program()), *(part for name, value in options.items() for part in (f"--{name}", value))]

@@ -26,7 +26,7 @@ async def list_anchors(
     type: Annotated[AnchorType | None, Query()] = None,  # noqa: A002 - the contract's name
     status: Annotated[AnchorStatus | None, Query()] = None,
 ) -> schemas.Listing[schemas.Anchor]:
-    """The anchors by their position, those of a type and a status if asked for."""
+    """The anchors by their position; with a type or a status only those that have it."""
     found = await services.anchors.page(tenant, conversation_id, page, type_=type, status=status)
     return await present_list(found, schemas.Anchor.model_validate)
 
@@ -35,7 +35,7 @@ async def list_anchors(
 async def patch_anchor(
     conversation_id: UUID, anchor_id: UUID, body: AnchorPatch, services: Services, tenant: Tenant
 ) -> schemas.Anchor:
-    """Say that an anchor is settled, replaced, or active again; only active ones are served."""
+    """Set an anchor to settled, replaced or active again; only active anchors are served."""
     return schemas.Anchor.model_validate(
         await services.anchors.set_status(tenant, conversation_id, anchor_id, body.status)
     )

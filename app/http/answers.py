@@ -1,4 +1,4 @@
-"""JSON responses: large ones are written here, off the event loop; small ones by the framework, on it."""
+"""JSON responses: large ones are written here, off the event loop; the framework writes small ones on the loop."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from app.off_loop import AN_ITEM, ON_LOOP, off_loop
 
 _MEDIA_TYPE: Final = "application/json"
 _SMALL: Final = 10 * ON_LOOP
-"""Bytes of an answer that is written on the loop: nothing looks for anything in it."""
+"""The most bytes of an answer that is written on the loop. Writing does not search the text, so it may be large."""
 _TEXTS: Final = (str, bytes)
 _PLAIN: Final = frozenset({NoneType, bool, int, float, UUID, datetime})
-"""What most of an answer's values are."""
+"""The types of most values in an answer."""
 _LISTS: Final = (list, tuple, set, frozenset)
 
 
@@ -49,7 +49,7 @@ def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int |
 
 
 def is_large(value: Any) -> bool:
-    """Whether writing it takes longer than the loop can spare; it is looked at no further than that."""
+    """Whether writing the value takes longer than the loop can spare. No more of it is read than needed to know."""
     left = _SMALL
     waiting: list[Iterable[Any]] = [(value,)]
     while waiting:
@@ -70,6 +70,6 @@ def _inner_values(item: Any) -> Iterable[Any]:
         return item
     if isinstance(item, dict):
         return item.values()
-    if isinstance(item, BaseModel):  # asking a model's class takes longest
+    if isinstance(item, BaseModel):  # looking up a model's class would take longest
         return item.__dict__.values()
     return item.values() if isinstance(item, Mapping) else ()

@@ -100,7 +100,7 @@ STAINLESS: Final = (
     "runtime-version",
     "timeout",
 )
-"""What OpenAI's SDKs say of themselves: in a browser too."""
+"""Headers in which OpenAI's SDKs describe themselves, which they also send from a browser."""
 ACCEPTED: Final = (
     "Authorization",
     "Content-Type",
@@ -120,7 +120,7 @@ Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
 def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
-    """The application, with everything but a container."""
+    """The application, complete except for its container."""
     shows_docs = is_open(settings, opened=settings.docs_open)
     app = FastAPI(
         title=description.TITLE,
@@ -149,7 +149,7 @@ def _route_order(route: BaseRoute) -> int:
 
 
 def middleware(settings: Settings) -> list[Middleware]:
-    """Outermost first; see ``middleware.py``."""
+    """The middleware, outermost first; see ``middleware.py``."""
     known_hosts = [Middleware(KnownHosts, allowed=settings.allowed_hosts)] if anonymous_allowed(settings) else []
     return [
         Middleware(PlainRefusal),

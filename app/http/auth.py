@@ -1,4 +1,4 @@
-"""Authentication and authorization: which principal a request's key belongs to, and what that may do."""
+"""Authentication and authorization: finds the principal of a request's key, and what it may do."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from app.usecases.shared.caller import Principal, RequestScope
 async def authorize(request: Request, scope: Scope, *, placeholders: bool = False) -> None:
     """Find the principal of the request's key and keep it in ``request.state``.
 
-    A request of the page brings a session in place of a key. With ``placeholders``, and where the service needs no key,
-    a text that cannot be one of our keys counts as none: some clients do not work without one.
+    A request of the page carries a session instead of a key. With ``placeholders``, if the service needs no key, a text
+    that cannot be a key of the service counts as no key: some clients do not work without one.
 
     Raises:
         UnauthenticatedError: There is no valid key.
         ForbiddenError: The key lacks the scope.
-        RateLimitedError: The key or its tenant asked too often, or its address failed too often.
+        RateLimitedError: The key or its tenant sent too many requests, or too many keys from the address failed.
     """
     container: Container = request.app.state.container
     header = request.headers.get("authorization")
@@ -47,19 +47,25 @@ async def begin(connection: HTTPConnection, container: Container, principal: Pri
 
 
 def address_of(connection: HTTPConnection) -> str | None:
-    """The address that a request came from; behind a proxy that the server trusts, the one that the proxy names."""
+    """The address that a request came from.
+
+    Behind a proxy that the server trusts, it is the one that the proxy names.
+    """
     return connection.client.host if connection.client else None
 
 
 def given_key(container: Container, header: str | None, *, placeholders: bool) -> str | None:
-    """The key in the header, see ``authorize``. Raises ``UnauthenticatedError`` as ``bearer`` does."""
+    """The key in the header; for ``placeholders`` see ``authorize``.
+
+    Raises ``UnauthenticatedError`` as ``bearer`` does.
+    """
     key = bearer(header)
     is_none = placeholders and container.keys.anonymous_allowed and key is not None and not key.startswith(PREFIX)
     return None if is_none else key
 
 
 def bearer(header: str | None) -> str | None:
-    """The key in an ``Authorization`` header; ``None`` when there is no header at all.
+    """The key in an ``Authorization`` header; ``None`` if there is no header.
 
     Raises:
         UnauthenticatedError: There is a header, but no bearer key in it.

@@ -32,7 +32,7 @@ from app.http.sse import EventStream, Steps, frame
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 
 STOPPING_GRACE: Final = 3.0
-"""Seconds that a reply may go on after the process was told to end. The server waits longer for connections."""
+"""How many seconds a reply may go on after the process was told to end. The server waits longer for connections."""
 EVENT_STREAM: Final = compiled(r"(^|,)\s*text/event-stream\s*(;(?!\s*q=0(\.0*)?\s*(,|$))|,|$)", re.IGNORECASE)
 
 WishedLanguage = Annotated[
@@ -59,7 +59,7 @@ async def chat(
     body: Annotated[ChatRequest, Body()] = ChatRequest(),  # noqa: B008 - a frozen value
     accept_language: WishedLanguage = None,
 ) -> schemas.ChatResult | Response:
-    """Send a message, results of your tools, or neither to answer what waits, and get the reply."""
+    """Send a message, results of your tools, or neither to answer what still waits, and get the reply."""
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     return await turn_response(
         turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request
@@ -74,7 +74,7 @@ async def interrupt_chat(
     _idem: IdempotencyKey,
     _body: Annotated[EmptyRequest, Body()] = EmptyRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.Interruption:
-    """Stop the running reply, in whichever process it runs; what came is kept."""
+    """Stop the running reply, in whichever process it runs; what was said so far is kept."""
     return present_interruption(await services.chat.interrupt(tenant, conversation_id))
 
 
@@ -86,14 +86,14 @@ def wants_stream(request: Request) -> bool:
 async def turn_response(
     turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
 ) -> schemas.ChatResult | Response:
-    """The response for a turn: a stream of everything that happens, or the whole reply, as the client asked."""
+    """The response for a turn: a stream of all events, or the whole reply, as the client asked."""
     if wants_stream(request):
         return streamed(turn, notifier, services, stopping, request)
     return await whole_reply(turn, request)
 
 
 async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
-    """Wait for the whole reply. If the client leaves before, the policy decides what becomes of the turn."""
+    """Wait for the whole reply. If the client leaves before, the policy decides what happens to the turn."""
     try:
         return present_chat(await while_present(turn.result(), request.receive))
     except ClientGoneError:
@@ -104,7 +104,7 @@ async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
 def streamed(
     turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
 ) -> EventStream[Told]:
-    """Everything that happens in a turn, from its beginning on."""
+    """All events of a turn, from its beginning."""
     return EventStream(
         Steps(_told_events(turn, notifier), services.settings.timings.stream_heartbeat_seconds),
         lambda told: _frame(told, request),
@@ -133,7 +133,7 @@ async def _told_events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[To
 
 
 async def _notification_if_available(event: ChatEvent, notifier: Notifier) -> Notification | None:
-    # The turn goes on without its notification.
+    # If the notification fails, the turn goes on without it.
     with suppress(DependencyUnavailableError):
         return await notifier.notification(event.type, event.data)
     return None

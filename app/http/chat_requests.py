@@ -1,4 +1,4 @@
-"""The body of a chat request: a message or results of tools, and what its client brings to the turn."""
+"""The body of a chat request: a message or results of tools, and what the client brings for the turn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_RESULTS = 256
 
 
 class ToolInput(Input):
-    """A tool of the client's own, of this turn alone."""
+    """A tool of the client, for this turn only."""
 
     name: ToolLabel
     description: Annotated[str, Field(max_length=MAX_CONTENT)] = ""
@@ -45,7 +45,7 @@ class ToolInput(Input):
     )
 
     def spec(self) -> ToolSpec:
-        """The core's value."""
+        """The tool as a value of the core."""
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
 
 
@@ -56,12 +56,12 @@ class ToolResult(Input):
     content: Any = Field(description="A text, or any JSON.")
 
     def input(self) -> ToolResultInput:
-        """The service's value."""
+        """The result as a value of the services."""
         return ToolResultInput(tool_call_id=self.tool_call_id, content=self.content)
 
 
 class NamedTool(Input):
-    """The one tool that is to be called."""
+    """The one tool that has to be called."""
 
     name: ToolLabel
 
@@ -70,7 +70,7 @@ ToolChoice = Annotated[
     Annotated[Literal["auto", "none", "required"], Tag("<word>")] | Annotated[NamedTool, Tag("<tool>")],
     Discriminator(lambda given: "<word>" if isinstance(given, str) else "<tool>"),
 ]
-"""One kind is tried, so that an error is of that kind alone."""
+"""The kind is decided first, so that an error names only that kind."""
 
 
 class ResponseFormat(Input):
@@ -89,16 +89,16 @@ class ResponseFormat(Input):
         return self
 
     def output(self) -> StructuredOutput | None:
-        """The core's value; `None` for text."""
+        """The format as a value of the core; `None` for text."""
         if self.type == "text":
             return None
         return StructuredOutput(schema=self.schema_, name=self.name, description=self.description, strict=self.strict)
 
 
 class ChatRequest(Input):
-    """A user's message to answer, results of the client's tools to go on from, or neither: then what waits is answered.
+    """A user's message, or results of the client's tools, or neither: then the message that still waits is answered.
 
-    What is brought beside them holds for this turn alone.
+    Everything else in the request holds for this turn only.
     """
 
     parts: Annotated[
@@ -141,7 +141,7 @@ class ChatRequest(Input):
         return value
 
     def input(self) -> ChatInput:
-        """The service's value."""
+        """The request as a value of the services."""
         return value_of(
             ChatInput,
             self,

@@ -1,4 +1,4 @@
-"""Compactions: ask for one, look at what they did, try a failed one again."""
+"""The routes of compactions: ask for one, read what it did, retry a failed one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.http.requests import CompactRequest, EmptyRequest
 from app.http.routing import AdminRoute, keyed_router
 
 ANSWER_MARGIN: Final = 2.0
-"""Seconds kept of the request's time for saying that there was not enough of it."""
+"""Seconds of the request's time that are kept for answering that the time was too short."""
 
 router = keyed_router("", "compactions")
 operations = keyed_router("/compactions", "operations", AdminRoute)
@@ -54,7 +54,7 @@ async def list_compactions(
 async def list_continuity(
     conversation_id: UUID, services: Services, tenant: Tenant, page: Paging
 ) -> schemas.Listing[schemas.CompactionContinuity]:
-    """What the conversation could still answer after each compaction that was scored."""
+    """What the conversation could still answer after each compaction that has a continuity score."""
     found = await services.manual.page(tenant, page, conversation_id=conversation_id, scored=True)
     return await present_list(found, present_compaction_continuity)
 

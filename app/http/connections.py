@@ -1,10 +1,10 @@
 """Ends connections on which a client sends no request or reads no response, and those above a limit.
 
-Bytes that are no HTTP request, and a request with too large a head, are refused in the same form as all other errors.
+Bytes that are not an HTTP request, and a request with too large a head, are refused in the same form as all other
+errors.
 
-uvicorn itself only closes a connection that rests between two requests while no byte comes. The body of a request has
-the time of the whole request (``middleware.Deadline``). All other limits are here, once for all connections of the
-process.
+uvicorn itself only closes a connection that is idle between two requests. The body of a request has the time of the
+whole request (``middleware.Deadline``). All other limits are here, once for all connections of the process.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 LOOKS: Final = 4
-"""How often a connection is looked at within the shorter of its times."""
+"""How often a connection is checked within the shorter of its time limits."""
 PROGRESS: Final = 16_384
-"""Bytes that a reader has to take within its time: what the buffer shrinks by before writing goes on."""
+"""How many bytes a client has to read within its time; the buffer shrinks by this before writing goes on."""
 SOCKET_BYTES: Final = 16_384
-"""Read at a stretch: a body in chunks of one byte takes 2 µs of the loop for each byte of it."""
+"""How many bytes are read at once: a body in chunks of one byte takes 2 µs of the loop for each byte read."""
 RESERVE: Final = 200
-"""Open files for other things than clients: databases, models, logs."""
+"""Open files that are kept for other things than clients: databases, models, logs."""
 HEAD_BYTES: Final = 65_536
-"""Of a request's line and headers, which are read without a key.
+"""The most bytes of a request's line and headers, which are read before any key is checked.
 
-The longest question that is taken (``fields.MAX_QUERY``) fits into an address if it is ASCII. In others it takes up
-to twelve bytes a character there, and fits into a body.
+The longest accepted question (``fields.MAX_QUERY``) fits into an address if it is ASCII. In other scripts it takes up
+to twelve bytes per character there, so it has to be sent in a body.
 """
 
 
@@ -81,34 +81,36 @@ _LARGE_HEAD: Final = _refusal(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a connection may take, and how many there may be."""
+    """The limits of a connection, and of the number of connections."""
 
     head_seconds: float
     """The time for the head of a request, from the beginning of the connection or the first byte after an answer."""
     unread_seconds: float
     """How long a client may read nothing while data waits to be sent."""
     most: int
-    """Above this number one is closed: the one longest without a request, then a resting one, else the newest."""
+    """The most connections. Above this, the one that waited longest for a request is closed, then an idle one, else the
+    newest.
+    """
 
 
 class _LookedAt(asyncio.Protocol):
-    """A connection of uvicorn's that is looked at again and again, and ended where its client reads nothing."""
+    """A connection of uvicorn that is checked again and again, and ended if its client stops reading."""
 
     limits: ClassVar[ConnectionLimits]
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
     _unread: tuple[float, int] | None = None
-    """Since when nothing has been read, and how many bytes waited then."""
+    """Since when the client has read nothing, and how many bytes waited then; ``None`` if nothing waits."""
     _looking: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection: it is gone."""
+        """Forget the connection, which is gone."""
         if self._looking is not None:
             self._looking.cancel()
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
-        """Enough has been read."""
+        """Note that the client has read enough for writing to go on."""
         self._unread = None
         super().resume_writing()
 
@@ -117,7 +119,7 @@ class _LookedAt(asyncio.Protocol):
         self._looking = self.loop.call_later(pause, self._end_if_over)
 
     def _end_if_over(self) -> None:
-        # The protocol is another one where the connection became a socket, which is looked at by itself.
+        # A connection that became a WebSocket has another protocol, which is checked by itself.
         if self.transport.get_protocol() is not self:
             return
         if self._is_over():
@@ -135,10 +137,13 @@ class _LookedAt(asyncio.Protocol):
 
 
 class SocketConnection(_LookedAt, WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket: its own end of one that answers no ping waits until all is read, which may be never."""
+    """uvicorn's WebSocket.
+
+    uvicorn ends one that does not answer a ping only after all data was read, which may never be.
+    """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take it over from the connection whose request it was."""
+        """Take the WebSocket over from the connection of its request."""
         super().connection_made(transport)
         self._look_again()
 
@@ -147,12 +152,12 @@ class Connection(_LookedAt, H11Protocol):
     """uvicorn's connection, with time limits where uvicorn has none."""
 
     _waits_since: float | None = None
-    """When it began to be without a request that is answered, in the loop's time."""
+    """Since when it has had no request that is being answered, by the loop's clock."""
     _is_refused: bool = False
-    """Whether its request was refused as no HTTP; what still comes is dropped."""
+    """Whether its request was refused because it is not HTTP; all further bytes are dropped."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take it, or give the place of another to it, or refuse it."""
+        """Accept the connection; above the limit, close another one for it, or refuse it."""
         super().connection_made(transport)
         transport.max_size = SOCKET_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
         self._waits_since = self.loop.time()
@@ -161,7 +166,7 @@ class Connection(_LookedAt, H11Protocol):
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Without a request that is answered, the time of the next head runs from its first byte."""
+        """While no request is being answered, the time for the next head runs from its first byte."""
         if self._is_refused:
             return
         if self._waits_since is None and not self._is_answering:
@@ -169,13 +174,16 @@ class Connection(_LookedAt, H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """A head that is complete ends the wait for it."""
+        """End the wait for a head once it is complete."""
         super().handle_events()
         if self._is_answering:
             self._waits_since = None
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request; a client that is still sending is read until it ends, and so reads the answer."""
+        """Refuse bytes that are not a request.
+
+        A client that is still sending is read to its end, so that it reads the answer.
+        """
         if self.conn.our_state is not h11.IDLE:  # a broken body: its request is being answered
             super().send_400_response(msg)
             return
@@ -212,17 +220,20 @@ class Connection(_LookedAt, H11Protocol):
 
 
 def affordable(most: int) -> int:
-    """So many connections, or as many as the process's open files allow, which are set as high as they may be."""
+    """At most ``most`` connections, and no more than the process may open files.
+
+    The limit of open files is raised as far as allowed.
+    """
     _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
     return most if highest == resource.RLIM_INFINITY else max(1, min(most, highest - RESERVE))
 
 
 def connection_class(limits: ConnectionLimits) -> type[Connection]:
-    """The connections of a server with these limits."""
+    """A class of connections with these limits."""
     return type("LimitedConnection", (Connection,), {"limits": limits})
 
 
 def socket_class(limits: ConnectionLimits) -> type[SocketConnection]:
-    """The WebSockets of a server with these limits."""
+    """A class of WebSockets with these limits."""
     return type("LimitedSocket", (SocketConnection,), {"limits": limits})

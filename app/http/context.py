@@ -1,4 +1,4 @@
-"""The routes of the context that a model would be sent. Only a ``POST`` that says so compacts first."""
+"""The routes of the context that a model would be sent. Only a ``POST`` that asks for it compacts first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.usecases.context.recalling import Asked
 from app.usecases.context.requests import ContextAsk, ContextView
 
 _A_PART: Final = 10
-"""Bytes that each message and section counts for: nothing looks at its text."""
+"""The bytes of work that each message and section counts for; their text is not searched."""
 
 router = keyed_router("/conversations/{conversation_id}/context", "context")
 
@@ -34,7 +34,7 @@ async def get_context(
     query: Annotated[Question | None, Query()] = None,
     format: Annotated[Format, Query()] = "plain",  # noqa: A002 - the contract's name
 ) -> schemas.AssembledContext:
-    """The context, within the policy's budget or the given one; with a query, with what is recalled for it."""
+    """The context within the policy's budget or the given one; with a query, together with what is recalled for it."""
     ask = ContextAsk(budget=budget, asked=Asked(query=query))
     found = await container_of(request).context_requests.answer(tenant_of(request), conversation_id, ask)
     return await _presented(found, format)
@@ -48,7 +48,7 @@ async def assemble_context(
     idem: IdempotencyKey,
     body: Annotated[ContextRequest, Body()] = ContextRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.AssembledContext:
-    """The same, asked with a body: with passages of its own, of chosen sections, compacted first where that is due."""
+    """The same with a body: it may bring passages, choose sections, and have a due compaction run first."""
     found = await services.context_requests.answer(tenant, conversation_id, body.ask(), idem=idem)
     return await _presented(found, body.format)
 
@@ -56,6 +56,6 @@ async def assemble_context(
 async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
     context = found.context
     parts = len(context.whole) + len(context.sections) + len(context.markers) + len(context.recalled)
-    # A provider's form has data of media as plain Base64: they are looked through, and decoded.
+    # In a provider's format, data of media are plain Base64, which is searched and decoded.
     read = 0 if format_ == "plain" else sum(data_bytes(part) for message in context.whole for part in message.parts)
     return await off_loop(present_context, found, format_, size=_A_PART * parts + read)

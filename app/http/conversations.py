@@ -1,4 +1,4 @@
-"""Conversations: create, list, read, change, delete; their gauge, their states, going back to one."""
+"""The routes of conversations: create, list, read, change, delete; their gauge, states, and restoring a state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def create_conversation(
 async def list_conversations(
     services: Services, tenant: Tenant, page: Paging, user_id: UserFilter = None
 ) -> schemas.Listing[schemas.ConversationSummary]:
-    """Conversations by their last message, without state, policy and scratchpad."""
+    """Conversations by the time of their last message, without state, policy and scratchpad."""
     return await present_list(await services.conversations.page(tenant, page, user_id), present_conversation_summary)
 
 
@@ -65,7 +65,7 @@ async def patch_conversation(
     tenant: Tenant,
     if_match: IfMatch,
 ) -> schemas.Conversation:
-    """Change what is given; a new policy is weighed at once."""
+    """Change the given fields; a new policy takes effect at once."""
     view = await services.conversations.patch(tenant, conversation_id, body.changes(), if_match=if_match)
     return _with_entity_tag(view, response)
 
@@ -91,7 +91,7 @@ async def list_states(
     a: VersionFilter = None,
     b: VersionFilter = None,
 ) -> schemas.Listing[schemas.StateVersion] | schemas.StateDifference:
-    """Versions of the state; with `a` and `b` what changed from the one to the other."""
+    """Versions of the state; with `a` and `b`, the differences between the two."""
     if a is not None and b is not None:
         return schemas.StateDifference.model_validate(await services.states.difference(tenant, conversation_id, a, b))
     if a is not None or b is not None:
@@ -109,7 +109,7 @@ async def restore_state(
     idem: IdempotencyKey,
     if_match: IfMatch,
 ) -> schemas.Conversation:
-    """Go back to an earlier state and its boundary, as a new version."""
+    """Restore an earlier state and its boundary, as a new version."""
     view = await services.states.restore(tenant, conversation_id, body.state_version, if_match=if_match, idem=idem)
     return _with_entity_tag(view, response)
 

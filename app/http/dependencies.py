@@ -1,4 +1,4 @@
-"""What routes ask for: the container, the tenant, paging, preconditions, idempotency."""
+"""What routes depend on: the container, the tenant, paging, preconditions, idempotency."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ ETAG: Final = compiled(r'"(\d{1,18})"')
 
 
 def container_of(request: Request) -> Container:
-    """The composition root's product.
+    """The container of the application.
 
-    Routes that are asked for most take the request, and call this and ``tenant_of``: to the framework each dependency
-    is much more than a call.
+    Frequent routes take the request and call this and ``tenant_of``: a dependency costs the framework much more than a
+    call.
     """
     container: Container = request.app.state.container
     return container
 
 
 async def get_container(request: Request) -> Container:
-    """The same, as a dependency."""
+    """The container, as a dependency."""
     return container_of(request)
 
 
 async def get_stopping(request: Request) -> Stopping:
-    """Whether the process is about to end."""
+    """Tells whether the process is about to end."""
     stopping: Stopping = request.app.state.stopping
     return stopping
 
@@ -49,7 +49,7 @@ def tenant_of(request: Request) -> UUID:
 
 
 async def get_tenant(request: Request) -> UUID:
-    """The same, as a dependency."""
+    """The tenant of the key, as a dependency."""
     return tenant_of(request)
 
 
@@ -66,17 +66,17 @@ IdempotencyHeader = Annotated[
 
 
 async def get_idem(request: Request, key: IdempotencyHeader = None) -> Idem | None:
-    """The idempotency key, with the fingerprint of its request."""
+    """The idempotency key, with the hash of its request."""
     if key is None:
         return None
     return Idem(key=kept_key(key), fingerprint=fingerprint(request.method, request.url.path, await request.body()))
 
 
 async def get_if_match(value: Annotated[str | None, Header(alias="If-Match")] = None) -> int | None:
-    """The state version that the client saw; ``None`` when any will do.
+    """The state version that the client read; ``None`` if any version is accepted.
 
     Raises:
-        UnreadableError: It is no entity tag of ours.
+        UnreadableError: The value is not an entity tag of this service.
     """
     if value is None or value.strip() == "*":
         return None

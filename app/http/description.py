@@ -1,4 +1,4 @@
-"""The OpenAPI document: the framework's, with our problems instead of its validation errors."""
+"""The OpenAPI document: made by the framework, with this service's problems instead of its validation errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLE: Final = "Throughline"
 TEXT: Final = "Conversations that outgrow a model's context window, kept whole."
 SCHEMA_REF: Final = "#/components/schemas/{model}"
 UNREFERENCED: Final = (Problem, ProblemField, Event, Notification)
-"""Models of what the framework does not see: problems, and the data of streams."""
+"""Models that the framework does not see: problems, and the data of streams."""
 REPLACED: Final = ("HTTPValidationError", "ValidationError")
 PROBLEM_RESPONSE: Final = {
     "description": "An RFC 9457 problem; `code` is stable.",
@@ -33,7 +33,7 @@ PROBLEM_RESPONSE: Final = {
 
 
 def install(app: FastAPI) -> None:
-    """Serve this document, and the page that shows it, of the routes in their present order."""
+    """Serve this document, and the page that shows it, for the present routes in their order."""
     routes = list(app.routes)
 
     def document() -> dict[str, Any]:
@@ -55,13 +55,13 @@ def install(app: FastAPI) -> None:
         return page(document())
 
     app.openapi = document  # type: ignore[method-assign]  # the framework's documented way
-    if app.openapi_url is not None:  # before the framework's own route, which makes the document on the event loop
+    if app.openapi_url is not None:  # before the framework's own route, which makes the document on the loop
         app.router.routes.insert(0, Route(app.openapi_url, serve, include_in_schema=False))
         app.router.routes.insert(0, Route(PAGE, show, include_in_schema=False))
 
 
 def describe(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """The document, the same for every process."""
+    """The document; it is the same in every process."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
     for path, operations in document["paths"].items():
         for operation in operations.values():

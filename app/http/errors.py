@@ -1,4 +1,4 @@
-"""Errors on the wire: RFC 9457 problems, and the one table from codes to statuses.
+"""Errors in responses: RFC 9457 problems, and the one table from codes to statuses.
 
 Below ``/v1`` they have the form of OpenAI's API instead (``openai/errors.py``).
 """
@@ -73,17 +73,17 @@ STATUS: Final[Mapping[str, int]] = {
     "model_unavailable": 503,
     "request_timeout": 503,
 }
-"""A code that a class does not own (``stable_code``) and that is not here has the status of its class."""
+"""The status of each code. A class's own ``stable_code`` without an entry here has the status of the class."""
 
 MEDIA_TYPE: Final = "application/problem+json"
 MAX_ERRORS: Final = 50
-"""The most ``errors`` shown: a body of a million wrong keys does not become a larger answer."""
+"""The most ``errors`` shown, so that a body with a million wrong keys does not get a larger answer."""
 MAX_TEXT: Final = 300
-"""Characters of one message or field name: pydantic's words may quote the input."""
+"""The most characters of one message or field name, since pydantic's messages may quote the input."""
 MAX_READ: Final = 1_200
-"""Characters of it that secrets are looked for in: one that begins in what is shown is known by these."""
+"""How many characters of it are searched for secrets: enough to recognise one that begins in the shown part."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
-"""Statuses after which trying again in a moment makes sense. They always have a ``Retry-After``."""
+"""Statuses after which another try soon makes sense. Their answers always have a ``Retry-After``."""
 _PLAIN: Final[Mapping[str, str]] = {
     "extra_forbidden": "is not a field of this request",
     "model_attributes_type": "must be a JSON object",
@@ -91,19 +91,19 @@ _PLAIN: Final[Mapping[str, str]] = {
     "list_type": "must be a JSON array",
     "union_tag_not_found": "must be a JSON object with a type",
 }
-"""What is said in words of JSON, where pydantic speaks of Python."""
+"""Messages in the terms of JSON, for errors that pydantic describes in the terms of Python."""
 PART_TYPES: Final = frozenset({"text", "tool_call", "tool_result", "media"})
 
 
 class ProblemField(BaseModel):
-    """One field that is out of contract."""
+    """One invalid field."""
 
     field: str
     message: str
 
 
 class Problem(BaseModel):
-    """An RFC 9457 problem; some codes carry further members (``message_id``, ``limit``, ``breakdown`` …)."""
+    """An RFC 9457 problem; some codes have further members (``message_id``, ``limit``, ``breakdown`` …)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -127,9 +127,9 @@ def status_of(error: DomainError) -> int:
 
 
 def problem_of(error: Exception, request_id: str, wish: str | None = None) -> dict[str, Any]:
-    """The members of the problem, without secrets that came in; an unexpected exception tells nothing of itself.
+    """The members of the problem, without secrets from the request; of an unexpected exception nothing is shown.
 
-    ``wish`` is an ``Accept-Language`` header: the language of ``title``, the one member that is for everybody.
+    ``wish`` is an ``Accept-Language`` header, which decides the language of ``title``.
     """
     say = catalogue_of(wish)
     known = error if isinstance(error, DomainError) else unexpected()
@@ -148,7 +148,7 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
     }
     wait = _seconds_to_wait(known, status)
     if wait is not None:
-        members["retry_after"] = wait  # a stream has no header left to tell it in
+        members["retry_after"] = wait  # in a stream there is no header for it
     return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
 
 
@@ -160,14 +160,14 @@ def _title(error: DomainError, say: Catalogue) -> str:
 def problem_response(
     error: Exception, request_id: str, headers: Mapping[str, str] | None = None, wish: str | None = None
 ) -> Response:
-    """The problem as a response, with ``Retry-After`` and ``WWW-Authenticate`` where they belong."""
+    """The problem as a response, with ``Retry-After`` and ``WWW-Authenticate`` if they apply."""
     members = problem_of(error, request_id, wish)
     merged = {**_headers_of(error, members["status"]), **(headers or {})}
     return Response(to_json(members), status_code=members["status"], headers=merged, media_type=MEDIA_TYPE)
 
 
 def error_response(connection: HTTPConnection, error: Exception, headers: Mapping[str, str] | None = None) -> Response:
-    """The error in the form of the API that was asked: OpenAI's below ``/v1``, a problem everywhere else."""
+    """The error in the form of the API in use: OpenAI's below ``/v1``, a problem everywhere else."""
     if not is_openai_path(connection.scope["path"]):
         return problem_response(error, request_id_of(connection), headers, wish_of(connection))
     known = error if isinstance(error, DomainError) else unexpected()
@@ -183,17 +183,20 @@ def error_response(connection: HTTPConnection, error: Exception, headers: Mappin
 
 
 def request_id_of(connection: HTTPConnection) -> str:
-    """The id that the middleware gave this request."""
+    """The id that the middleware gave the request."""
     return str(getattr(connection.state, "request_id", ""))
 
 
 def wish_of(request: HTTPConnection) -> str | None:
-    """The languages that the client asks for."""
+    """The ``Accept-Language`` header of the request."""
     return request.headers.get("accept-language")
 
 
 def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
-    """Answer every expected error with a problem; the unexpected ones are the middleware's. ``routes``: of the app."""
+    """Answer every expected error with a problem; the middleware answers unexpected ones.
+
+    ``routes`` are those of the app.
+    """
 
     async def on_http_exception(request: Request, error: Exception) -> Response:
         return _on_http_exception(request, error, routes)
@@ -217,9 +220,9 @@ def _body_type(route: object) -> Any:
 
 
 def validation_refusal(error: Exception, body: Any = None) -> DomainError:
-    """What is said of a body or parameters that are out of contract.
+    """The error for an invalid body or invalid parameters.
 
-    ``body`` is the type of the body that the route takes, whose fields are named.
+    ``body`` is the type of the body that the route takes; the error lists its fields.
     """
     found = error.errors() if isinstance(error, RequestValidationError) else []
     if any(tuple(item["loc"]) == ("body",) and item["type"] == "missing" for item in found):
@@ -251,7 +254,7 @@ def _nothing_at(request: Request, routes: Sequence[BaseRoute]) -> str:
 
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
-    # The router's own answer names the methods of one of these routes only.
+    # The router's own answer would name the methods of only one of these routes.
     here = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     return {method for route in here if isinstance(route, Route) for method in route.methods or ()}
 
@@ -280,7 +283,7 @@ def _json_schema(body: Any) -> dict[str, Any]:
 def _dotted_path(location: Sequence[str | int]) -> str:
     kept: list[str | int] = []
     for step in location[1:]:
-        # Tags of a union stand in angle brackets, or behind an index of ``parts``.
+        # Tags of a union are in angle brackets, or come after an index of ``parts``.
         is_tag = step in PART_TYPES and len(kept) > 1 and isinstance(kept[-1], int) and kept[-2] == "parts"
         is_tag = is_tag or (isinstance(step, str) and step.startswith("<"))
         if not is_tag:
@@ -301,9 +304,9 @@ def _shown(text: str) -> str:
 
 
 def _retry_refusal(error: Exception) -> dict[str, str]:
-    """What tells OpenAI's SDKs that no other try helps: else they repeat each 409 and each 5xx, which may cost money.
+    """The header that tells OpenAI's SDKs not to retry: otherwise they repeat each 409 and 5xx, which may cost money.
 
-    Of what nobody expected nothing is known: there they decide.
+    Whether an unexpected error may be retried is unknown, so that is left to them.
     """
     is_final = isinstance(error, DomainError) and not (error.retryable or error.retry_after)
     return {"X-Should-Retry": "false"} if is_final else {}

@@ -1,6 +1,6 @@
 """The schemas of streamed events: those of a conversation, and those of a chat.
 
-Streams are written from the services' values; the acceptance tests hold each event that comes against these models.
+Streams are written from the services' values; the acceptance tests check each event against these models.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ReplyFailedData(Output):
 
 
 class ContextThresholdData(Output):
-    """A context that climbed a step, or a message for whose protection there is no room."""
+    """A context that passed a step, or a message that could not be protected because there is no room."""
 
     status: GaugeStatus
     tokens: int
@@ -66,7 +66,7 @@ class ContextThresholdData(Output):
 
 
 class CompactionData(Output):
-    """A compaction, as it stands by then."""
+    """A compaction, as it was at the time of the event."""
 
     compaction_id: UUID
     trigger: str
@@ -83,14 +83,14 @@ class CompactionData(Output):
 
 
 class RestoredData(Output):
-    """The new version, and the one whose content it has."""
+    """The new version, and the version whose content it has."""
 
     state_version: int
     restored_from: int
 
 
 class SetAsideData(Output):
-    """What was done with a conversation's texts when processes ended over it, and how many did."""
+    """What was done with a conversation's texts when processes ended during that work, and how many processes ended."""
 
     reason: WorkKind
     crashes: int
@@ -102,7 +102,7 @@ CompactionType = Literal[
 
 
 class EventFields(Output):
-    """The fields that every event of a conversation has, beside its `type` and `data`; `id` is a decimal number."""
+    """The fields of every event of a conversation besides `type` and `data`; `id` is a decimal number."""
 
     id: str
     conversation_id: UUID
@@ -125,7 +125,7 @@ class MessageErasedEvent(EventFields):
 
 
 class ReplyEvent(EventFields):
-    """A reply was stored, or gave way to another try."""
+    """A reply was stored, or was replaced by another try."""
 
     type: Literal["reply.completed", "reply.interrupted", "message.superseded"]
     data: ReplyData
@@ -146,28 +146,28 @@ class ContextThresholdEvent(EventFields):
 
 
 class CompactionEvent(EventFields):
-    """A compaction went on, or ended; `compaction.failed` also for a refused summary."""
+    """A compaction progressed or ended; `compaction.failed` is also sent for a refused summary."""
 
     type: CompactionType
     data: CompactionData
 
 
 class ConversationRestoredEvent(EventFields):
-    """An earlier state came back as a new version."""
+    """An earlier state was restored as a new version."""
 
     type: Literal["conversation.restored"]
     data: RestoredData
 
 
 class ConversationSetAsideEvent(EventFields):
-    """A conversation was set aside because processes ended over it, or taken back."""
+    """A conversation was set aside because processes ended during work on it, or was released again."""
 
     type: Literal["conversation.set_aside", "conversation.released"]
     data: SetAsideData
 
 
 class StreamEvent(Output):
-    """`type`, `id` and `data` are what stands after `event:`, `id:` and `data:`."""
+    """`type`, `id` and `data` are the values after `event:`, `id:` and `data:`."""
 
     type: str
     id: int | None = Field(default=None, description="The conversation's own event number; absent: it has none.")
@@ -182,7 +182,7 @@ class ChatMessageCreated(StreamEvent):
 
 
 class ChatReplySuperseded(StreamEvent):
-    """The reply that is made again gave way."""
+    """The earlier reply was superseded, since it is made again."""
 
     type: Literal["message.superseded"]
     data: ReplyData
@@ -195,7 +195,7 @@ class ChatCompactionData(CompactionData):
 
 
 class ChatCompaction(StreamEvent):
-    """A compaction inside the turn went on, or ended."""
+    """A compaction inside the turn progressed or ended."""
 
     type: CompactionType
     data: ChatCompactionData
@@ -215,33 +215,33 @@ class ReplyDelta(StreamEvent):
 
 
 class ReasoningDeltaData(Output):
-    """A piece of what the model shows of its thoughts."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 class ReasoningDelta(StreamEvent):
-    """The model shows its thoughts: no part of the reply."""
+    """The model shows its reasoning, which is not part of the reply."""
 
     type: Literal["reasoning.delta"]
     data: ReasoningDeltaData
 
 
 class ContextRecalledData(Output):
-    """What was brought back for the turn so far."""
+    """What was recalled for the turn so far."""
 
     seqs: list[int] = Field(description="Positions of the messages, in order.")
 
 
 class ContextRecalled(StreamEvent):
-    """Earlier messages were brought back, and the model is asked next."""
+    """Earlier messages were recalled; the model is asked next."""
 
     type: Literal["context.recalled"]
     data: ContextRecalledData
 
 
 class ToolCalled(StreamEvent):
-    """A call of one of the client's tools, left open; one for each, before the end."""
+    """An open call of one of the client's tools. One event for each such call, just before the end."""
 
     type: Literal["tool.called"]
     data: ToolCall
@@ -289,10 +289,10 @@ UNIONS: Final[dict[str, TypeAdapter[Any]]] = {
     "ChatStreamEvent": TypeAdapter(ChatStreamEvent),
     "ConversationEvent": TypeAdapter(ConversationEvent),
 }
-"""By their names in the OpenAPI document."""
+"""The unions of events, by their names in the OpenAPI document."""
 
 
 def stream_of(name: str, description: str) -> dict[str, Any]:
-    """How a route describes its stream: each event of it is one of that union."""
+    """The description of a route's stream: each of its events belongs to that union."""
     schema = {"$ref": f"#/components/schemas/{name}"}
     return {"description": description, "content": {"text/event-stream": {"schema": schema}}}

@@ -1,4 +1,4 @@
-"""Streams a conversation's events: those after the last one that a client has seen, then each as it happens."""
+"""Streams a conversation's events: those after the last one that a client has seen, then each new one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.http.routing import keyed_router
 from app.http.sse import EventStream, Steps, frame, retry_preamble
 
 MAX_EVENT_DIGITS: Final = 18
-"""Digits of a number that surely fits into 64 bits."""
+"""The most digits of a number that certainly fits into 64 bits."""
 
 router = keyed_router("/conversations/{conversation_id}/events", "events")
 
@@ -45,7 +45,7 @@ async def follow_events(
         str | None, Header(alias="Accept-Language", description="Of notifications; else the conversation's `locale`.")
     ] = None,
 ) -> Response:
-    """Every event once, in order, without a gap between replay and live."""
+    """Every event once, in order, without a gap between stored and new events."""
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
     following = services.feed.follow(tenant, conversation_id, event_number(field, given), newest=newest)
     notifier = Notifier(services, tenant, conversation_id, accept_language)
@@ -58,7 +58,7 @@ def event_number(field: str, given: str | None) -> int:
     """The number of the last event that a client has seen; 0 if it has seen none.
 
     Raises:
-        InvalidInputError: What was given is no id of an event.
+        InvalidInputError: The given value is not the id of an event.
     """
     if given is None:
         return 0

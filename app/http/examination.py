@@ -1,4 +1,4 @@
-"""The route that looks for damage that checks of earlier versions of the service did to a state."""
+"""The route that finds damage to a state by checks of earlier versions of the service."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ async def examine_state(
     _idem: IdempotencyKey,
     body: Annotated[ExaminationRequest, Body()] = ExaminationRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.Examination:
-    """Tell what checks of earlier versions of the service damaged in the state that is served.
+    """List what checks of earlier versions of the service damaged in the state that is served.
 
-    With `mend` code sets right what it can, as a new version: sentences that stand in an item's place are set aside,
-    a stale narrative gives way to the newest entries. A second time nothing is found, and nothing changes.
+    With `mend`, code repairs what it can, as a new version: sentences that took an item's place are removed, and a
+    stale narrative is replaced by the newest entries. A second call finds nothing and changes nothing.
     """
     found = await services.examination.examine(tenant, conversation_id, mend=body.mend, if_match=if_match)
     return schemas.Examination.model_validate(found)

@@ -30,7 +30,7 @@ Format = Literal["json", "markdown"]
 FORMAT_NAME: Final = "throughline.conversation"
 FORMAT_VERSION: Final = 1
 PIECE: Final = 64_000
-"""Characters that are sent at once, about."""
+"""About how many characters are sent at once."""
 FORMATS: Final = "`json`: everything, with states and anchors; `markdown`: what was said."
 
 router = keyed_router("/conversations/{conversation_id}/export", "conversations")
@@ -55,9 +55,9 @@ async def export_conversation(
     tenant: Tenant,
     as_: Annotated[Format, Query(alias="format", description=FORMATS)] = "json",
 ) -> StreamingResponse:
-    """The full history as a file; a compaction never shows in Markdown."""
+    """The full history as a file; Markdown never shows compactions."""
     view = await services.export.conversation(tenant, conversation_id)
-    await services.limits.hold("open_streams")  # its client may be slow
+    await services.limits.hold("open_streams")  # its client may read slowly
     if as_ == "markdown":
         return _file_response(_markdown(services.export, tenant, view), view, "md", "text/markdown; charset=utf-8")
     return _file_response(_json(services.export, tenant, view), view, "json", "application/json")
@@ -71,9 +71,9 @@ def _file_response(body: AsyncIterator[str], view: ConversationView, suffix: str
 
 
 async def _gathered(lines: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The text in larger pieces, since each of them passes through the whole server.
+    """The text in larger pieces, since each piece passes through the whole server.
 
-    A client that takes them at once does not keep the loop from everybody else.
+    Even a client that reads them at once does not block the loop for others.
     """
     waiting: list[str] = []
     size, began = 0, thread_time()
@@ -104,7 +104,7 @@ async def _json_text(present: Callable[[Any], BaseModel], item: Any, *, is_large
 
 
 async def _json(export: ExportService, tenant: UUID, view: ConversationView) -> AsyncIterator[str]:
-    """One object, its lists written as they are read."""
+    """One JSON object, whose lists are written as they are read."""
     row = view.conversation
     about = await off_loop(lambda: present_conversation(view).model_dump(mode="json"))
     head = {"format": FORMAT_NAME, "version": FORMAT_VERSION, "conversation": about}

@@ -13,10 +13,10 @@ from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
 from app.core.text.patterns import compiled
 
 MAX_CONTENT: Final = 4_000_000
-"""Characters of what is no text of a message: one to count, a tool's description, arguments or error."""
+"""The most characters of a text outside messages: one to count, or a tool's description, arguments or error."""
 MAX_SYSTEM_PROMPT: Final = 400_000
 MAX_POLICY: Final = 32_768
-"""Bytes of JSON."""
+"""The most bytes of a policy as JSON."""
 MAX_BATCH: Final = 1_000
 MAX_PARTS: Final = 256
 MAX_QUERY: Final = 20_000
@@ -25,12 +25,12 @@ MAX_PASSAGES: Final = 100
 MAX_TOKENS: Final = 100_000_000
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9000
-"""Years outside cannot be moved between time zones without overflow."""
+"""Times outside of these years could overflow when moved between time zones."""
 _DATE: Final = compiled(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 class Input(BaseModel):
-    """A request body: frozen, and nothing in it that is not asked for."""
+    """A request body: immutable, and without fields that are not defined."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,14 +46,17 @@ def _limited_json_size(limit: int) -> AfterValidator:
 
 
 def dated(value: object) -> object:
-    """A number, also as text, is no time: nobody could tell seconds from milliseconds. Raises ``ValueError``."""
+    """Refuse a number, also as text, as a time, since seconds and milliseconds cannot be told apart.
+
+    Raises ``ValueError``.
+    """
     if not isinstance(value, str) or not _DATE.match(value):
         raise ValueError("must be a time in ISO 8601 with an offset, as in 2026-11-20T09:30:00Z")
     return value
 
 
 def is_within_reach(value: datetime) -> bool:
-    """Whether a time with a zone can be stored, and shown in UTC."""
+    """Whether a time with a zone can be stored and shown in UTC."""
     return FIRST_YEAR <= value.year <= LAST_YEAR and FIRST_YEAR <= value.astimezone(UTC).year <= LAST_YEAR
 
 

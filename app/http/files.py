@@ -1,4 +1,4 @@
-"""Files of a conversation: attached, listed, read, removed. A file comes and goes as its bytes alone."""
+"""Files of a conversation: attach, list, read, remove. A file is sent and returned as its bare bytes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from app.usecases.shared.idempotency import Idem
 
 MAX_TOKENS: Final = 10_000_000
 SIMPLE: Final = "text/plain"
-"""The one type of ours that a page may send to another site without asking it first."""
+"""The one accepted type that a page may send to another site without a preflight request."""
 BODY: Final[dict[str, Any]] = {
     "required": True,
     "description": f"The bytes of the file, under its own `Content-Type`: {TAKEN}.",
     "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
 }
 HEADERS: Final = {
-    # Whatever the file says that it is, no browser shows it as a page of this site.
+    # Whatever type the file claims to have, no browser shows it as a page of this site.
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cache-Control": "private, no-store",
@@ -57,7 +57,10 @@ async def attach_file(
     tokens: Tokens = None,
     key: IdempotencyHeader = None,
 ) -> schemas.File:
-    """Attach a file: every context has it whole, before all messages; 409 `no_room_for_file` where that cannot be."""
+    """Attach a file.
+
+    Every context contains it whole, before all messages; 409 `no_room_for_file` if that is impossible.
+    """
     sent_as = request.headers.get("content-type", "")
     media_type = media_type_of(sent_as)
     if not media_type:
@@ -69,7 +72,7 @@ async def attach_file(
     target = f"{request.url.path}?{request.url.query} {media_type}"
     idem = None
     if key is not None:
-        mark = await off_loop(fingerprint, "POST", target, body)  # the hash of megabytes takes its time
+        mark = await off_loop(fingerprint, "POST", target, body)  # hashing megabytes takes long
         idem = Idem(key=kept_key(key), fingerprint=mark)
     given = NewFile(name=name, media_type=media_type, data=body, tokens=tokens)
     file = await services.files.add(tenant, conversation_id, given, idem=idem)
@@ -81,7 +84,7 @@ async def attach_file(
 async def list_files(
     conversation_id: UUID, services: Services, tenant: Tenant, page: PagingFromStart
 ) -> schemas.Listing[schemas.File]:
-    """The files of a conversation in the order of every context: as they were attached."""
+    """The files of a conversation in the order in which they were attached, which is their order in contexts."""
     return await present_list(await services.files.page(tenant, conversation_id, page), schemas.File.model_validate)
 
 
@@ -99,9 +102,9 @@ async def get_file(conversation_id: UUID, file_id: UUID, services: Services, ten
     },
 )
 async def get_file_content(conversation_id: UUID, file_id: UUID, services: Services, tenant: Tenant) -> Response:
-    """The bytes of a file, to be saved."""
+    """The bytes of a file, as a download."""
     file, data = await services.files.content(tenant, conversation_id, file_id)
-    await services.limits.hold("open_streams")  # its client may be slow
+    await services.limits.hold("open_streams")  # its client may read slowly
     disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
     headers = {**HEADERS, "Content-Disposition": disposition}
     return Response(data, media_type=_with_charset(file.media_type), headers=headers)
@@ -109,10 +112,10 @@ async def get_file_content(conversation_id: UUID, file_id: UUID, services: Servi
 
 @router.delete("/{file_id}", status_code=204)
 async def remove_file(conversation_id: UUID, file_id: UUID, services: Services, tenant: Tenant) -> None:
-    """Remove a file: no context has it any more, and the copy that a provider may keep is deleted there."""
+    """Remove a file. No context contains it any more, and a copy at a provider is deleted."""
     await services.files.remove(tenant, conversation_id, file_id)
 
 
 def _with_charset(media_type: str) -> str:
-    # The framework adds the charset to some texts only.
+    # The framework adds the charset only to some types of text.
     return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it can work."""
+"""Whether the process is alive, and whether it can work."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ async def healthz() -> schemas.Health:
     },
 )
 async def metrics(services: Services) -> PlainTextResponse:
-    """What happened since this process started, in all processes: sums over all tenants, no ids and no text.
+    """What all processes did since this one started: sums over all tenants, without ids or text.
 
-    Beyond loopback only where the operator opened it (`THROUGHLINE_METRICS_OPEN`).
+    Other machines can read it only if the operator allows that (`THROUGHLINE_METRICS_OPEN`).
     """
     if not is_open(services.settings, opened=services.settings.metrics_open):
         raise NotFoundError("The metrics are not open here: an operator opens them with THROUGHLINE_METRICS_OPEN.")
@@ -40,7 +40,7 @@ async def metrics(services: Services) -> PlainTextResponse:
 
 @router.get("/readyz")
 async def readyz(services: Services) -> schemas.Readiness:
-    """Postgres is needed, read-only to show messages; without Redis, or a sweeper, everything works, only later."""
+    """Postgres is needed, read-only to show messages; without Redis or a sweeper everything works, but later."""
     database = await services.parts.database_state()
     if database == "away":
         raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})

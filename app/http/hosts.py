@@ -1,7 +1,7 @@
-"""Which hosts requests without a key may be sent to.
+"""Restricts the hosts to which requests without a key may be sent.
 
-A web page can have its own name resolve to the loopback address, and then reads and writes what answers there. Its
-requests carry that name as their ``Host``: where no key is asked for, only known hosts are answered.
+A web page can let its own name resolve to the loopback address, and could then use any service there. Its requests have
+that name as their ``Host``. So if no key is needed, only requests to known hosts are answered.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from app.http.refusals import HostNotAllowedError
 
 HEADER: Final = compiled(r"(?:\[(?P<address>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9.-]{1,253}))(?::[0-9]{1,5})?")
 NO_ENTRY: Final = 1008
-"""Closes a socket before it is open: the client sees a 403."""
+"""The code that closes a socket before it is open; the client gets a 403."""
 SHOWN: Final = 100
-"""Characters of a header that an error repeats."""
+"""How many characters of a header an error repeats."""
 
 
 class KnownHosts:
-    """Answers only requests that are sent to a loopback host or to one of ``allowed``; the rest is 421."""
+    """Answers only requests that are sent to a loopback host or to one of ``allowed``; all others get a 421."""
 
     def __init__(self, app: ASGIApp, allowed: Collection[str]) -> None:
         self._app = app
@@ -46,14 +46,14 @@ class KnownHosts:
             " or ask for keys with THROUGHLINE_AUTH_REQUIRED=true."
         )
         if is_socket:
-            await receive()  # the connection's own beginning
+            await receive()  # the message that opens the connection
             await send({"type": "websocket.close", "code": NO_ENTRY})
             return
         await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
 
 
 def is_known(header: str, allowed: Collection[str]) -> bool:
-    """Whether a ``Host`` header names this machine's loopback, or an allowed host; the port is of no matter."""
+    """Whether a ``Host`` header names this machine's loopback or an allowed host. The port does not matter."""
     found = HEADER.fullmatch(header)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""What a process does while it serves: keys, sweeper, signals; and when it must not serve at all."""
+"""What a process does while it serves (keys, sweeper, signals), and when it must not serve at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.infrastructure.watchdog import watching
 from app.off_loop import off_loop
 from app.usecases.shared.warming import warm_up
 
-# Servers that start together answer in any order, and a busy one may be slow: in seconds.
+# In seconds: servers that start together answer in any order, and a busy one may be slow.
 DATABASE_PATIENCE = 30.0
 DATABASE_PAUSE = 1.0
 
@@ -26,17 +26,17 @@ log = structlog.get_logger("throughline.api")
 
 
 class StartRefusedError(Exception):
-    """The process must not serve; the message is one line that says what to do."""
+    """The process must not serve. The message is one line that says what to do."""
 
 
 class PlainRefusal:
-    """Tells the server in one line why there is no start, where the framework would send a traceback."""
+    """Tells the server in one line why it cannot start, instead of the framework's traceback."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on but a failed start."""
+        """Pass on all messages except a failed start."""
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
@@ -50,7 +50,7 @@ class PlainRefusal:
         except (StartRefusedError, DomainError) as refusal:
             await send({"type": "lifespan.startup.failed", "message": str(refusal)})
         except Exception as error:
-            # As the framework would have, had it not been stopped above.
+            # This is what the framework would have done if it had not been stopped above.
             text = "".join(traceback.format_exception(error))
             await send({"type": "lifespan.startup.failed", "message": text})
             raise
@@ -61,8 +61,8 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
     """Keep a process serving.
 
     Raises:
-        StartRefusedError: It would serve without keys where others can reach it, a configured model cannot be built,
-            or the database stays away.
+        StartRefusedError: It would serve without keys on an address that others can reach, a configured model cannot be
+            built, or the database stays away.
     """
     with overhear_signals(stopping):
         await prepare_models(container)
@@ -74,7 +74,7 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
 
 @contextlib.asynccontextmanager
 async def working(container: Container, stopping: Stopping) -> AsyncIterator[None]:
-    """Run what a process does beside its requests."""
+    """Run everything that the process does besides answering requests."""
     settle_garbage_collector()
     keep = container.background.keep
     sweeping = asyncio.create_task(keep("sweeper", container.sweeper.run), name="sweeper")
@@ -90,7 +90,7 @@ async def working(container: Container, stopping: Stopping) -> AsyncIterator[Non
 
 
 async def prepare_models(container: Container) -> None:
-    """Build the configured models before the first request: it may take seconds."""
+    """Build the configured models before the first request, since that may take seconds."""
     import_models(container.settings)
     try:
         await container.parts.models.prepare()
@@ -99,10 +99,10 @@ async def prepare_models(container: Container) -> None:
 
 
 async def wait_for_database(container: Container, stopping: Stopping) -> None:
-    """Look for keys, and try again for a while where the database is away.
+    """Check that there is a key; if the database is away, try again for a while.
 
     Raises:
-        StartRefusedError: No key exists where one is needed, the database stays away or is not migrated yet, or the
+        StartRefusedError: No key exists although one is needed, the database stays away or is not migrated yet, or the
             process was asked to end meanwhile.
     """
     loop = asyncio.get_running_loop()
@@ -125,10 +125,12 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
 
 
 async def refuse_without_schema(container: Container) -> None:
-    """Where the schema is older than this code, every request would fail, behind a ``/readyz`` that says all is well.
+    """Refuse to serve a database without the schema of this code.
+
+    Every request would fail, although ``/readyz`` would say that all is well.
 
     Raises:
-        StartRefusedError: The database has no schema, or that of an earlier version.
+        StartRefusedError: The database has no schema, or the schema of an earlier version.
     """
     complaint = await container.parts.schema_complaint()
     if complaint is not None:
@@ -136,7 +138,7 @@ async def refuse_without_schema(container: Container) -> None:
 
 
 def _words_of_cause(error: BaseException) -> str:
-    # Before the first question is answered, the words of the server or the socket hold no value of anybody.
+    # Until the first query is answered, messages of the server or the socket contain no user data.
     cause = error.__cause__
     if cause is None:
         return ""
@@ -146,7 +148,7 @@ def _words_of_cause(error: BaseException) -> str:
 
 
 async def refuse_to_be_open(container: Container) -> None:
-    """Without any key only a development machine's own requests may be answered."""
+    """Refuse to serve without keys, except on a development machine to itself."""
     settings = container.settings
     if anonymous_allowed(settings) or await container.keys.any():
         return

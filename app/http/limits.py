@@ -1,4 +1,4 @@
-"""The routes of limits and of the audit log: what a key may ask for, and who did what."""
+"""The routes of limits and of the audit log: what a key may request, and who did what."""
 
 from __future__ import annotations
 

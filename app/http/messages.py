@@ -1,4 +1,4 @@
-"""The session history: append to it, read it whole, erase a message."""
+"""The history of messages: append to it, read it whole, erase a message."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _errors_without_batch_index() -> Iterator[None]:
 async def append_messages(
     conversation_id: UUID, body: MessageBatch, services: Services, tenant: Tenant, idem: IdempotencyKey
 ) -> schemas.MessageBatchResult:
-    """Append up to 1 000 messages, all or none."""
+    """Append up to 1 000 messages, either all or none."""
     drafts = await drafts_of(body.messages)
     appended = await services.messages.append(
         tenant, conversation_id, drafts, expected_last_message_id=body.expected_last_message_id, idem=idem
@@ -76,7 +76,7 @@ async def list_messages(
     page: PagingFromStart,
     format: Format = "plain",  # noqa: A002 - the name of the parameter
 ) -> schemas.Listing[schemas.Message] | Response:
-    """The full history, oldest first unless asked otherwise; no compaction ever changes it."""
+    """The full history, oldest first by default; no compaction ever changes it."""
     if format == "ui":
         thread = await services.ui_threads.page(tenant, conversation_id, page)
         notifier = Notifier(services, tenant, conversation_id, wish_of(request))
@@ -89,5 +89,5 @@ async def list_messages(
 
 @router.delete("/{message_id}", status_code=204)
 async def erase_message(conversation_id: UUID, message_id: UUID, services: Services, tenant: Tenant) -> None:
-    """Erase a message and all that was derived from it; its place in the history stays."""
+    """Erase a message and everything derived from it; its place in the history stays."""
     await services.erasure.erase(tenant, conversation_id, message_id)

@@ -1,8 +1,7 @@
 """The middleware of all requests, in pure ASGI: request id, log line, last error handler, limits of size and time.
 
-Outermost first: ``RequestContext``, CORS, ``LastResort``, ``KnownHosts`` (``hosts.py``; only where no key is asked
-for), ``BodyLimit``, ``Deadline``. So every refusal of an inner
-one carries the headers of the outer ones.
+Outermost first: ``RequestContext``, CORS, ``LastResort``, ``KnownHosts`` (``hosts.py``; only if no key is needed),
+``BodyLimit``, ``Deadline``. So a refusal by an inner one has the headers of the outer ones.
 """
 
 from __future__ import annotations
@@ -30,22 +29,23 @@ UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
 FILE_PATH: Final = compiled(r"/conversations/[^/]{1,64}/files")
 LOGIN_PATH: Final = "/ui/session"
 LOGIN_BYTES: Final = 4_000
-"""The most bytes of the only body that is read without a key."""
+"""The most bytes of a login, which is the only body that is read without a key."""
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
-"""What the log says of a request whose client left; nobody receives it."""
+"""The status that the log shows for a request whose client left; nobody receives it."""
 
 log = structlog.get_logger("throughline.http")
 
 
 class ResponseBrokenError(Exception):
-    """A response failed half way; what failed is in the log already."""
+    """A response failed half way; the cause is already in the log."""
 
 
 class RequestContext:
-    """Gives the request an id, binds it to the log, and writes one line at the end: ids and numbers only.
+    """Gives the request an id, binds it to the log, and writes one line at the end, with ids and numbers only.
 
-    Where the request counts against a limit, the response says how much is left; with it ends what it held.
+    If the request counts towards a limit, the response says how much is left. The places that it occupied are released
+    at the end.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -82,7 +82,7 @@ class RequestContext:
 
 
 class LastResort:
-    """Turns what nobody expected into a problem that tells nothing, and into a log line that tells all."""
+    """Turns an unexpected error into a problem without details, and into a log line with all of them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -105,16 +105,17 @@ class LastResort:
                 raise
             log_failure(error)
             if started:
-                # Only an error makes the server cut the connection, so that nobody takes the half for the whole.
+                # Only an error makes the server cut the connection, so that nobody takes the half response for the
+                # whole.
                 raise ResponseBrokenError from None
             await error_response(HTTPConnection(scope), error)(scope, receive, send)
 
 
 class BodyLimit:
-    """Refuses a body that is too large before all of it is read, and one that would have to be unpacked."""
+    """Refuses a body that is too large before all of it is read, and a compressed body."""
 
     def __init__(self, app: ASGIApp, limit: int, file_limit: int) -> None:
-        """``file_limit``: of a body that is a file of a conversation, in bytes as well."""
+        """``limit`` is the most bytes of a body; ``file_limit`` of a body that is a file of a conversation."""
         self._app = app
         self._limit = limit
         self._file_limit = file_limit
@@ -161,7 +162,7 @@ def _too_large(limit: int, *, is_file: bool) -> BodyTooLargeError:
 
 
 class Deadline:
-    """Bounds the whole request; a stream is free once it has begun."""
+    """Limits the time of the whole request; a stream has no limit once it has begun."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self._app = app
@@ -205,9 +206,9 @@ def _request_id(scope: Scope) -> str:
 
 
 def log_failure(error: Exception) -> None:
-    """Kind and place of what nobody expected; its words stay out, since they may quote a message."""
+    """Log the kind and place of an unexpected error, but not its message, which may quote a user's text."""
     if type(error) is RuntimeError and isinstance(error.__cause__, Exception):
-        error = error.__cause__  # Starlette's, about an error after an answer had begun
+        error = error.__cause__  # Starlette raised it because an answer had already begun
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{Path(item.filename).name}:{item.lineno} {item.name}" for item in frames[-SHOWN_FRAMES:]]
     log.error("http.failed", error=type(error).__name__, where=where)

@@ -1,4 +1,4 @@
-"""Writes notifications for the user that go out with a conversation's events, in every kind of stream."""
+"""Writes the notifications for the user that are sent with a conversation's events, in every kind of stream."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.history.conversations import ConversationView
 
 KNOWN_SECONDS: Final = 1.0
-"""How long policy and locale are remembered. A replay may have hundreds of events."""
+"""How long policy and locale are remembered, since a replay may have hundreds of events."""
 
 
 class Notifier:
     """Writes the notifications for events of one conversation, by its present policy and locale.
 
-    ``wish`` is an ``Accept-Language`` header. Its language goes before the conversation's locale.
+    ``wish`` is an ``Accept-Language`` header. Its language takes precedence over the conversation's locale.
     """
 
     def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, wish: str | None) -> None:
@@ -36,7 +36,7 @@ class Notifier:
             return None
         try:
             view = await self._conversation_view()
-        except NotFoundError:  # deleted meanwhile: the stream ends in a moment
+        except NotFoundError:  # deleted meanwhile: the stream will end in a moment
             return None
         return notify(type_, data, view.policy, catalogue_of(self._wish, view.conversation.locale))
 

@@ -1,4 +1,4 @@
-"""Write the OpenAPI document that is checked in: ``python -m app.http.openapi [path]``."""
+"""Writes the OpenAPI document that is checked in: ``python -m app.http.openapi [path]``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKED_IN: Final = Path(__file__).resolve().parents[2] / "openapi.json"
 
 
 def document() -> str:
-    """The document as text: no setting of the machine changes it."""
+    """The document as text. No setting of the machine changes it."""
     app = build_app(Settings.model_construct())
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False, sort_keys=False) + "\n"
 

@@ -1,4 +1,4 @@
-"""The parts of a message: four kinds, each with room for whatever else its maker puts into it."""
+"""The parts of a message: four kinds, each with room for further keys of its maker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class _Part(BaseModel):
-    """Further keys are kept as given."""
+    """A part; further keys are kept as given."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -28,20 +28,20 @@ class _Part(BaseModel):
         return part
 
     def as_given(self) -> dict[str, Any]:
-        """The keys that were given, in their order: an original comes back as it went in."""
+        """The given keys in their order, so that an original is returned as it was sent."""
         given = self.model_dump(exclude_unset=True)
         return {key: given[key] for key in (*self._keys, *given)}
 
 
 class TextPart(_Part):
-    """Text beside ``content``."""
+    """Text in addition to ``content``."""
 
     type: Literal["text"]
     text: str
 
 
 class ToolCallPart(_Part):
-    """A model asks for a tool."""
+    """A call of a tool by a model."""
 
     type: Literal["tool_call"]
     id: CallId
@@ -50,7 +50,7 @@ class ToolCallPart(_Part):
 
 
 class ToolResultPart(_Part):
-    """What the tool answered."""
+    """The result of a tool."""
 
     type: Literal["tool_result"]
     tool_call_id: CallId
@@ -60,7 +60,7 @@ class ToolResultPart(_Part):
     @model_validator(mode="before")
     @classmethod
     def _tool_call_id_from_id(cls, data: Any) -> Any:
-        # Some agents' logs have ``id`` for ``tool_call_id``.
+        # The logs of some agents have ``id`` instead of ``tool_call_id``.
         if isinstance(data, Mapping) and "id" in data and "tool_call_id" not in data:
             return {**data, "tool_call_id": data["id"]}
         return data

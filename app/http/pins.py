@@ -13,11 +13,14 @@ router = keyed_router("/conversations/{conversation_id}/messages/{message_id}/pi
 
 @router.put("")
 async def pin_message(conversation_id: UUID, message_id: UUID, services: Services, tenant: Tenant) -> schemas.Message:
-    """Hold a message verbatim; 409 `pin_budget_exceeded`, with the numbers, when the policy has no room for it."""
+    """Pin a message, so that it is served verbatim.
+
+    409 `pin_budget_exceeded`, with numbers, if the policy has no room for it.
+    """
     return schemas.Message.model_validate(await services.pins.pin(tenant, conversation_id, message_id))
 
 
 @router.delete("")
 async def unpin_message(conversation_id: UUID, message_id: UUID, services: Services, tenant: Tenant) -> schemas.Message:
-    """Let go of a pin; the message is still protected where the policy's rules say so."""
+    """Remove a pin. The message stays protected if a rule of the policy protects it."""
     return schemas.Message.model_validate(await services.pins.unpin(tenant, conversation_id, message_id))

@@ -12,20 +12,20 @@ Result = TypeVar("Result")
 
 
 class ClientGoneError(Exception):
-    """The client left before its answer was there."""
+    """The client left before its answer was ready."""
 
 
 async def until_gone(receive: Receive) -> None:
-    """Return when the client has left; what is left of its body is read over."""
+    """Return when the client has left; the rest of its body is read and dropped."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def while_present(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
-    """The result of the work, as long as somebody waits for it.
+    """The result of the work, as long as the client waits for it.
 
     Raises:
-        ClientGoneError: Nobody does any more; the work was cancelled.
+        ClientGoneError: The client has left; the work was cancelled.
     """
     working = asyncio.create_task(work)
     leaving = asyncio.create_task(until_gone(receive))
@@ -39,7 +39,7 @@ async def while_present(work: Coroutine[Any, Any, Result], receive: Receive) -> 
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until they have ended; however they did is not raised."""
+    """Cancel tasks and wait until they have ended; their errors are not raised."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Turns the services' values into the contract's resources, where ``model_validate`` alone is not enough."""
+"""Turns the services' values into the API's resources, if ``model_validate`` alone is not enough."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.usecases.shared.caller import Principal
 from app.usecases.shared.compaction_views import CompactionView
 
 FULL = "full"
-"""Originals: the most detailed level."""
+"""The most detailed level: the originals."""
 
 Value = TypeVar("Value")
 Item = TypeVar("Item")
@@ -55,13 +55,13 @@ def present_conversation(view: ConversationView) -> schemas.Conversation:
 
 
 def present_state_version(value: StateVersion) -> schemas.StateVersion:
-    """A version of the state, its fields as its schema has them."""
+    """A version of the state, with the fields of its schema."""
     shown = schemas.StateVersion.model_validate(value)
     return shown.model_copy(update={"state": _in_reading_order(value.state_schema, value.state)})
 
 
 def _in_reading_order(schema: str | None, state: Mapping[str, Any]) -> dict[str, Any]:
-    # Stored fields come in the order of their names' lengths.
+    # Stored fields come ordered by the length of their names.
     known = SCHEMAS.get(schema or "")
     return in_order(known, state) if known else dict(state)
 
@@ -96,7 +96,7 @@ def present_compaction(view: CompactionView) -> schemas.Compaction:
 
 
 def present_continuity(value: Continuity) -> schemas.Continuity:
-    """A score, with its kinds in their order."""
+    """A score, with its kinds of probes in their order."""
     kinds = {kind: schemas.Answered.model_validate(value.kinds[kind]) for kind in PROBE_KINDS if kind in value.kinds}
     return schemas.Continuity(**value.as_dict(), kinds=kinds)
 
@@ -109,12 +109,12 @@ def present_compaction_continuity(view: CompactionView) -> schemas.CompactionCon
 
 
 def ratio_of(before: int | None, after: int | None) -> float | None:
-    """Tokens after ÷ tokens before; ``None`` while either is unknown."""
+    """Tokens after divided by tokens before; ``None`` while either is unknown."""
     return round(after / before, 4) if before and after is not None else None
 
 
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
-    """A context in one of the formats. What it was made from is the same in each."""
+    """A context in one of the formats. Everything else is the same in each format."""
     value = view.context
     formatted = in_format(value.whole, format_, value.locale)
     return schemas.AssembledContext.from_value(
@@ -130,7 +130,7 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
 
 
 def present_marker(value: Marker) -> schemas.Marker:
-    """A marker as it is served, with what it leads to."""
+    """A marker as it is served, and what it leads to."""
     return schemas.Marker(text=render(value), level=NAME_OF[value.level], segment_id=value.segment_id)
 
 
@@ -140,7 +140,7 @@ def level_name(level: str | None) -> str | None:
 
 
 def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
-    """A segment in a list, at the wanted level or the nearest that it has; a shorter level before a longer one."""
+    """A segment in a list, at the wanted level or the nearest that it has; shorter levels come before longer ones."""
     segment, start = value.segment, LEVELS.index(wanted) if wanted else 0
     stored = (segment.levels.get(level) for level in (*LEVELS[start:], *reversed(LEVELS[:start])))
     level = next((one for one in stored if one is not None), None)
@@ -179,13 +179,13 @@ def present_expanded(value: Expanded) -> schemas.Segment:
 
 
 def present_recalled_message(value: Recalled, segments: Mapping[int, str]) -> schemas.RecalledMessage:
-    """One message that was brought back."""
+    """One recalled message."""
     seq = value.source.seq
     return schemas.RecalledMessage.from_value(value, segment_id=segments.get(seq), level=FULL, seqs=[seq])
 
 
 def present_recalled(seqs: Sequence[int], segments: Mapping[int, str]) -> list[schemas.Recalled]:
-    """Recalled messages, in runs without gaps that each lie in one segment."""
+    """Recalled messages as ranges without gaps, each within one segment."""
     runs: list[schemas.Recalled] = []
     for seq in seqs:
         segment_id = segments.get(seq)
@@ -197,7 +197,7 @@ def present_recalled(seqs: Sequence[int], segments: Mapping[int, str]) -> list[s
 
 
 def present_chat(result: ChatResult) -> schemas.ChatResult:
-    """A turn that is over."""
+    """A turn that has ended."""
     return schemas.ChatResult.from_value(
         result,
         context=result.gauge,
@@ -215,17 +215,17 @@ def _status(result: ChatResult) -> Literal["completed", "interrupted", "requires
 
 
 def present_interruption(turn: records.Turn | None) -> schemas.Interruption:
-    """What an interrupt found."""
+    """The result of an interruption."""
     return schemas.Interruption(interrupted=turn is not None, message_id=turn.message_id if turn else None)
 
 
 def present_event(event: records.Event, notification: Notification | None) -> schemas.Event:
-    """An event, with the words for the user where the policy wants some."""
+    """An event, with a notification for the user if the policy wants one."""
     return schemas.Event.from_value(event, id=str(event.number), notification=notification)
 
 
 def present_notification(value: Notification | None) -> schemas.Notification | None:
-    """Words for the user, where there are any."""
+    """The notification for the user, if there is one."""
     return None if value is None else schemas.Notification.model_validate(value)
 
 

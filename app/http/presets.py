@@ -14,5 +14,5 @@ router = APIRouter(prefix="/presets", route_class=StrictRoute, tags=["presets"])
 
 @router.get("")
 async def list_presets(services: Services) -> schemas.Listing[schemas.Preset]:
-    """Every preset, with the operator's numbers; needs no key."""
+    """Every preset, with the operator's numbers. No key is needed."""
     return schemas.Listing(data=[present_preset(view) for view in services.conversations.presets()])

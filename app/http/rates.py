@@ -1,7 +1,7 @@
 """A limit in headers: ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
 
-The IETF's draft (draft-ietf-httpapi-ratelimit-headers) named these three up to its version 06, and so do most clients;
-the later form, two structured headers, is not settled.
+The IETF's draft (draft-ietf-httpapi-ratelimit-headers) had these three up to its version 06, and most clients use them.
+The later form, two structured headers, is not final.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 
 def rate_headers(standing: Standing | None) -> dict[str, str]:
-    """Headers of an ordinary answer: its tightest limit; the reset in seconds."""
+    """Headers of an ordinary answer, for the tightest limit; the reset is in seconds."""
     if standing is None:
         return {}
     return _headers(standing.limit, standing.remaining, standing.resets_in)
 
 
 def refused_headers(error: DomainError) -> dict[str, str]:
-    """Headers of a refusal: the limit that was reached, where it names one."""
+    """Headers of a refusal: the limit that was reached, if the error names one."""
     limit, reset = error.extra.get("limit"), error.extra.get("reset_seconds")
     if error.stable_code != "rate_limited" or limit is None or reset is None:
         return {}

@@ -1,6 +1,6 @@
-"""The page at ``/docs``: every endpoint of the OpenAPI document, on one page that needs nothing from elsewhere.
+"""The page at ``/docs``: every endpoint of the OpenAPI document, on one page that loads nothing else.
 
-No script, no other address: it is whole without the internet, and nobody else's code runs beside an open API.
+It has no script and needs no internet, so no foreign code runs next to an open API.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POLICY: Final = (
 )
 """The content security policy of the page: its own style, and nothing else."""
 _DEEPEST: Final = 12
-"""Steps into a schema for an example; models may hold themselves."""
+"""How deep an example follows a schema; models may contain themselves."""
 _LIMITS: Final[Mapping[str, str]] = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -64,11 +64,11 @@ _BODIES: Final[Mapping[str, Any]] = {
     "count_response_input": {"model": "throughline", "input": "Hello."},
     "compact_response": {"model": "throughline", "input": [_HELLO]},
 }
-"""Bodies by the operation's id, where what is needed alone says little, or is one of several fields."""
+"""Example bodies by the operation's id, for operations whose required fields are too few or are alternatives."""
 
 
 def page(document: Json) -> bytes:
-    """The whole page; CPU work of some tens of milliseconds."""
+    """The whole page; making it takes some tens of milliseconds of CPU."""
     groups: dict[str, list[str]] = defaultdict(list)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -157,7 +157,7 @@ def _description_and_limits(schema: Json, description: str) -> str:
 
 
 def _type(schema: Any) -> str:
-    """A type in words, models as links to where they are told."""
+    """A type in words; models are links to their descriptions."""
     if not isinstance(schema, Mapping) or not schema:
         return "any"
     if "$ref" in schema:
@@ -188,7 +188,7 @@ def _plain_type(schema: Json) -> str:
 
 
 def _curl(document: Json, method: str, path: str, operation: Json) -> str:
-    """The request in a shell, with the fields that are needed."""
+    """The request as a shell command, with the required fields."""
     lines = [f'curl {"" if method == "GET" else f"-X {method} "}"$api{path}"']
     if operation.get("security"):
         lines.append('-H "Authorization: Bearer $key"')
@@ -231,7 +231,7 @@ def _plain_example(document: Json, schema: Json, depth: int) -> Any:
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     first = "".join(f"<th>{escape(name)}</th>" for name in head)
-    # Cells are markup already.
+    # Cells already contain markup.
     further = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><tr>{first}</tr>{further}</table>"
 

@@ -1,4 +1,4 @@
-"""The errors of requests that are refused before any service is asked."""
+"""The errors of requests that are refused before any service is called."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ _MARKS: Final = ".,:;()'\""
 
 
 class UnreadableError(DomainError):
-    """The request cannot be read at all: no JSON, not UTF-8, nested too deep, a malformed header (400)."""
+    """The request cannot be read at all: not JSON, not UTF-8, nested too deeply, or a malformed header (400)."""
 
     code = "unreadable"
     title = "Unreadable request"
 
 
 class UnsupportedMediaTypeError(DomainError):
-    """The body is not plain JSON (415)."""
+    """The body is not declared as plain JSON (415)."""
 
     code = "unsupported_media_type"
 
 
 class BodyTooLargeError(DomainError):
-    """The body exceeds the server's cap (413); ``extra["limit"]`` in bytes."""
+    """The body exceeds the server's limit (413), which ``extra["limit"]`` gives in bytes."""
 
     code = "body_too_large"
 
 
 class HostNotAllowedError(DomainError):
-    """A request without need of a key was sent to a host that is not known (421)."""
+    """A request that needs no key was sent to an unknown host (421)."""
 
     code = "host_not_allowed"
 
 
 class RequestTimeoutError(DomainError):
-    """The whole request took too long (503); what it started may still be finished."""
+    """The whole request took too long (503); the work that it started may still be finished."""
 
     code = "request_timeout"
     title = "The request took too long"
@@ -44,15 +44,15 @@ class RequestTimeoutError(DomainError):
 
 
 class MethodNotAllowedError(DomainError):
-    """The path exists, the method does not (405)."""
+    """The path exists, but not with this method (405)."""
 
     code = "method_not_allowed"
 
 
 def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> InvalidInputError:
-    """One error for all fields; its detail is the first one's, so that a log line or a toast says enough.
+    """One error for all fields. Its detail is that of the first field, so that a log line or a toast says enough.
 
-    ``errors`` has one at least; ``count`` is how many there are, where not all are named.
+    ``errors`` has at least one; ``count`` is the total number if not all are listed.
     """
     first = errors[0]
     detail = first.message if _names_field(first.message, first.field) else f"{first.field}: {first.message}"
@@ -62,7 +62,7 @@ def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> Inv
 
 
 def _names_field(message: str, field: str) -> bool:
-    # "a" is a parameter and a word: a name of one letter counts at the beginning only.
+    # "a" is a parameter and a word, so a name of one letter counts only at the beginning.
     words = [word.strip(_MARKS) for word in message.split()]
     return field in (words if len(field) > 1 else words[:1])
 
@@ -73,5 +73,5 @@ def invalid_field(field: str, message: str) -> InvalidInputError:
 
 
 def unexpected() -> DomainError:
-    """What is said of an error that nobody expected."""
+    """The error that clients get for an unexpected exception."""
     return DomainError("Something went wrong on our side; the request id finds it in the logs.")

@@ -24,5 +24,8 @@ async def release_conversation(
     _idem: IdempotencyKey,
     _body: Annotated[EmptyRequest, Body()] = EmptyRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.Conversation:
-    """Take back a conversation that was set aside because processes ended over it; needs the scope `admin`."""
+    """Release a conversation that was set aside because processes ended during work on it.
+
+    The scope `admin` is needed.
+    """
     return present_conversation(await services.release.release(tenant, conversation_id))

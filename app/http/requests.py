@@ -1,4 +1,4 @@
-"""Request bodies, and the values of the services that they stand for."""
+"""Request bodies, and the services' values that they stand for."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 
 _A_DRAFT: Final = 10
-"""Bytes that each part counts for: nothing looks at its text."""
+"""The bytes of work that each part counts for; its text is not searched."""
 
 
 def _unchanged(placeholder: Any) -> Any:
-    # The default is never looked at: a field that is left out stays as it is.
+    # The default is never used: a field that is left out stays unchanged.
     def hide(schema: dict[str, Any]) -> None:
         schema.pop("default", None)
 
@@ -65,11 +65,11 @@ def _unchanged(placeholder: Any) -> Any:
 
 
 class EmptyRequest(Input):
-    """Nothing is asked for."""
+    """An empty body."""
 
 
 class ConversationCreate(Input):
-    """A new conversation; every field may be left out."""
+    """A new conversation. Every field is optional."""
 
     title: Title | None = None
     user_id: UserId | None = None
@@ -81,12 +81,12 @@ class ConversationCreate(Input):
     metadata: Metadata = Field(default_factory=dict)
 
     def new(self) -> NewConversation:
-        """The service's value."""
+        """The body as a value of the services."""
         return NewConversation(**dict(self))
 
 
 class ConversationPatch(Input):
-    """Only what is given changes: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396)."""
+    """Only given fields change: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396)."""
 
     title: Title | None = _unchanged(None)
     locale: Locale = _unchanged("en")
@@ -97,7 +97,7 @@ class ConversationPatch(Input):
     metadata: Metadata = _unchanged({})
 
     def changes(self) -> dict[str, Any]:
-        """What was given, and nothing else."""
+        """The given fields, and no others."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
@@ -129,12 +129,12 @@ class MessageInput(Input):
         return value
 
     def draft(self) -> MessageDraft:
-        """The service's value; parts keep exactly the keys that were given."""
+        """The message as a value of the services; parts keep exactly the given keys."""
         return value_of(MessageDraft, self, parts=tuple(part.as_given() for part in self.parts))
 
 
 async def drafts_of(messages: Sequence[MessageInput]) -> list[MessageDraft]:
-    """The services' values of messages, many parts off the event loop."""
+    """The messages as values of the services; many parts are converted off the event loop."""
     size = sum(1 + len(message.parts) for message in messages)
     return await off_loop(lambda: [message.draft() for message in messages], size=_A_DRAFT * size)
 
@@ -146,7 +146,7 @@ class MessageAppend(MessageInput):
 
 
 class _Past(Input):
-    """What became of a message in the history that it comes from."""
+    """What happened to a message in the history that it comes from."""
 
     status: MessageStatus = Field(
         default="complete",
@@ -162,7 +162,7 @@ class _Past(Input):
 
 
 class PastMessage(MessageInput, _Past):
-    """A message as a client gives it, or as another history has it."""
+    """A message as a client gives it, or as another history contains it."""
 
     @field_validator("role")
     @classmethod
@@ -175,7 +175,7 @@ class PastMessage(MessageInput, _Past):
         return value
 
     def draft(self) -> MessageDraft:
-        """The service's value; of a message that was erased what ``erasing.tombstone`` leaves."""
+        """The message as a value of the services; an erased one becomes what ``erasing.tombstone`` leaves."""
         draft = super().draft()
         if self.status != "erased":
             return draft
@@ -193,20 +193,20 @@ class PastMessage(MessageInput, _Past):
 
 
 class MessageBatch(Input):
-    """Messages to append, all or none; with what became of them, where they come from another history."""
+    """Messages to append, either all or none; for those from another history, also what happened to them there."""
 
     messages: Annotated[list[PastMessage], Field(min_length=1, max_length=MAX_BATCH)]
     expected_last_message_id: UUID | None = None
 
 
 class PassageInput(Input):
-    """A passage of the caller's own, to be served beside what is recalled."""
+    """A passage of the client, to be served next to recalled ones."""
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_PASSAGE)]
     source: Annotated[str, Field(min_length=1, max_length=500, description="Where it is from, in your words.")]
 
     def passage(self) -> Passage:
-        """The core's value."""
+        """The passage as a value of the core."""
         return Passage(text=self.text, source=self.source)
 
 
@@ -214,7 +214,7 @@ Passages = Annotated[list[PassageInput], Field(max_length=MAX_PASSAGES)]
 
 
 class RegenerateRequest(Input):
-    """How the last reply is to be made again."""
+    """How the last reply is made again."""
 
     model: ModelName | None = Field(
         default=None, description="One that the operator allows; the configured chat model when it is left out."
@@ -224,7 +224,7 @@ class RegenerateRequest(Input):
     expected_last_message_id: UUID | None = None
 
     def input(self) -> ChatInput:
-        """The service's value."""
+        """The body as a value of the services."""
         return value_of(ChatInput, self, passages=tuple(one.passage() for one in self.passages), regenerates=True)
 
 
@@ -238,30 +238,30 @@ class CompactRequest(Input):
     wait: Flag = True
 
     def input(self) -> CompactInput:
-        """The service's value."""
+        """The body as a value of the services."""
         return CompactInput(**dict(self))
 
 
 class ExaminationRequest(Input):
-    """Whether what code can mend is mended too."""
+    """Whether damage that code can mend is mended too."""
 
     mend: Annotated[bool, Strict()] = False
 
 
 class RestoreRequest(Input):
-    """Which state to go back to, as a new version."""
+    """Which state is restored, as a new version."""
 
     state_version: Annotated[Version, Strict()]
 
 
 class AnchorPatch(Input):
-    """What has become of an anchor."""
+    """The new status of an anchor."""
 
     status: AnchorStatus
 
 
 class SegmentRequest(Input):
-    """Which segment, by its id or by its exact range, and which level of it is to be made; `full` is there already."""
+    """Which segment, by its id or its exact range, and which level of it to make; `full` always exists."""
 
     segment_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     from_seq: Seq | None = None
@@ -278,12 +278,12 @@ class SegmentRequest(Input):
         return self
 
     def place(self) -> str | tuple[int, int]:
-        """The service's value."""
+        """The id or the range, as a value of the services."""
         return self.segment_id or (self.from_seq or 0, self.to_seq or 0)
 
 
 class ContextSections(Input):
-    """What a context is made of; what is left out goes, and the gauge says so."""
+    """The sections that a context has. Omitted ones are left out, and the gauge does not count them."""
 
     state: Flag = True
     anchors: Flag = True
@@ -295,14 +295,14 @@ class ContextSections(Input):
     )
 
     def wanted(self) -> WantedSections:
-        """The service's value."""
+        """The sections as a value of the services."""
         named = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
         levels = None if named is None else tuple(level for level in LEVELS if level in named)
         return WantedSections(**{**dict(self), "levels": levels})
 
 
 class ContextRequest(Input):
-    """A context to look at."""
+    """The context that a client requests."""
 
     budget: Annotated[Budget, Strict()] | None = None
     query: Query | None = None
@@ -314,7 +314,7 @@ class ContextRequest(Input):
     sections: ContextSections = ContextSections()
 
     def ask(self) -> ContextAsk:
-        """The service's value."""
+        """The body as a value of the services."""
         passages = tuple(one.passage() for one in self.passages)
         asked = Asked(query=self.query, passages=passages, wanted=self.sections.wanted())
         return ContextAsk(budget=self.budget, asked=asked, compact=self.compact, counts=True)

@@ -1,4 +1,4 @@
-"""Routes that check in the right order: who asks, then whether the request can be read, then its fields."""
+"""Routes that check in the right order: first the key, then whether the request can be read, then its fields."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from app.http.refusals import invalid_input
 from app.http.strict_json import JsonRequest
 
 SHOWN_NAME: Final = 64
-"""Characters of an unknown parameter that an error names."""
+"""How many characters of an unknown parameter's name an error repeats."""
 ONE_VALUE: Final = ("Idempotency-Key", "If-Match", "Last-Event-ID")
-"""Headers that say one thing."""
+"""Headers that may have only one value."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses a query parameter it does not know, and a header of one value that is given twice.
+    """A route that refuses unknown query parameters, and single-valued headers that are given twice.
 
-    So a misspelt name is never silently ignored, and no key either.
+    So neither a misspelt name nor a key is ever silently ignored.
 
     Large bodies are checked, and large answers written, off the event loop.
     """
 
     passes_over: ClassVar[bool] = False
-    """Whether unknown parameters are passed over instead."""
+    """Whether unknown parameters are ignored instead."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **further: Any) -> None:
         answering = written_off_loop(endpoint, lambda: self.status_code)
@@ -61,18 +61,18 @@ class StrictRoute(APIRoute):
         return checked
 
     async def admit(self, request: Request) -> None:
-        """Anybody may ask."""
+        """Check nothing: everybody may use the route."""
 
 
 class TenantRoute(StrictRoute):
-    """A route of a tenant: ``read`` to look, ``write`` for everything else."""
+    """A route of a tenant: it needs the scope ``read`` for reading, and ``write`` for everything else."""
 
     scope: ClassVar[Scope | None] = None
     placeholders: ClassVar[bool] = False
-    """Whether any word may stand for no key, where none is asked for."""
+    """Whether any text counts as no key, if no key is needed."""
 
     async def admit(self, request: Request) -> None:
-        """Only with a key that carries the scope."""
+        """Require a key with the needed scope."""
         scope = self.scope or ("read" if request.method == "GET" else "write")
         await authorize(request, scope, placeholders=self.placeholders)
 
@@ -84,32 +84,32 @@ class AdminRoute(TenantRoute):
 
 
 class _DescribedKey(HTTPBearer):
-    """For the OpenAPI document only: the check itself is the route's, before the body is read."""
+    """Describes the key in the OpenAPI document only. The route itself checks it, before the body is read."""
 
     async def __call__(self) -> None:  # type: ignore[override]
-        """Look at nothing."""
+        """Check nothing."""
 
 
 _DESCRIBED_KEY: Final = _DescribedKey(auto_error=False, scheme_name="key", description="Scopes: read, write, admin.")
 
 
 def keyed_router(prefix: str, tag: str, route_class: type[TenantRoute] = TenantRoute, **further: Any) -> APIRouter:
-    """A router for routes that need a key, which the OpenAPI document says of each."""
+    """A router for routes that need a key; the OpenAPI document says so for each."""
     key = [Depends(_DESCRIBED_KEY)]
     return APIRouter(prefix=prefix, route_class=route_class, tags=[tag], dependencies=key, **further)
 
 
 def _refuse_repeated_headers(request: Request) -> None:
-    # Taking either of the two values would be a guess.
+    # It would be a guess to take either of the two values.
     given = Counter(name for name, _ in request.scope["headers"])
     if twice := [name for name in ONE_VALUE if given[name.lower().encode()] > 1]:
         raise invalid_input([FieldError(field=name, message="is given twice; send it once") for name in twice])
 
 
 def _refuse_query(request: Request, known: frozenset[str], *, passes_over: bool) -> None:
-    """Refuse unknown parameters, unless they are passed over, and known ones that are given twice or cannot be kept.
+    """Refuse unknown parameters, unless they are ignored, and known ones that are given twice or cannot be stored.
 
-    What stands in the path cannot be kept either where it has a NUL.
+    Values in the path are refused too if they contain a NUL.
 
     Raises:
         InvalidInputError: Naming each.

@@ -1,4 +1,4 @@
-"""Responses, exactly as the contract names them. ``present.py`` makes them from the services' values."""
+"""Responses, exactly as the API's contract names them. ``present.py`` makes them from the services' values."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from app.core.validation.damage import DamageKind
 
 Item = TypeVar("Item")
 Moment = Annotated[datetime, AfterValidator(lambda value: value.astimezone(UTC))]
-"""Shown in UTC with a ``Z``."""
+"""A time, shown in UTC with a ``Z``."""
 
 
 class Output(BaseModel):
-    """A response body, read from a value's attributes; a ``validation_alias`` is the attribute's own name."""
+    """A response body, read from a value's attributes; a ``validation_alias`` is the name of the value's attribute."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
     @classmethod
     def from_value(cls, value: object, **further: Any) -> Self:
-        """This resource with these fields, and with the others as the value has them under the same names."""
+        """A resource with these fields; the others come from the value's attributes of the same names."""
         same = {name: getattr(value, name) for name in cls.model_fields if name not in further}
         return cls(**same, **further)
 
@@ -45,12 +45,12 @@ class Listing(Output, Generic[Item]):
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """``MessageList`` in the OpenAPI document."""
+        """The model's name in the OpenAPI document, such as ``MessageList``."""
         return f"{params[0].__name__}List"
 
 
 class Breakdown(Output):
-    """Where the tokens of a context are; the sum is ``tokens`` of its gauge."""
+    """How the tokens of a context are distributed; their sum is ``tokens`` of its gauge."""
 
     system: int
     files: int = Field(description="The attached files, which every context has whole.")
@@ -64,7 +64,7 @@ class Breakdown(Output):
 
 
 class Pace(Output):
-    """How a conversation went in its newest turns."""
+    """How a conversation developed in its newest turns."""
 
     turns: int
     turn_tokens: int = Field(description="What a turn added on average.")
@@ -75,7 +75,7 @@ class Pace(Output):
 
 
 class AdaptiveThresholds(Output):
-    """Thresholds that follow the conversation, as shares of the budget, and what they follow from."""
+    """Thresholds that adapt to the conversation, as shares of the budget, and the numbers they are computed from."""
 
     background: float
     target: float
@@ -86,7 +86,7 @@ class AdaptiveThresholds(Output):
 
 
 class Gauge(Output):
-    """How full a context is, in tokens; ``utilization`` is tokens ÷ budget."""
+    """How full a context is, in tokens; ``utilization`` is tokens divided by budget."""
 
     tokens: int
     budget: int
@@ -134,7 +134,7 @@ class LiveContext(Output):
 
 
 class Conversation(ConversationSummary):
-    """A conversation; ``policy`` is resolved, with every field."""
+    """A conversation; ``policy`` is resolved and has every field."""
 
     policy: dict[str, Any]
     compressed_state: dict[str, Any] | None
@@ -143,7 +143,7 @@ class Conversation(ConversationSummary):
 
 
 class UIMessage(Output):
-    """One entry of the session history as a message of the AI SDK: ``?format=ui``."""
+    """One entry of the history as a message of the AI SDK (``?format=ui``)."""
 
     id: str
     role: Literal["system", "user", "assistant"]
@@ -152,7 +152,7 @@ class UIMessage(Output):
 
 
 class Message(Output):
-    """One entry of the session history; ``turn`` is its 0-based position."""
+    """One entry of the history; ``turn`` is its position, counted from 0."""
 
     id: UUID
     conversation_id: UUID
@@ -193,7 +193,7 @@ class File(Output):
 
 
 class ExportedFile(File):
-    """The same with its bytes."""
+    """A file together with its bytes."""
 
     data: str = Field(description="In Base64.")
 
@@ -239,7 +239,7 @@ class EntryCounts(Output):
 
 
 class Repair(Output):
-    """One change of a summary: by code, or by the model when it was asked about its answer again."""
+    """One change of a summary, made by code, or by the model when it was asked again about its answer."""
 
     field: str
     entry_id: str | None = Field(description="The entry that it became, or that it is about.")
@@ -257,7 +257,7 @@ class Answered(Output):
 
 
 class Continuity(Output):
-    """What a conversation can still answer after a compaction, by probes of the folded messages."""
+    """What a conversation can still answer after a compaction, measured by probes of the folded messages."""
 
     before: int = Field(description="Probes that the context before answered.")
     after: int = Field(description="Of those, the probes that the context after answers.")
@@ -281,7 +281,10 @@ class CompactionContinuity(Output):
 
 
 class Compaction(Output):
-    """A compaction, planned, waiting, running or ended; tokens are those of the served context, at the same tail."""
+    """A compaction that is planned, waiting, running or ended.
+
+    Tokens are those of the served context, with the same tail.
+    """
 
     id: UUID | None = Field(description="Null for a dry run, which is not stored.")
     conversation_id: UUID
@@ -316,7 +319,7 @@ class Compaction(Output):
 
 
 class Provenance(Output):
-    """Where an entry of a state came from; ``pruned`` only in the version whose cap pushed it out."""
+    """Where an entry of a state came from; ``pruned`` is set only in the version whose cap removed it."""
 
     entry_id: str = Field(validation_alias="id")
     field: str
@@ -330,7 +333,7 @@ class Provenance(Output):
 
 
 class VerificationCounts(Output):
-    """What a model made of the claims of a version."""
+    """How a model judged the claims of a version."""
 
     model: str
     prompt_version: str
@@ -362,7 +365,7 @@ class StateVersion(Output):
 
 
 class Damage(Output):
-    """One text that earlier checks damaged, and that is served."""
+    """One text in the served state that earlier checks damaged."""
 
     kind: DamageKind
     field: str = Field(validation_alias=AliasPath("entry", "field"))
@@ -389,7 +392,7 @@ class Examination(Output):
 
 
 class Anchor(Output):
-    """A verbatim passage that is never compressed away; `original_position` is the `seq` of its message."""
+    """A verbatim passage that is never compressed; `original_position` is the `seq` of its message."""
 
     id: UUID
     type: AnchorType
@@ -424,21 +427,21 @@ class StateDifference(Output):
 
 
 class ContextMessage(Output):
-    """One entry of a context; ``seq`` is null for what the service wrote itself."""
+    """One entry of a context; ``seq`` is null if the service wrote it."""
 
     role: Role
     content: str
     parts: list[dict[str, Any]]
     seq: int | None
     turn: int | None
-    """Its place in the history from 0."""
+    """Its position in the history, counted from 0."""
     event_type: str | None
     is_protected: bool
-    """Whether it stands here word for word whatever is folded."""
+    """Whether it is served word for word, whatever is folded."""
 
 
 class Section(Output):
-    """A stretch of a context, and where it came from."""
+    """A range of a context, and where it came from."""
 
     kind: str
     level: str | None
@@ -485,7 +488,7 @@ class SeqRange(Output):
 
 
 class Recalled(Output):
-    """Messages that were brought back, next to each other in the history."""
+    """Recalled messages that follow each other in the history."""
 
     segment_id: str | None
     level: str
@@ -493,7 +496,7 @@ class Recalled(Output):
 
 
 class RecalledMessage(Recalled):
-    """One message that was brought back, and what spoke for it."""
+    """One recalled message, and why it was recalled."""
 
     score: float
     reasons: dict[str, float] = Field(description="The strongest features, with what each added to the score.")
@@ -543,14 +546,14 @@ class ChatResult(Output):
 
 
 class Interruption(Output):
-    """Whether a reply was running, and which message it answers."""
+    """Whether a reply was running, and which message it answered."""
 
     interrupted: bool
     message_id: UUID | None
 
 
 class Notification(Output):
-    """Words for the user."""
+    """A notification for the user."""
 
     level: str
     title: str
@@ -559,7 +562,7 @@ class Notification(Output):
 
 
 class Event(Output):
-    """Something that happened; ``id`` is the conversation's own event number, in decimal."""
+    """An event; ``id`` is its number within the conversation, in decimal."""
 
     id: str
     type: str
@@ -570,25 +573,25 @@ class Event(Output):
 
 
 class Preset(Output):
-    """A policy under a name."""
+    """A policy with a name."""
 
     name: str
     title: str
     design: str
     description: str
     is_default: bool
-    """Whether conversations that name none have it."""
+    """Whether it is the preset of conversations that name none."""
     policy: dict[str, Any]
 
 
 class TokenCount(Output):
-    """Tokens by the script-aware estimator."""
+    """The number of tokens, by the script-aware estimator."""
 
     tokens: int
 
 
 class LimitStanding(Output):
-    """How one limit stands; money in US dollars."""
+    """How much of one limit is used; money is in US dollars."""
 
     name: str = Field(examples=["requests_per_minute"])
     of: Literal["tenant", "key"]
@@ -600,7 +603,7 @@ class LimitStanding(Output):
 
 
 class KeyLimits(Output):
-    """What a key may ask for; without a key, where none is asked for, nothing is limited."""
+    """What a key may request. Without a key, if none is needed, there are no limits."""
 
     key_id: UUID | None
     user_id: str | None = Field(description="The end user whose conversations alone the key sees.")
@@ -616,7 +619,7 @@ class Erasure(Output):
 
 
 class AuditEntry(Output):
-    """Who did what: ids and numbers."""
+    """Who did what, in ids and numbers."""
 
     id: UUID
     occurred_at: Moment
@@ -631,18 +634,20 @@ class AuditEntry(Output):
 
 
 class Health(Output):
-    """The process answers."""
+    """The process is alive."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(Output):
-    """What the service stands on; without Redis it is slower to notice, and does the same."""
+    """The state of what the service depends on. Without Redis it works the same, but notices changes later."""
 
     status: Literal["ok", "degraded"]
     postgres: Literal["ok", "read_only"]
     redis: Literal["ok", "away"]
     row_security: Literal["on", "off"]
-    """Whether Postgres itself keeps tenants apart, behind the service."""
+    """Whether Postgres itself separates tenants, in addition to the service."""
     background: Literal["ok", "restarting"]
-    """Whether the sweeper and what else goes on in this process runs, and has for a minute since it last ended."""
+    """Whether the sweeper and other background work of this process run, and have run for a minute since they last
+    ended.
+    """

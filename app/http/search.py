@@ -22,7 +22,7 @@ router = keyed_router("/conversations/{conversation_id}/search", "messages")
 
 
 class SearchHit(schemas.Output):
-    """A message that fits a query."""
+    """A message that matches a query."""
 
     message_id: UUID
     seq: int
@@ -42,10 +42,10 @@ async def search_messages(
     limit: Limit = 20,
     after: After = None,
 ) -> schemas.Listing[SearchHit]:
-    """The original messages that fit, best first: also those that are compacted, none that is erased.
+    """The original messages that match, best first, including compacted ones but no erased ones.
 
-    A query without a word (signs, an emoji) is looked for as it stands among the newest 20 000 messages, and so is one
-    whose words are found nowhere.
+    A query without a word (signs, an emoji), or with words that are found nowhere, is searched for literally in the
+    newest 20 000 messages.
     """
     place = None if after is None else PageStart(*decode(after, PLACE))
     page = await services.search.find(tenant, conversation_id, q, limit=limit, place=place)

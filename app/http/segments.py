@@ -1,4 +1,4 @@
-"""Segments: what folded messages became, and the way back to every one of them."""
+"""Segments: descriptions of folded messages, and the way back to every one of these messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def list_segments(
     page: PagingFromStart,
     level: Annotated[Literal["detailed", "brief", "tags"], Query()] = "brief",
 ) -> schemas.Listing[schemas.Segment]:
-    """The segments that the present state covers, by position; each at this level, or at the nearest that it has."""
+    """The segments that the present state covers, by position, each at this level or the nearest one that it has."""
     found = await services.expansion.page(tenant, conversation_id, page)
     return await present_list(found, lambda listed: present_listed(listed, LEVEL_OF[level]))
 
@@ -43,7 +43,7 @@ async def expand_segment(
     ] = None,
     after: After = None,
 ) -> schemas.Segment:
-    """Expand a marker: every segment id ever served resolves, and `earlier` and `anchors` to their lists."""
+    """Expand a marker. Every segment id that was ever served works; `earlier` and `anchors` give their lists."""
     expanded = await services.expansion.expand(
         tenant, conversation_id, segment_id, level, max_tokens=max_tokens, after=after
     )
@@ -54,6 +54,6 @@ async def expand_segment(
 async def make_level(
     conversation_id: UUID, body: SegmentRequest, services: Services, tenant: Tenant, idem: IdempotencyKey
 ) -> schemas.Segment:
-    """Make a level of a segment now: `detailed` by the summarizer where there is one, the others by code."""
+    """Make a level of a segment now: `detailed` by the summarizer if there is one, the others by code."""
     made = await services.expansion.make(tenant, conversation_id, body.place(), body.level, idem=idem)
     return present_expanded(made)

@@ -1,7 +1,7 @@
 """Notices early that the process is about to end.
 
-The server waits for open responses before it tells the lifespan; a stream that never ends would
-hold it up for ever. So the signal itself is overheard, and passed on.
+The server waits for open responses before it ends the lifespan, so a stream without an end would delay it for ever.
+Therefore this module receives the signal too, and passes it on.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopping:
-    """Set once, by the first signal or the end of the lifespan."""
+    """Set once, by the first signal or by the end of the lifespan."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def begin(self) -> None:
-        """Begin the shutdown: from now on streams end."""
+        """Begin the shutdown: streams end from now on."""
         self._event.set()
 
     async def wait(self, grace: float = 0.0) -> None:
-        """Return ``grace`` seconds after the beginning of the end."""
+        """Return ``grace`` seconds after the shutdown began."""
         await self._event.wait()
         await asyncio.sleep(grace)
 
 
 @contextlib.contextmanager
 def overhear_signals(stopping: Stopping) -> Iterator[None]:
-    """Begin the stopping on SIGINT and SIGTERM, and let the server's own handlers do what they do."""
+    """Begin the shutdown on SIGINT and SIGTERM, and let the server's own handlers run as well."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

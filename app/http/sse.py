@@ -1,7 +1,7 @@
-"""Server-sent events: one response class that notices a client that leaves and a process that ends.
+"""Server-sent events: a response class that notices when the client leaves or the process ends.
 
-A stream holds no database session. The framework's own generator routes cannot say 404 before they start,
-nor tell a disconnect from an end, so only its encoder is used here; for sse-starlette see docs/decisions/0026.
+A stream holds no database session. The framework's own generator routes cannot answer 404 before they start, nor
+distinguish a disconnect from an end, so only its encoder is used here. For sse-starlette see docs/decisions/0026.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Step = TypeVar("Step")
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 RETRY_MS: Final = 2_000
 HEARTBEAT: Final = KEEPALIVE_COMMENT
-"""A comment: it carries no id, so that nothing is skipped or repeated because of it."""
+"""A comment without an id, so that no event is skipped or repeated because of it."""
 
 
 def frame(type_: str, data: Any, id_: str | int | None = None) -> bytes:
-    """One event on the wire."""
+    """One event as bytes."""
     return format_sse_event(event=type_, data_str=to_json(data).decode(), id=None if id_ is None else str(id_))
 
 
 class Steps(Generic[Step]):
-    """An iterator that can be waited on for a while: ``None`` stands for nothing yet."""
+    """An iterator that can be waited on for a limited time; ``None`` means that there is no step yet."""
 
     def __init__(
         self, source: AsyncIterator[Step | None], every: float = DEFAULT_TIMINGS.stream_heartbeat_seconds
@@ -47,7 +47,7 @@ class Steps(Generic[Step]):
         self._pending: asyncio.Future[Step | None] | None = None
 
     async def peek(self) -> None:
-        """Wait for the first step, which is kept; an error that comes instead of it is raised here."""
+        """Wait for the first step and keep it; if an error comes instead, it is raised here."""
         pending = self._next_step()
         try:
             await asyncio.wait({pending})
@@ -69,7 +69,7 @@ class Steps(Generic[Step]):
         return pending.result()
 
     async def aclose(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
         if self._pending is not None:
             await cancel(self._pending)
         close = getattr(self._source, "aclose", None)
@@ -100,7 +100,7 @@ class EventStream(Response, Generic[Step]):
         """Make a stream.
 
         Args:
-            steps: What to send; ``None`` becomes a comment, so that the connection is seen to live.
+            steps: What to send; ``None`` becomes a comment, which shows that the connection is alive.
             render: One step as bytes.
             stopping: The end of the process.
             grace: Seconds that the stream may still go on then.
@@ -156,5 +156,5 @@ class EventStream(Response, Generic[Step]):
 
 
 def retry_preamble() -> bytes:
-    """How soon a client that lost the stream should come back."""
+    """The part of a stream that says how soon a client that lost it should come back."""
     return format_sse_event(retry=RETRY_MS)

@@ -1,4 +1,4 @@
-"""The routes of statistics: of a conversation, and of all of a tenant's."""
+"""The routes of statistics of a conversation and of a whole tenant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def get_conversation_stats(
     tenant: Tenant,
     accept_language: AcceptLanguage = None,
 ) -> ConversationStats:
-    """What is measured of a conversation, with labels."""
+    """The statistics of a conversation, with labels."""
     measures = await services.stats.conversation(tenant, conversation_id)
     catalogue = catalogue_of(accept_language, measures.resolved.conversation.locale)
     return present_conversation_stats(measures, _with_language_headers(response, catalogue))
@@ -51,7 +51,7 @@ async def get_stats(
     since: Since = None,
     accept_language: AcceptLanguage = None,
 ) -> ServiceStats:
-    """What is measured of all conversations, with labels."""
+    """The statistics of all conversations, with labels."""
     catalogue = _with_language_headers(response, catalogue_of(accept_language))
     return present_service_stats(await services.stats.service(tenant, _in_utc(since)), catalogue)
 

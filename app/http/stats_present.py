@@ -1,4 +1,4 @@
-"""Turns statistics into what clients see: figures, and labels in a language."""
+"""Turns statistics into the form that clients see: figures, with labels in a language."""
 
 from __future__ import annotations
 

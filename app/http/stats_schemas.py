@@ -1,4 +1,4 @@
-"""The schemas of statistics: figures, with what each is called in the reader's language."""
+"""The schemas of statistics: figures, with their names in the reader's language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.http.schemas import EntryCounts, Moment, Output
 
 
 class Counted(Output):
-    """How many there are of one kind."""
+    """The number of one kind."""
 
     name: str = Field(description="A stable word.")
     label: str = Field(description="The same in the reader's language.")
@@ -22,7 +22,7 @@ class Counted(Output):
 
 
 class FidelityStats(Output):
-    """Of the exact values that were folded, the share that stood verbatim in what was served right afterwards."""
+    """The share of the exact values in folded messages that were verbatim in what was served right afterwards."""
 
     last: float | None
     mean: float | None
@@ -30,7 +30,7 @@ class FidelityStats(Output):
 
 
 class ContinuityStats(Output):
-    """What could still be answered after compactions, over the probes of all that were scored."""
+    """What could still be answered after compactions, over the probes of all compactions with a score."""
 
     last: float | None = Field(description="Recall of the newest one.")
     recall: float | None
@@ -40,7 +40,7 @@ class ContinuityStats(Output):
 
 
 class RepairStats(Output):
-    """Changes of summaries for the same reason, of answers to the same version of the prompt."""
+    """Changes of summaries with the same reason, in answers to the same version of the prompt."""
 
     reason: str
     label: str
@@ -49,7 +49,7 @@ class RepairStats(Output):
 
 
 class CompactionStats(Output):
-    """Compactions, from their rows."""
+    """Figures of compactions, from their rows."""
 
     total: int
     applied: int = Field(description="Cycles.")
@@ -66,7 +66,7 @@ class CompactionStats(Output):
 
 
 class TokenStats(Output):
-    """Sums over compactions that took effect; `saved` is `before` − `after`, at the same tail."""
+    """Sums over compactions that took effect; `saved` is `before` − `after`, with the same tail."""
 
     before: int
     after: int
@@ -76,7 +76,7 @@ class TokenStats(Output):
 
 
 class CostOfOne(Output):
-    """Calls for summaries ÷ compactions that took effect; what came to nothing is paid for too."""
+    """Calls for summaries divided by compactions that took effect; calls without a result are paid for too."""
 
     input_tokens: float | None = Field(description="Cached ones included.")
     cached_tokens: float | None
@@ -85,7 +85,7 @@ class CostOfOne(Output):
 
 
 class PromptStats(Output):
-    """Calls for summaries that were given the same prompt, and what came of them."""
+    """Calls for summaries with the same version of the prompt, and their results."""
 
     prompt_version: str | None = Field(
         description="Null for the offline summarizer, which is given no prompt, and for calls made before versions "
@@ -104,7 +104,7 @@ class PromptStats(Output):
 
 
 class CallStats(Output):
-    """Model calls of all kinds but chat; the cost reckons cached tokens at their own price."""
+    """Model calls of all kinds except chat; the cost takes the price of cached tokens into account."""
 
     total: int
     by_purpose: list[Counted]
@@ -119,7 +119,7 @@ class CallStats(Output):
 
 
 class WayStats(Output):
-    """Expansions of one way."""
+    """Expansions of one kind."""
 
     name: Way
     label: str
@@ -131,7 +131,7 @@ class WayStats(Output):
 
 
 class ExpansionStats(Output):
-    """What was brought back."""
+    """Figures of expansions."""
 
     total: int
     by_way: list[WayStats]
@@ -153,7 +153,7 @@ class LatencyFigures(Output):
 
 
 class LatencyStats(Output):
-    """What turns waited for."""
+    """How long turns waited, and for what."""
 
     compaction: LatencyFigures = Field(description="Compactions inside turns.")
     expansion: LatencyFigures
@@ -173,7 +173,7 @@ class LevelStats(Output):
 
 
 class CostPerQuery(Output):
-    """What the configured chat model asks for reading the context once, nothing cached; null without a known price."""
+    """The cost of reading the context once with the configured chat model and no cache; null without a known price."""
 
     served_usd: float | None = Field(description="Of the context as it is served.")
     history_usd: float | None = Field(description="Of the whole history, without compaction.")
@@ -181,7 +181,7 @@ class CostPerQuery(Output):
 
 
 class ContextStats(Output):
-    """The context as it stands."""
+    """The context as it is now."""
 
     utilization: float
     tokens: int
@@ -230,7 +230,7 @@ class LivingCache(Output):
 
 
 class PrefixStats(Output):
-    """What requests of the conversation begin with: system prompt, awareness block and tools."""
+    """The beginning of the conversation's requests: system prompt, awareness block and tools."""
 
     tokens: int = Field(description="As the provider counts them, once it has cached them.")
     minimum_tokens: int = Field(description="The fewest that the provider caches.")
@@ -243,7 +243,7 @@ class PrefixStats(Output):
 
 
 class CacheStats(Output):
-    """Caches that providers were told to keep; what they cost and saved, in US dollars."""
+    """Caches that providers were asked to keep; their cost and savings in US dollars."""
 
     availability: Availability = Field(description="`available`, or who keeps it from being so.")
     availability_label: str
@@ -270,7 +270,7 @@ class CacheStats(Output):
 
 
 class ActiveStats(Output):
-    """A look at the conversations with the newest messages, at most 100."""
+    """Figures of the conversations with the newest messages, at most 100."""
 
     conversations: int
     mean_utilization: float | None
@@ -279,7 +279,7 @@ class ActiveStats(Output):
 
 
 class Stats(Output):
-    """What is measured, at one moment."""
+    """Statistics at one moment."""
 
     locale: str = Field(description="The language of the labels.")
     turns: int = Field(description="Turns that are over.")
@@ -296,7 +296,7 @@ class Stats(Output):
 
 
 class ConversationStats(Stats):
-    """What is measured of a conversation."""
+    """The statistics of a conversation."""
 
     conversation_id: UUID
     context: ContextStats
@@ -305,7 +305,7 @@ class ConversationStats(Stats):
 
 
 class ServiceStats(Stats):
-    """What is measured of all conversations of the tenant; deleted ones are no longer counted."""
+    """The statistics of all conversations of the tenant; deleted ones are no longer counted."""
 
     since: Moment | None
     active: ActiveStats

@@ -1,7 +1,7 @@
-"""Reads request bodies as JSON that Postgres and every client can hold; they are checked here, and only here.
+"""Reads request bodies as JSON that Postgres and every client can store; they are checked only here.
 
-The framework would let pass what the database then refuses: NUL and lone surrogates, ``NaN``,
-numbers beyond 64 bits, thousands of nested arrays.
+The framework would accept what the database then refuses: NUL and lone surrogates, ``NaN``, numbers beyond 64 bits,
+thousands of nested arrays.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from app.off_loop import ON_LOOP, off_loop
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
-"""Keys and values of one body, counted before they are made: each takes some hundred bytes of memory."""
+"""The most keys and values of one body. They are counted before they are made, since each takes some hundred bytes."""
 MAX_INTEGER: Final = 2**63 - 1
 MOST_DIGITS: Final = 400
 """The most characters of a whole number, its sign included. A longer one would be infinite as a double."""
 ASKED_FIRST: Final = ("x-stainless-lang",)
-"""Headers of clients that leave the type out where there is no body: no page sends them to another site unasked."""
+"""Headers of clients that leave the type out if there is no body. A page cannot send them to another site without a
+preflight.
+"""
 LONGEST_TYPE: Final = 200
-"""Characters of a ``Content-Type``."""
+"""The most characters of a ``Content-Type``."""
 SHOWN_KEY: Final = 64
-"""Characters of a key that an error names."""
+"""How many characters of a key an error repeats."""
 
 _JSON: Final = "application/json"
 _TEXT: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""A string of JSON; also one without its end, so that the body is looked through only once."""
+"""A JSON string, or one without its end, so that the body is searched only once."""
 Steps = tuple[str | int, ...]
 
 
@@ -48,16 +50,17 @@ class JsonRequest(Request):
 
     _document: Any = None
     size: int = 0
-    """Bytes of the body."""
+    """The size of the body in bytes."""
 
     async def read(self) -> None:
         """Read and check the body.
 
         Raises:
-            UnreadableError: It is no JSON, or nested too deep.
+            UnreadableError: The body is not JSON, or is nested too deeply.
             BodyTooLargeError: It has more keys and values than ``MAX_VALUES``.
-            UnsupportedMediaTypeError: It does not say that it is JSON. A POST has to, even without a body: no browser
-                sends this type to another site unasked; nor the headers of ``ASKED_FIRST``.
+            UnsupportedMediaTypeError: The request does not declare its body as JSON. A POST has to, even without a
+                body: no browser sends this type, or the headers of ``ASKED_FIRST``, to another site without a
+                preflight.
             InvalidInputError: A text or a number in it cannot be stored; the field is named.
         """
         body = await self.body()
@@ -75,14 +78,14 @@ class JsonRequest(Request):
         self._document = await off_loop(parse, body, size=self.size)
 
     async def json(self) -> Any:
-        """The document that ``read`` found, or what was made of it since."""
+        """The document that ``read`` found, or the value that was made from it since."""
         return self._document
 
     async def checked(self, field: ModelField) -> None:
         """Check a large body's fields off the event loop; the framework then finds the finished value.
 
         Raises:
-            RequestValidationError: As the framework would, which checks the small ones itself.
+            RequestValidationError: As the framework would raise it, which checks small bodies itself.
         """
         if self.size <= ON_LOOP or self._document is None:
             return
@@ -96,9 +99,9 @@ class JsonRequest(Request):
 def is_json(content_type: str) -> bool:
     """Whether a ``Content-Type`` is JSON in UTF-8."""
     if content_type == _JSON:
-        return True  # as nearly everybody writes it
+        return True  # as nearly all clients write it
     if len(content_type) > LONGEST_TYPE:
-        return False  # reading its parameters takes the square of its length
+        return False  # reading its parameters takes quadratic time
     header = Message()
     header["content-type"] = content_type
     is_application = header.get_content_maintype() == "application"
@@ -124,11 +127,11 @@ def parse(body: bytes) -> Any:
 
 def _whole_number(digits: str) -> int | float:
     if len(digits) > MOST_DIGITS:
-        return float(digits)  # no number: refused with its field, where ``int`` would refuse the body
+        return float(digits)  # infinite: refused with its field, while ``int`` would refuse the whole body
     whole = int(digits)
     if abs(whole) <= MAX_INTEGER:
         return whole
-    # Postgres, and so every answer, writes the double 1e22 as 23 digits: they are read as it.
+    # Postgres, and so every answer, writes the double 1e22 with 23 digits; such numbers are read as the double.
     with contextlib.suppress(OverflowError):
         if Decimal(repr(double := float(whole))) == whole:
             return double
@@ -136,7 +139,7 @@ def _whole_number(digits: str) -> int | float:
 
 
 def _refuse_many_values(text: str) -> None:
-    # The signs of keys and values are counted first: which of them stand within texts takes longer to tell.
+    # The signs of keys and values are counted first, since finding out which of them are inside texts takes longer.
     if _count_separators(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
         raise BodyTooLargeError(
             f"The body has more than {MAX_VALUES} keys and values: send it in parts.", extra={"limit": MAX_VALUES}
@@ -170,11 +173,11 @@ def _place_of_error(error: Exception, body: bytes) -> str:
 
 
 class _ConstantError(ValueError):
-    """A number that only JavaScript knows."""
+    """A number that only JavaScript has."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    # ``NaN`` and ``Infinity`` are JavaScript, not JSON.
+    # ``NaN`` and ``Infinity`` are JavaScript, but not JSON.
     raise _ConstantError(name)
 
 
@@ -220,7 +223,7 @@ def _check_number(number: float, path: Steps, faults: list[FieldError]) -> None:
 
 
 def _dotted_path(path: Steps) -> str:
-    # What is wrong with a key must not break the answer that names it.
+    # An invalid key must not make the answer that names it invalid.
     return ".".join(_printable(step) for step in path) or "body"
 
 

@@ -14,6 +14,6 @@ router = keyed_router("/tokens", "tokens")
 async def count_tokens(
     body: TokenCountRequest, services: Services, _tenant: Tenant, _idem: IdempotencyKey
 ) -> schemas.TokenCount:
-    """Count by the estimator that weighs messages; nothing is stored."""
+    """Count tokens with the estimator that is used for messages; nothing is stored."""
     drafts = None if body.messages is None else await drafts_of(body.messages)
     return schemas.TokenCount(tokens=await services.context.count_tokens(body.text, drafts))

@@ -34,7 +34,7 @@ async def follow_turn(
     stopping: Shutdown,
     accept_language: WishedLanguage = None,
 ) -> Response:
-    """The running turn from `message.created` on; what of the reply was said before comes at once."""
+    """The running turn from `message.created` on; the part of the reply that was said before comes at once."""
     turn = await services.chat.follow(tenant, conversation_id)
     if turn is None:
         return Response(status_code=204)
@@ -57,7 +57,10 @@ async def regenerate_reply(
     body: Annotated[RegenerateRequest, Body()] = RegenerateRequest(),  # noqa: B008 - a frozen value
     accept_language: WishedLanguage = None,
 ) -> schemas.ChatResult | Response:
-    """Answer the last message again; the first reply stays in the history as `superseded`, and is served no more."""
+    """Answer the last message again.
+
+    The first reply stays in the history as `superseded`, and is not served any more.
+    """
     turn = await services.chat.start(tenant, conversation_id, body.input(), idem=idem)
     return await turn_response(
         turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request

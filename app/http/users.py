@@ -17,9 +17,9 @@ router = keyed_router("/users", "operations", AdminRoute)
 async def erase_user(
     user_id: Annotated[str, Path(min_length=1, max_length=255)], services: Services, tenant: Tenant
 ) -> schemas.Erasure:
-    """Begin to delete every conversation of an end user, and the keys that see those alone.
+    """Begin to delete every conversation of an end user, and the keys that only see those.
 
-    The keys end at once; the conversations go one after the other, within seconds where there are few.
+    The keys end at once. The conversations are deleted one after the other; a few take seconds.
     """
     erasure = await services.removal.erase_user(tenant, user_id)
     return schemas.Erasure.model_validate(erasure)

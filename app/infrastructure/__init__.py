@@ -1,1 +1,1 @@
-"""What a process needs from outside beside storage and models: Redis, Celery, the clock, metrics, the watchdog."""
+"""External parts of a process other than storage and models: Redis, Celery, the clock, metrics, the watchdog."""

@@ -1,4 +1,4 @@
-"""Calls of a server that may be away: none fails its caller, or keeps it waiting for long."""
+"""Calls of a server that may be away: a call neither fails its caller nor makes it wait for long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 async def attempt(
     call: Callable[[], Awaitable[Result]], circuit: Circuit, seconds: float, failed: str, **about: object
 ) -> Result | None:
-    """The server's answer, or ``None`` where it is away. A failure is logged under this name, with its subject."""
+    """The server's answer, or ``None`` if it is away. A failure is logged under the name ``failed``, with ``about``."""
     if not circuit.allows():
         return None
     try:

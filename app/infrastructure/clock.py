@@ -11,11 +11,11 @@ class SystemClock:
     """``ports.Clock`` of the running system."""
 
     def now(self) -> datetime:
-        """The present moment, aware, UTC."""
+        """The present moment, with time zone UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds on a clock that never goes back."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """Counting over all processes, in Valkey or Redis; without it, each process counts for itself.
 
-A count never fails its caller, and keeps it waiting for a quarter of a second at most, once in a while. Everything is
-counted here as well, so that a process that loses Valkey goes on from what it has itself.
+A count never fails its caller, and occasionally makes it wait, for at most a quarter of a second. Everything is also
+counted within the process, so that a process that loses Valkey goes on with its own counts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PLACE_SECONDS: Final = 60.0
 MOST_NAMES: Final = 20_000
 """Above this many names, those whose counts have run out are forgotten."""
 
-# Time is the server's own: the clocks of processes may disagree. Nothing is counted where one limit is reached. What
-# lies ahead was counted before the server's clock was set back: it would count until that time comes again.
+# The server's time is used, since the clocks of processes may disagree. Nothing is counted if one limit is reached. A
+# count in the future was made before the server's clock was set back; it would hold until that time comes again.
 _HIT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -57,7 +57,9 @@ if room == 1 and ARGV[3] == '1' then
 end
 return room .. ' ' .. tostring(now) .. '\\n' .. table.concat(found, '\\n')
 """
-"""One text, a line for each key after the first: the client takes longest to read nested answers."""
+"""The answer is one text with a line for each key after the first, since nested answers take the client longest to
+read.
+"""
 _TAKE: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -84,7 +86,7 @@ class LocalCounters:
         self._taken: dict[str, int] = {}
 
     async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
-        """Count one in each, if there is room in all."""
+        """Count one under each name, if there is room under all."""
         now = self._clock()
         found = [self._counts.get(name, SlidingCount()).at(now) for name, _ in limits]
         room = all(count.used < limit for count, (_, limit) in zip(found, limits, strict=True))
@@ -95,14 +97,14 @@ class LocalCounters:
         return Hit(room=room, now=now, counts=tuple(found))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
-        """A place in each, if there is one in all; else the number of the first that is full."""
+        """Take a place under each name, if one is free under all; else return the index of the first full one."""
         for number, (name, limit) in enumerate(limits):
             if self._taken.get(name, 0) >= limit:
                 return number
         return self.take_anyway(tuple(name for name, _ in limits))
 
     def take_anyway(self, names: tuple[str, ...]) -> Place:
-        """A place, whether there is room or not."""
+        """Take a place even if there is no room."""
         place = Place(id=uuid4(), names=names)
         self._places[place.id] = place
         for name in names:
@@ -110,7 +112,7 @@ class LocalCounters:
         return place
 
     def release(self, place: Place) -> None:
-        """Let others have it; a second time changes nothing."""
+        """Give the place back. A second call changes nothing."""
         if self._places.pop(place.id, None) is None:
             return
         for name in place.names:
@@ -119,11 +121,11 @@ class LocalCounters:
                 del self._taken[name]
 
     async def taken(self, names: Sequence[str]) -> list[int]:
-        """How many places are taken in each."""
+        """How many places are taken under each name."""
         return [self._taken.get(name, 0) for name in names]
 
     async def close(self) -> None:
-        """Close: there is nothing to let go of."""
+        """Close; there is nothing to release."""
 
     @property
     def places(self) -> Sequence[Place]:
@@ -136,9 +138,9 @@ class LocalCounters:
 
 
 class RedisCounters:
-    """``Counters`` of all processes together.
+    """``Counters`` over all processes.
 
-    After a failure Redis is left alone for ``pause_seconds``; a caller waits ``call_seconds`` for it at most.
+    After a failure Redis is not asked for ``pause_seconds``; a caller waits for it at most ``call_seconds``.
     """
 
     def __init__(
@@ -156,12 +158,12 @@ class RedisCounters:
         self._hit = self._redis.register_script(_HIT)
         self._take = self._redis.register_script(_TAKE)
         self._gone: list[tuple[float, Place]] = []
-        """Places that the server is to let go of, each with the moment since when."""
+        """Places that the server still has to release, each with the moment when it was given back."""
         self._keeping: asyncio.Task[None] | None = None
         self._letting_go: asyncio.Task[None] | None = None
 
     async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
-        """Count one in each, if there is room in all; ``counts=False`` only looks."""
+        """Count one under each name, if there is room under all; ``counts=False`` only looks."""
         own = await self._local.hit(limits, counts=counts)
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
         found = await self._call(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
@@ -173,7 +175,7 @@ class RedisCounters:
         return Hit(room=bool(room), now=now, counts=tuple(count.plus(now) if is_counted else count for count in told))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
-        """A place in each, if there is one in all; else the number of the first that is full."""
+        """Take a place under each name, if one is free under all; else return the index of the first full one."""
         place = self._local.take_anyway(tuple(name for name, _ in limits))
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
         try:
@@ -181,7 +183,7 @@ class RedisCounters:
         except BaseException:
             self.release(place)
             raise
-        if full is None:  # the places of this process alone
+        if full is None:  # the places of this process only
             taken = await self._local.taken(place.names)
             full = next((i for i, (one, limit) in enumerate(zip(taken, most, strict=True), 1) if one > limit), 0)
         if full:
@@ -191,14 +193,14 @@ class RedisCounters:
         return place
 
     def release(self, place: Place) -> None:
-        """Let others have it, soon; where the server is away, once it is back."""
+        """Give the place back soon; if the server is away, once it is back."""
         self._local.release(place)
         self._gone.append((time.monotonic(), place))
         if self._letting_go is None or self._letting_go.done():
             self._letting_go = asyncio.create_task(self._let_go(), name="places-let-go")
 
     async def taken(self, names: Sequence[str]) -> list[int]:
-        """How many places are taken in each."""
+        """How many places are taken under each name."""
 
         async def ask() -> list[int]:
             now = (await self._redis.time())[0]
@@ -210,7 +212,7 @@ class RedisCounters:
         return await self._call(ask) or await self._local.taken(names)
 
     async def close(self) -> None:
-        """Give every place back, and let go of the connections."""
+        """Give back every place, and close the connections."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
@@ -223,7 +225,7 @@ class RedisCounters:
         await self._redis.aclose()
 
     async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
-        """What the server says; ``None`` where it is away."""
+        """The server's answer; ``None`` if it is away."""
         return await attempt(ask, self._circuit, self._call_seconds, "counters.failed")
 
     async def _let_go(self) -> None:
@@ -256,7 +258,7 @@ class RedisCounters:
             self._keeping = asyncio.create_task(self._renew(), name="places-kept")
 
     async def _renew(self) -> None:
-        """While there are places: prolong them; a server that was emptied gets them again."""
+        """While there are places, prolong them; a server that lost its data gets them again."""
         while True:
             await asyncio.sleep(PLACE_SECONDS / 3)
             places = self._local.places

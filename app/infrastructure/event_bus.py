@@ -1,4 +1,4 @@
-"""The event bus on Redis pub/sub: a wake-up, never the truth. Redis may be away, and nobody notices but the log."""
+"""The event bus on Redis pub/sub: it only wakes readers up. If Redis is away, only the log shows it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from app.off_loop import in_slices
 from app.usecases.ports import WakeUp
 
 AT_ONCE: Final = 200
-"""Events that are published in one round trip."""
+"""How many events are published in one round trip."""
 
 
 def event_channel(conversation_id: UUID) -> str:
-    """Name the channel that carries a conversation's events, also for other people's clients."""
+    """The name of the channel for a conversation's events, also for clients outside of this project."""
     return f"throughline:conversation:{conversation_id}"
 
 
 def hint_channel(conversation_id: UUID) -> str:
-    """Name the channel that carries words between our own processes."""
+    """The name of the channel for words between the service's own processes."""
     return f"throughline:hint:{conversation_id}"
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    """Render the public form of an event; ``id`` is the event's number in decimal."""
+    """The public form of an event; ``id`` is the event's number in decimal."""
     return {
         "id": str(event.number),
         "type": event.type,
@@ -53,13 +53,13 @@ def _text_of(message: tuple[str, dict[str, Any]]) -> tuple[str, str]:
 class RedisEventBus:
     """``EventBus`` of one process and one event loop.
 
-    After a failure Redis is left alone for ``pause_seconds``: readers look at the events table anyway.
+    After a failure Redis is not used for ``pause_seconds``, since readers look at the events table anyway.
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
         self._redis = redis_client(url, retries=1, keeps=True)
         self._circuit = Circuit(pause_seconds)
-        # The hub begins anew on a connection of its own after any error: no retries underneath it.
+        # After any error the hub begins again on a connection of its own, so the client must not retry.
         self._hub = WakeUpHub(redis_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
 
     async def publish(self, events: Sequence[Event]) -> None:
@@ -67,15 +67,21 @@ class RedisEventBus:
         await self._send([(event_channel(event.conversation_id), event_json(event)) for event in events])
 
     async def hint(self, conversation_id: UUID, word: str) -> None:
-        """Wake whoever waits for this conversation, in any process; clients never see the word."""
+        """Wake everybody who waits for this conversation, in any process. Clients never see the word."""
         await self._send([(hint_channel(conversation_id), {"word": word})])
 
     def subscribe(self, conversation_id: UUID) -> AbstractAsyncContextManager[WakeUp]:
-        """Wake-ups by events and hints; also one when the subscription takes effect, so that none is missed."""
+        """Wake-ups by events and hints.
+
+        There is also one when the subscription takes effect, so that no event is missed.
+        """
         return self._hub.subscribe(conversation_id)
 
     async def ping(self) -> bool:
-        """Whether Redis takes a write within a second, whatever happened before: a full one, or a replica, does not."""
+        """Whether Redis takes a write within a second, whatever happened before.
+
+        A full server or a replica does not.
+        """
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 await self._redis.set("throughline:written", 1, ex=1)
@@ -85,7 +91,7 @@ class RedisEventBus:
         return True
 
     async def close(self) -> None:
-        """End the subscriptions and let go of the connections."""
+        """End the subscriptions and close the connections."""
         await self._hub.close()
         await self._redis.aclose()
 

@@ -6,16 +6,16 @@ import gc
 from typing import Final
 
 YOUNG: Final = 5_000
-"""New objects between two collections of the youngest: each takes under a millisecond."""
+"""New objects between two collections of the youngest generation; each collection takes under a millisecond."""
 MIDDLE: Final = 20
 OLD: Final = 100
 """Collections of a younger generation between two of the next older one."""
 
 
 def settle_garbage_collector() -> None:
-    """Exempt what exists by now (modules, tables) from collection for ever, and collect the rest less often.
+    """Exempt all objects that exist now (modules, tables) from collection, and collect the others less often.
 
-    Call it once, when a process is ready: before, a full collection takes some tenths of a second.
+    Call it once, when a process is ready. It runs a full collection first, which takes some tenths of a second.
     """
     gc.collect()
     gc.freeze()

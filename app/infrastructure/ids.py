@@ -11,10 +11,10 @@ from uuid_utils.compat import uuid7
 
 
 def new_id() -> UUID:
-    """A fresh UUIDv7, as the standard library's ``UUID``."""
+    """A new UUIDv7, as the standard library's ``UUID``."""
     return uuid7()
 
 
 def owner_name(kind: str) -> str:
-    """A name for the leases of this process alone. Containers may share a host name and process numbers."""
+    """A name for the leases of this process only. Containers may share host names and process numbers."""
     return f"{kind}:{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,7 +1,7 @@
-"""Sends jobs to the workers through Celery: the name of a task, and the id of what it is about.
+"""Sends jobs to the workers through Celery: the name of a task and an id.
 
-A job is only a hint that there is work. The work itself stands in the database, where the sweeper finds whatever no
-worker was told of.
+A job is only a hint that there is work. The work itself is recorded in the database, where the sweeper finds everything
+that no worker was told of.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ LATER_TASK_NAMES: Final[Mapping[Later, str]] = {
 }
 QUEUE_NAME: Final = "throughline"
 
-# Each read of the broker's socket, and the whole call: a broker that accepts and never answers must not hang us.
+# The limits of each read from the broker's socket, and of the whole call: a broker that accepts but never answers must
+# not block the service.
 _SOCKET_SECONDS = 1.0
 _SEND_SECONDS = 2.0
 _THREADS = 2
-# About 10 MB of ids. The sweeper sends waiting work again and again: without a limit, that would fill Redis while no
+# About 10 MB of ids. Without a limit, the sweeper, which sends waiting work again and again, would fill Redis while no
 # worker runs.
 MAX_WAITING: Final = 10_000
-# Work for later is not added to a longer queue: it is in no hurry, and each such job that is done asks for the next.
+# Work for later is not added to a longer queue: it can wait, and each job of this kind asks for the next when it ends.
 MAX_WAITING_FOR_LATER: Final = 20
 _LOWEST_PRIORITY: Final = 9  # the lowest priority: workers take everything else first
 
@@ -64,16 +65,16 @@ class CeleryJobQueue:
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
         """Send the job of a compaction. Returns within two seconds whether the broker took it.
 
-        Soon after a failure the answer is False at once. The broker may have taken a job all the same: running it
-        twice does no harm, for the lease of the compaction's row goes to one worker only.
+        Soon after a failure the answer is False at once. The broker may have taken a job although the answer is false.
+        Running it twice does no harm, since only one worker gets the lease of the compaction's row.
         """
         return await self._within_time(partial(self._send, compaction_id, request_id), compaction_id=compaction_id)
 
     async def send_later(self, wanted: Later, id_: UUID) -> bool:
-        """Ask for work that can wait, with the lowest priority; False when the broker is away.
+        """Ask for work that can wait, with the lowest priority; false if the broker is away.
 
-        Where the queue is long already, nothing is added and the answer is True: a worker that ends such work asks for
-        the next.
+        If the queue is already long, nothing is added and the answer is true: a worker that ends such work asks for the
+        next.
         """
         return await self._within_time(
             partial(self._send_at_lowest_priority, LATER_TASK_NAMES[wanted], id_), wanted=wanted, id=id_
@@ -82,7 +83,7 @@ class CeleryJobQueue:
     async def send_fork(self, conversation_id: UUID) -> bool:
         """Ask for the messages that a forked conversation still lacks, with the priority of compactions.
 
-        A client waits for them.
+        It has that priority since a client waits for them.
         """
         send = partial(self._send, conversation_id, None, FORK_TASK_NAME)
         return await self._within_time(send, conversation_id=conversation_id)
@@ -100,7 +101,7 @@ class CeleryJobQueue:
     def _disconnect(self) -> None:
         pool = self._app.pool
         pool.force_close_all()
-        # kombu keeps one pool per address: a closed one must not be found by a queue that this process opens later.
+        # kombu keeps one pool per address; a queue that this process opens later must not find a closed one.
         address = self._app.connection_for_write()
         for pools in (connections, producers):
             with suppress(KeyError):
@@ -138,10 +139,10 @@ class CeleryJobQueue:
 
 
 def celery_broker_url(redis_url: str) -> str:
-    """The address of a Redis in the form that Celery reads, out of the form that redis-py reads.
+    """The address of a Redis in the form that Celery reads, made from the form that redis-py reads.
 
-    ``unix:///path?db=0`` becomes ``redis+socket:///path?virtual_host=0``, and ``rediss://`` checks certificates
-    unless the address says otherwise (Celery's own default is not to).
+    ``unix:///path?db=0`` becomes ``redis+socket:///path?virtual_host=0``, and ``rediss://`` checks certificates unless
+    the address says otherwise (Celery's own default is not to).
     """
     parts = urlsplit(redis_url)
     query = dict(parse_qsl(parts.query))
@@ -166,7 +167,7 @@ def _producer(broker_url: str) -> Celery:
         broker_transport_options={
             "socket_timeout": _SOCKET_SECONDS,
             "socket_connect_timeout": _SOCKET_SECONDS,
-            # Without this the first use of a channel waits for the broker for ever, ``retry=False`` or not.
+            # Without this, the first use of a channel waits for the broker for ever, even with ``retry=False``.
             "max_retries": 0,
         },
     )

@@ -21,12 +21,16 @@ from app.core.text.patterns import compiled
 PREFIX: Final = "throughline_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 MOST_SERIES: Final = 200
-"""Per instrument: whatever a label may hold one day, nothing can fill the memory of those who collect."""
+"""The most series per instrument, so that no label, whatever it may contain one day, can fill the memory of a
+collector.
+"""
 OTHER: Final = "other"
 _WHOLE_BOUND: Final = compiled(r'([{,]le="\d{1,6})\.0"')
-"""Whole bounds are written ``le="1"``; queries name them so, and not every collector takes ``1.0`` for the same."""
+"""Matches whole bounds. They are written ``le="1"``, as queries name them; not every collector treats ``1.0`` as the
+same.
+"""
 
-# Series of the time at which each other series began: twice the size, and no instrument of ours.
+# Switches off the series with the time at which each other series began, which would double the size.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -41,7 +45,7 @@ class _Family:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def series(self, labels: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
-        """Prometheus' series and the labels that it has. Raises ``KeyError`` where one is missing."""
+        """The series of Prometheus, and its labels. Raises ``KeyError`` if a label is missing."""
         names = self.instrument.labels
         key = tuple(labels[name] for name in names)
         with self.lock:
@@ -63,7 +67,7 @@ class ProcessMeter:
         }
 
     def count(self, instrument: Instrument, amount: float = 1, **labels: str) -> None:
-        """Add to a counter. Raises ``ValueError`` for less than nothing."""
+        """Add to a counter. Raises ``ValueError`` for a negative amount."""
         family = self._families[instrument.name]
         series, attributes = family.series(labels)
         series.inc(amount)
@@ -77,14 +81,14 @@ class ProcessMeter:
         family.exported.record(value, attributes)
 
     def set(self, instrument: Instrument, value: float, **labels: str) -> None:
-        """What a gauge shows from now on."""
+        """Set a gauge to a value."""
         family = self._families[instrument.name]
         series, attributes = family.series(labels)
         series.set(value)
         family.exported.set(value, attributes)
 
     def render(self) -> str:
-        """Everything, in Prometheus' text format."""
+        """All metrics in the text format of Prometheus."""
         return _WHOLE_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
 
 

@@ -1,7 +1,7 @@
 """Reads texts that take seconds in other processes, which do not slow the event loop and can be ended.
 
-The processes are those of ``anyio.to_process``: each is started as a program of its own (no fork, so threads do no
-harm), is killed with the task that waits for it, and ends with its parent.
+The processes are those of ``anyio.to_process``: each is started as a program of its own (without a fork, so threads do
+no harm), is killed with the task that waits for it, and ends with its parent.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 _PREPARED: Final = "app.usecases.history.preparing"
-"""What a new process imports before it is given anything."""
+"""The module that a new process imports before it gets any work."""
 _RETRY_AFTER: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class ProcessPool:
-    """A pool of processes. One tenant may use all of them but one.
+    """A pool of processes, of which one tenant may use all but one.
 
-    ``count`` run at once; a process whose work takes longer than ``seconds`` is killed.
+    ``count`` processes run at once; a process whose work takes longer than ``seconds`` is killed.
     """
 
     def __init__(self, count: int, seconds: float) -> None:
@@ -45,14 +45,14 @@ class ProcessPool:
         self._starting: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Have every process ready."""
+        """Start every process in advance."""
         await asyncio.gather(*(self._start_process() for _ in range(self._count)))
 
     async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:
-        """What a function of a module makes of a value; both are pickled.
+        """The result of a module-level function for a value; both are pickled.
 
         Raises:
-            TooLargeError: It took too long and was ended.
+            TooLargeError: The work took too long and was ended.
             DependencyUnavailableError: The process ended.
         """
         request = await off_loop(pickle.dumps, (work, given), pickle.HIGHEST_PROTOCOL)
@@ -61,7 +61,7 @@ class ProcessPool:
         return cast("Result", await off_loop(pickle.loads, answer, size=len(answer)))
 
     async def close(self) -> None:
-        """Stop starting processes; those that run end with the loop."""
+        """Start no further processes; running ones end with the loop."""
         for task in self._starting:
             task.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
@@ -89,19 +89,20 @@ class ProcessPool:
             ) from None
 
     def _anyio_limiter(self) -> CapacityLimiter:
-        # Made here, since it needs a running loop. Our own limit, which is fair, comes before it.
+        # Made here, since it needs a running loop. The pool's own limit, which is fair among tenants, applies before
+        # this one.
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._count)
         return self._limiter
 
     def _start_another(self) -> None:
-        # The next request need not wait for its imports.
+        # The next request then need not wait for its imports.
         task = asyncio.create_task(self._start_process(), name="start a process")
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
     async def _start_process(self) -> None:
-        with contextlib.suppress(BrokenWorkerProcess):  # then the first work starts one
+        with contextlib.suppress(BrokenWorkerProcess):  # the first work then starts one
             await to_process.run_sync(_import_needed, cancellable=True, limiter=self._anyio_limiter())
 
 

@@ -1,4 +1,4 @@
-"""Clients of Redis and Valkey that never keep their callers waiting: few connections, short calls."""
+"""Clients of Redis and Valkey that never make their callers wait long: few connections, short calls."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 CALL_SECONDS: Final = 1.0
-"""A local Redis answers in a millisecond; what takes longer than this is away, for a hint."""
-# Calls are short: more at once wait for a free connection instead of opening one each.
+"""A local Redis answers in a millisecond. For a hint, a server that takes longer than this counts as away."""
+# Calls are short, so further ones wait for a free connection instead of each opening one.
 _CONNECTIONS: Final = 4
 
 
 def redis_client(url: str, *, retries: int, keeps: bool = False) -> Redis:
     """A client whose calls fail within ``CALL_SECONDS`` each.
 
-    ``keeps``: single commands have a connection of their own, one after the other, and need not ask the pool for one.
-    Then the caller bounds each call itself: the client would make a task of every command for that.
+    ``keeps``: single commands share one connection, one after the other, and need not ask the pool. The caller then has
+    to limit each call itself, since the client would make a task of every command for that.
     """
     pool = BlockingConnectionPool.from_url(
         url,
@@ -27,7 +27,7 @@ def redis_client(url: str, *, retries: int, keeps: bool = False) -> Redis:
         socket_timeout=None if keeps else CALL_SECONDS,
         socket_connect_timeout=CALL_SECONDS,
         retry=Retry(NoBackoff(), retries),
-        # Every server speaks RESP2, and it needs no negotiation that an old server would log as an error.
+        # Every server supports RESP2, which needs no negotiation that an old server would log as an error.
         protocol=2,
     )
     client: Redis = Redis(connection_pool=pool, single_connection_client=keeps)

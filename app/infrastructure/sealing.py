@@ -1,4 +1,4 @@
-"""Seals data that a client keeps for us: encrypted, authenticated, readable for one tenant alone."""
+"""Seals data that a client keeps for the service: encrypted, authenticated, readable for one tenant only."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KEY_BYTES: Final = 32
 class AesSealer:
     """``Sealer`` by AES-256-GCM.
 
-    Without a ``secret`` of the operator, each tenant has its own in the database. What was sealed for another
-    ``purpose`` does not open.
+    Without a ``secret`` of the operator, each tenant has its own in the database. A token that was sealed for another
+    ``purpose`` cannot be opened.
     """
 
     def __init__(self, secret: str | None = None, *, purpose: str = "input") -> None:
@@ -29,13 +29,13 @@ class AesSealer:
         self._purpose = purpose.encode()
 
     def seal(self, text: str, tenant_id: UUID, secret: bytes) -> str:
-        """The text as a token; ``secret`` is the tenant's own."""
+        """The text as a token; ``secret`` is the tenant's own key."""
         nonce = os.urandom(NONCE_BYTES)
         sealed = AESGCM(self._derived_key(tenant_id, secret)).encrypt(nonce, text.encode(), tenant_id.bytes)
         return PREFIX + urlsafe_b64encode(nonce + sealed).decode()
 
     def open(self, token: str, tenant_id: UUID, secret: bytes) -> str | None:
-        """The text in a token; ``None`` if the token is not ours, was changed, or belongs to another tenant."""
+        """The text in a token; ``None`` if the token is foreign, was changed, or belongs to another tenant."""
         try:
             sealed = urlsafe_b64decode(token.removeprefix(PREFIX).encode("ascii"))
             key = AESGCM(self._derived_key(tenant_id, secret))

@@ -1,6 +1,7 @@
 """The events of running turns, in a Redis stream per turn.
 
-The database decides what a turn said; a stream only brings it to followers sooner, and is removed soon after the turn.
+The turn in the database is authoritative; a stream only brings it to followers sooner, and is removed soon after the
+turn.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 
 KEPT_SECONDS: Final = 600
-"""Redis removes a stream this long after its last entry, so one whose process died does not stay."""
+"""Redis removes a stream this long after its last entry, so that the stream of a dead process does not stay."""
 ENDED_SECONDS: Final = 5
 """The same after the last entry of a turn: by then its followers have read it, and the reply is stored."""
 MOST_ENTRIES: Final = 12_000
-"""Some ten minutes of a turn. Whoever begins to follow a longer turn late gets its reply at the end."""
+"""Some ten minutes of a turn. A follower who comes later to a longer turn gets its reply at the end."""
 _ENTRIES_PER_ANSWER: Final = 100  # entries of one stream in one answer
 _BLOCK_SECONDS: Final = 0.1  # one call waits this long for entries; a new follower's stream is read by the next call
 _FIELD: Final = b"events"
@@ -43,7 +44,7 @@ def stream_key(turn_id: UUID) -> str:
 
 
 class Follower:
-    """One who follows a turn: the entries to pass on, and the number of the last one."""
+    """A follower of a turn: the entries to pass on, and the number of the last one."""
 
     def __init__(self) -> None:
         self.entries: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
@@ -73,7 +74,7 @@ class RedisTurnStreams:
     async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
         """Add an entry. Returns within a second whether Redis took it.
 
-        An entry that has this number already stays as it is.
+        If an entry with this number exists already, it stays unchanged.
         """
         key = stream_key(turn_id)
 
@@ -126,7 +127,7 @@ class RedisTurnStreams:
                 failures = 0
             except Exception as error:  # noqa: BLE001 - if reading ended, no follower would hear anything more
                 failures += 1
-                if failures.bit_count() == 1:  # a long absence fills no log
+                if failures.bit_count() == 1:  # a long absence must not fill the log
                     _log.warning("turn_streams.read_failed", failures=failures, error=type(error).__name__)
                 await asyncio.sleep(self._pause)
 
@@ -147,7 +148,7 @@ class RedisTurnStreams:
 
 
 def _raise_refusal(answers: Sequence[object]) -> None:
-    # Where Redis's answer was lost, the entry was added all the same: adding it again is no failure.
+    # If Redis's answer was lost, the entry may have been added; adding it again is not a failure.
     for answer in answers:
         if isinstance(answer, Exception) and not (isinstance(answer, ResponseError) and _ALREADY_ADDED in str(answer)):
             raise answer

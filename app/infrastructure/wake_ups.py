@@ -1,4 +1,4 @@
-"""One Redis pub/sub connection per process, shared by everybody who waits for a conversation."""
+"""One Redis pub/sub connection per process, shared by all that wait for conversations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redis.asyncio.client import PubSub
 
 from app.usecases.shared.pauses import pause_after
 
-# A connection that says nothing for this long is asked; silent for as long again, it is dropped.
+# A connection that is silent for this long is sent a ping; if it stays silent as long again, it is dropped.
 _QUIET_SECONDS = 5.0
 _CONNECT_SECONDS = 2.0
 # A cancellation that a library swallowed is repeated.
@@ -27,7 +27,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Signal:
-    """A ``WakeUp``: one bit, however much was published, so that a slow reader costs no memory."""
+    """A ``WakeUp``: one bit, however much was published, so that a slow reader needs no memory."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -37,7 +37,7 @@ class Signal:
         self._event.set()
 
     async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the caller's own poll interval
-        """True when something was published since the last call, False after ``timeout`` seconds."""
+        """Return true if something was published since the last call, false after ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self._event.wait()
@@ -48,9 +48,9 @@ class Signal:
 
 
 class WakeUpHub:
-    """Keeps the wanted channels subscribed, through reconnections, in a task that the first subscriber starts.
+    """Keeps the wanted channels subscribed, across reconnections, in a task that the first subscriber starts.
 
-    ``redis`` is a client of its own, without retries; ``channels`` gives those of a conversation.
+    ``redis`` is a client of its own, without retries; ``channels`` returns the channels of a conversation.
     """
 
     def __init__(self, redis: Redis, channels: Callable[[UUID], Sequence[str]]) -> None:
@@ -66,7 +66,7 @@ class WakeUpHub:
     async def subscribe(self, conversation_id: UUID) -> AsyncIterator[Signal]:
         """Wake-ups until the end of the block; never waits for Redis.
 
-        The signal is also set when the subscription takes effect, and again after every reconnection: whoever
+        The signal is also set when the subscription takes effect, and again after every reconnection: a reader that
         reads the database on each wake-up misses nothing that was published before.
         """
         signal = Signal()
@@ -106,7 +106,8 @@ class WakeUpHub:
 
     def _note_failure(self, error: Exception) -> None:
         self._failures += 1
-        # The first, second, fourth, eighth … failure in a row: a long absence fills no log.
+        # Only the first, second, fourth, eighth … failure in a row is logged, so that a long absence does not fill the
+        # log.
         if self._failures.bit_count() == 1:
             _log.warning("event_bus.listen_failed", failures=self._failures, error=_kind_of_error(error))
 

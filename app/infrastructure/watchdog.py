@@ -1,9 +1,9 @@
-"""Ends a process that no longer answers, also while C code holds the interpreter.
+"""Ends a process that no longer answers, even while C code holds the interpreter.
 
 A pattern or another call into C that never returns keeps the interpreter's lock: no thread, no timeout and no handler
-of a signal runs any more. ``faulthandler`` waits in a thread that needs no interpreter; unless it is put off in time,
-it writes the stack of every thread to standard error and ends the process, so that whoever started it starts another.
-Stacks hold names of files and functions, and nothing that anybody said.
+of a signal runs any more. ``faulthandler`` waits in a thread that needs no interpreter. Unless its timer is renewed in
+time, it writes the stack of every thread to standard error and ends the process, so that the parent can start another.
+Stacks contain names of files and functions, but no user data.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 _STDERR: Final = 2
-_OFTEN: Final = 1.0  # seconds between two renewals; more often where the watchdog is less patient
+_OFTEN: Final = 1.0  # seconds between two renewals; fewer if the watchdog's limit is shorter
 _RENEWALS: Final = 3
 
 
 class _Timer:
-    """The one timer of ``faulthandler``, which a fork must not copy: its thread is not in the child, and its locks are.
+    """The one timer of ``faulthandler``. A fork must not use it: the child has its locks, but not its thread.
 
-    A child that touched the timer of its parent would wait for that thread for ever.
+    A child that used the timer of its parent would wait for that thread for ever.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class _Timer:
         os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._forget)
 
     def set(self, seconds: float) -> None:
-        """Begin anew; 0 = off."""
+        """Restart the timer; 0 = off."""
         with self._lock:
             self._seconds = seconds
             self._start_or_cancel()
@@ -66,7 +66,7 @@ _timer = _Timer()
 async def watching(seconds: float) -> AsyncIterator[None]:
     """Within the block, end this process if the event loop does nothing for that many seconds; 0 = never.
 
-    One loop of a process at a time: there is one timer.
+    Only one loop of a process can use it at a time, since there is one timer.
     """
     if not seconds:
         yield

@@ -40,7 +40,7 @@ _NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[A-Za-z0-9][\w.:/@
 _MOST_MODELS: Final = 64
 """How many built models are kept, and how many refusals are remembered; the oldest is dropped first."""
 _REFUSED_FOR: Final = 60.0  # seconds: a build that fails may have waited long for a server that does not answer
-_TRIAL_GRACE: Final = 5.0  # seconds beyond its timeout after which nothing more will be heard of a call
+_TRIAL_GRACE: Final = 5.0  # seconds after a call's timeout until it is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class CircuitSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why a model could not be built, and the moment from which on it is tried again."""
+    """Why a model could not be built, and when it may be tried again."""
 
     detail: str
     until: float
@@ -78,7 +78,7 @@ class BuiltModels:
     keys: Keys
     circuit: CircuitSettings
     chat_timeout: float
-    """Seconds for a step of a chat, and for all other calls but compactions and vectors."""
+    """The time limit in seconds of a step of a chat, and of all other calls except compactions and vectors."""
     input_limit: int | None = None
     loop: ProviderLoop = field(default_factory=ProviderLoop)
     _providers: dict[str, Provider[Any]] = field(default_factory=dict)
@@ -142,17 +142,17 @@ class BuiltModels:
     async def make_cache(
         self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
     ) -> MadeCache:
-        """Have a model's provider cache a prefix. Raises as ``ProviderStore.make_cache``."""
+        """Have a model's provider cache a prefix. Raises what ``ProviderStore.make_cache`` raises."""
         model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.make(model, prefix, attached, ttl, self.chat_timeout))
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
-        """Have a cache kept for longer. Raises as ``ProviderStore.renew_cache``."""
+        """Have a cache kept for longer. Raises what ``ProviderStore.renew_cache`` raises."""
         model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, self.chat_timeout))
 
     async def forget(self, name: str, response_id: str) -> None:
-        """Have a model's provider delete a response or a cache. Raises as ``ProviderStore.forget``."""
+        """Have a model's provider delete a response or a cache. Raises what ``ProviderStore.forget`` raises."""
         kind = name.partition(":")[0]
         if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
             provider = await asyncio.to_thread(self._provider, kind)
@@ -164,17 +164,17 @@ class BuiltModels:
         await self.loop.run(lambda: responses.forget(provider, response_id, self.chat_timeout))
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
-        """Have a model's provider keep a file. Raises as ``ProviderStore.keep_file``."""
+        """Have a model's provider keep a file. Raises what ``ProviderStore.keep_file`` raises."""
         keeper = await self._file_keeper(name)
         return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))
 
     async def await_file(self, name: str, file_name: str) -> None:
-        """Return once a kept file can be used. Raises as ``ProviderStore.await_file``."""
+        """Return once a kept file can be used. Raises what ``ProviderStore.await_file`` raises."""
         keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
 
     async def forget_file(self, name: str, file_name: str) -> None:
-        """Have a model's provider delete a kept file. Raises as ``ProviderStore.forget_file``."""
+        """Have a model's provider delete a kept file. Raises what ``ProviderStore.forget_file`` raises."""
         keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.forget_file(keeper, file_name, self.chat_timeout))
 
@@ -224,7 +224,7 @@ class BuiltModels:
             return error.detail
         if isinstance(error, ImportError):
             return others.missing_package(name.partition(":")[0], error)
-        # Of a library's error only the type is told: its text may quote a path or a key.
+        # Of a library's error only the type is reported, since its text may quote a path or a key.
         log.warning("model.not_built", model=name, error=type(error).__name__)
         return (
             f"The model {name} cannot be built: the library of its provider failed with {type(error).__name__}."

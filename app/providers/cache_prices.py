@@ -1,7 +1,8 @@
 """Minimum sizes and storage prices of Gemini's explicit caches, which pydantic-ai's price table lacks.
 
-The sizes are those of Google's page on caching; a server that wants more says so, and is believed. The prices are those
-of Google's price page on ``READ_ON``, for a million tokens an hour. A model that stands in no table has no known price.
+The sizes are those of Google's page on caching; if a server says that it needs more, its number is used. The prices are
+those of Google's price page on ``READ_ON``, for a million tokens an hour. A model that is in no table has no known
+price.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def minimum_of(name: str) -> int:
 
 
 def storage_of(name: str, day: date) -> float | None:
-    """USD for a million tokens an hour; ``None`` where the price is unknown."""
+    """USD for a million tokens an hour; ``None`` if the price is unknown."""
     found = next((prices for beginning, prices in STORAGE if name.startswith(beginning)), ())
     return next((price for last, price in found if day <= last), None)
 

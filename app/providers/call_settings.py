@@ -29,10 +29,10 @@ NAMES: Final[Mapping[str, str]] = {
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
 }
-"""pydantic-ai's names of settings that go to a provider as they are."""
+"""pydantic-ai's names of settings that are sent to a provider unchanged."""
 
 FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
-"""Names of settings in a chat request, where they differ from ours."""
+"""Names of settings in a chat request that differ from the service's own."""
 
 OFF: Final = "none"
 """The effort that means no reasoning."""
@@ -89,9 +89,9 @@ def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
 
 
 def answers_by_call(model: Model, request: ChatRequest) -> bool:
-    """Whether the model gives its structured answer as the arguments of a call, for it follows a schema no other way.
+    """Whether the model gives its structured answer as the arguments of a call, since it follows no schema otherwise.
 
-    There are models that follow a schema, but not beside tools, and models that follow none but those of tools.
+    Some models follow a schema only if there are no tools, and some follow only the schemas of tools.
     """
     output = request.settings.output
     if output is None or output.schema is None or request.must_call:
@@ -185,12 +185,12 @@ def _thinking(effort: str) -> ThinkingEffort | bool:
 
 def definition_of(tool: ToolSpec) -> ToolDefinition:
     """A tool as pydantic-ai takes it."""
-    parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, also where nobody says so
+    parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, even if the tool does not say so
     return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
 
 
 def _takes_schemas(model: Model, parameters: ModelRequestParameters) -> bool:
-    # Tried before the turn begins: later it would fail in the middle of the turn.
+    # Tried before the turn begins, since later it would fail in the middle of the turn.
     try:
         model.customize_request_parameters(parameters)
     except (UserError, RecursionError, TypeError, ValueError, AttributeError, KeyError):
@@ -203,7 +203,7 @@ def _is_native(model: Model) -> bool:
 
 
 def _takes_schema_beside_tools(model: Model) -> bool:
-    # Gemini does so since version 3; of other providers nothing else is known.
+    # Gemini does so since version 3; of other providers this is unknown.
     profile: Mapping[str, Any] = model.profile
     return bool(profile.get("google_supports_tool_combination", True))
 

@@ -1,7 +1,7 @@
 """Further tools for the chat model: Python functions that the settings name as ``package.module:function``.
 
 Name, description and JSON schema come from the function itself: its name, its docstring, its signature. A function that
-is no coroutine runs in a thread of its own, which is left alone when it takes too long.
+is not a coroutine runs in a thread of its own, which is abandoned if it takes too long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.core.model.model_io import ToolSpec
 from app.core.text.patterns import compiled
 
 MOST_THREADS: Final = 16
-"""Calls of functions that are no coroutines, at once; others wait, and waiting counts as their time."""
+"""How many calls of ordinary functions may run at once. Others wait, and waiting counts towards their time."""
 SLOT_SECONDS: Final = 10.0
 """How long a call waits for a thread. By then its caller has given up."""
 LONGEST_DESCRIPTION: Final = 1_000  # characters: it is a part of every request
@@ -49,7 +49,10 @@ class CallableTool:
     slots: threading.Semaphore
 
     async def run(self, arguments: Mapping[str, object]) -> str:
-        """Call it. Raises ``InvalidInputError`` for arguments that do not fit, and whatever it raises."""
+        """Call the function.
+
+        Raises ``InvalidInputError`` for invalid arguments, and everything that the function raises.
+        """
         try:
             given = self.arguments.model_validate(dict(arguments))
         except ValidationError as error:
@@ -61,7 +64,7 @@ class CallableTool:
 
 
 def load_tools(references: Sequence[str]) -> tuple[CallableTool, ...]:
-    """The tools that these name, in order. Raises ``ToolSettingError``."""
+    """The tools with these names, in order. Raises ``ToolSettingError``."""
     slots = threading.Semaphore(MOST_THREADS)
     tools: list[CallableTool] = []
     for reference in references:
@@ -132,7 +135,10 @@ def _argument_errors(error: ValidationError) -> str:
 
 
 async def _in_thread(work: Callable[[], Any], slots: threading.Semaphore) -> Any:
-    """Run in a daemon thread: one that hangs holds up neither the service's own threads nor its end."""
+    """Run the work in a daemon thread.
+
+    If it hangs, it delays neither the service's own threads nor the end of the process.
+    """
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -142,7 +148,7 @@ async def _in_thread(work: Callable[[], Any], slots: threading.Semaphore) -> Any
 
     def run() -> None:
         if not slots.acquire(timeout=SLOT_SECONDS):
-            return  # the caller has given up by now
+            return  # the caller has already given up
         try:
             result, failed = (None, None) if done.cancelled() else _outcome(context, work)
         finally:
@@ -158,7 +164,7 @@ def _outcome(context: contextvars.Context, work: Callable[[], Any]) -> tuple[Any
     try:
         return context.run(work), None
     except StopIteration as error:
-        # No future can carry this error.
+        # A future cannot carry this error.
         return None, RuntimeError(type(error).__name__)
     except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the caller must hear of it
         return None, error

@@ -1,4 +1,4 @@
-"""A provider's embedding model as an ``Embedder``: one call, never repeated in here, its answer checked."""
+"""A provider's embedding model as an ``Embedder``: one call, never repeated here, and its answer is checked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> EmbeddingModel:
 
 
 class _SingleAttempt(OpenAIEmbeddingModel):
-    """OpenAI's client repeats what failed, twice, and an embedding call has no setting against it: services repeat."""
+    """Switches off repetition: OpenAI's client repeats a failed call twice, without a setting for that.
+
+    The services repeat.
+    """
 
     @property
     def _client(self) -> AsyncOpenAI:
@@ -47,7 +50,7 @@ class ProviderEmbedder:
     """``Embedder`` over a provider's model.
 
     ``timeouts`` bound a whole call of each kind, in seconds. ``dimensions``, where set, is how many numbers the model
-    is asked for. While the circuit of a kind is open, nobody is asked.
+    is asked for. While the circuit of a kind is open, no call of that kind is made.
     """
 
     model: EmbeddingModel

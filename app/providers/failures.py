@@ -1,4 +1,4 @@
-"""A provider's errors in our words: reason, status, and whether another try can help; never the provider's text."""
+"""Translates a provider's errors: a reason, a status, and whether another try can help; never the provider's text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
     (provider.ModelRequestRejectedError, "bad_request", False),
     (provider.UserError, "bad_request", False),
 )
-"""(error, reason word, retryable); the first that fits counts, so a subclass stands before its base."""
+"""(error, reason word, retryable). The first match counts, so a subclass comes before its base class."""
 
 _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     401: ("unauthorized", False),
@@ -49,18 +49,18 @@ _TOO_LONG: Final = (
     "input token count",
     "too many tokens",
 )
-"""How providers say that the input exceeds the model's window, where the status alone does not tell."""
+"""How providers say that the input exceeds the model's window, if the status alone does not show it."""
 _LOST: Final = ("previous_response_not_found", "previous response with id")
 """How a provider says that it no longer keeps the response from which a request goes on."""
 _CACHE_LOST: Final = ("cachedcontent", "cached content", "cached_content")
 """How Gemini speaks of a cache that it no longer keeps, or not for this key or this model."""
 _FILE_LOST: Final = ("access the file", "not in an active state", "file not found")
-"""How a provider says that a request names a file that it no longer keeps, or does not keep yet."""
+"""How a provider says that a request names a file that it no longer keeps, or does not have yet."""
 _BLOCKED: Final = ("content_filter", "content_policy_violation")
-"""How providers say that they block a prompt, where they answer with an error instead of a finish."""
+"""How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
 _REFUSED: Final = frozenset({400, 413, 422})
 _NOT_THERE: Final = frozenset({400, 403, 404})
-_SEARCHED: Final = 4_000  # characters of an error's body: the words stand at its beginning
+_SEARCHED: Final = 4_000  # characters of an error's body; the words are at its beginning
 
 _FIRST_SERVER_ERROR: Final = 500
 _FIRST_CLIENT_ERROR: Final = 400
@@ -101,7 +101,7 @@ def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozen
 
 
 def _reason_and_retryable(status: int | None) -> tuple[str, bool]:
-    # Without a status nobody could read the answer; the next one may be whole.
+    # Without a status the answer could not be read; the next answer may be complete.
     if status is None or status < _FIRST_CLIENT_ERROR:
         return "unreadable", True
     return _STATUSES.get(status, ("server_error", True) if status >= _FIRST_SERVER_ERROR else ("bad_request", False))

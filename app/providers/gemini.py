@@ -25,9 +25,9 @@ PROVIDER: Final = "google"
 _PREFIXES: Final = ("image/", "audio/", "video/", "text/")
 _EXACT: Final = frozenset({"application/pdf"})
 _KEPT_FOR: Final = timedelta(hours=48)
-"""How long a file is kept where the answer does not say."""
+"""How long a file is kept if the answer does not say so."""
 _GONE: Final = frozenset({403, 404})
-"""Google says 403 of a file that is another key's, and of one that is gone."""
+"""Google answers 403 for a file of another key and for a deleted file."""
 PROCESSING_SECONDS: Final = 20.0
 """How long a turn waits for a file that is being processed."""
 _FIRST_LOOK: Final = 0.25
@@ -47,12 +47,12 @@ def make_model(name: str, provider: Provider[Any]) -> Model:
 
 
 def takes_media(media_type: str) -> bool:
-    """What Gemini reads inline."""
+    """Whether Gemini reads media of this type inline."""
     return media_type.startswith(_PREFIXES) or media_type in _EXACT
 
 
 def file_account(api_key: str | None, base_url: str | None) -> str | None:
-    """A mark of where files are kept: the same for the same key at the same address, and telling neither."""
+    """A hash that names where files are kept. It is the same for the same key and address, and reveals neither."""
     if not api_key:
         return None
     return hashlib.sha256(f"{PROVIDER}\n{base_url or ''}\n{api_key}".encode()).hexdigest()[:16]
@@ -61,7 +61,7 @@ def file_account(api_key: str | None, base_url: str | None) -> str | None:
 async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109 - the client's own
     """Upload a file; it may be processed for a while yet. Raises ``ModelUnavailableError``.
 
-    In a thread: the asynchronous client sleeps on the event loop before it tries an upload again.
+    It runs in a thread, since the asynchronous client blocks the event loop while it waits to repeat an upload.
     """
     options = HttpOptions(timeout=round(timeout * 1_000))
     config = UploadFileConfig(mime_type=media_type, http_options=options)
@@ -76,7 +76,7 @@ async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeo
 
 
 async def await_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
-    """Look at a file until it can be used, for ``PROCESSING_SECONDS``. Raises ``ModelUnavailableError``."""
+    """Ask about a file until it can be used, for at most ``PROCESSING_SECONDS``. Raises ``ModelUnavailableError``."""
     pause, left = _FIRST_LOOK, PROCESSING_SECONDS
     while True:
         state = await _file_state(provider, name, timeout)
@@ -109,7 +109,7 @@ async def forget_file(provider: Provider[Any], name: str, timeout: float) -> Non
 
 
 def _unavailable(error: Exception) -> ModelUnavailableError:
-    """The client's own errors, which pydantic-ai translates only in its own calls."""
+    """Translate the client's own errors, which pydantic-ai does only in its own calls."""
     if not isinstance(error, APIError):
         is_of_road = type(error).__module__.partition(".")[0] in {"httpx", "httpx2", "httpcore"}
         if is_of_road:

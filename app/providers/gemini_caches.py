@@ -67,8 +67,8 @@ async def make(
     """Have the provider cache a prefix; ``attached`` is the message with its files.
 
     Raises:
-        CacheTooSmallError: It is less than the provider caches.
-        ModelUnavailableError: It could not.
+        CacheTooSmallError: The prefix is smaller than the provider caches.
+        ModelUnavailableError: The provider could not make the cache.
     """
     config = types.CreateCachedContentConfig(
         display_name=DISPLAY_NAME,

@@ -35,7 +35,7 @@ class GuardedSummarizer:
         return self.inner.profile
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
-        """One call. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        """One call. Raises ``ModelUnavailableError``; with ``circuit_open`` if no call was made."""
         with guarded(self.circuit):
             return await self.inner.ask(request)
 
@@ -53,7 +53,7 @@ class GuardedChat:
         return self.inner.profile
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Stream one reply. Raises ``ModelUnavailableError``, with ``circuit_open`` where nobody was asked."""
+        """Stream one reply. Raises ``ModelUnavailableError``; with ``circuit_open`` if no call was made."""
         with guarded(self.circuit):
             steps = self.inner.step(request)
             try:
@@ -67,7 +67,10 @@ class GuardedChat:
 
 @contextmanager
 def guarded(circuit: Circuit) -> Iterator[None]:
-    """Let a call through or refuse it, and note how it went. One that began before the opening does not count."""
+    """Let a call through or refuse it, and note its result.
+
+    A call that began before the circuit opened does not count.
+    """
     trial = not circuit.is_closed
     if not circuit.allows():
         raise ModelUnavailableError(OPEN, retryable=False)
@@ -77,7 +80,7 @@ def guarded(circuit: Circuit) -> Iterator[None]:
         _note_outcome(circuit, away=error.reason in _OUTAGES, trial=trial)
         raise
     except BaseException:
-        # Cancelled, or left in mid-stream: nothing is known of the provider.
+        # Cancelled, or abandoned in mid-stream: this says nothing about the provider.
         if trial:
             circuit.abandoned()
         raise

@@ -11,7 +11,7 @@ class Keys:
     """Keys and base URLs as the settings give them; keys never show in a ``repr``."""
 
     ambient: bool = False
-    """Whether providers that the settings have no key for may sign in with what the process finds around it."""
+    """Whether providers without a key in the settings may use credentials that the process finds in its environment."""
 
     google_api_key: str | None = field(default=None, repr=False)
     google_base_url: str | None = None

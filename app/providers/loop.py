@@ -1,7 +1,7 @@
 """The event loop of providers' clients, in a thread of its own.
 
-What these clients compute for one request, and what they build at the first one, takes tenths of a second where a
-context has hundreds of messages. On the loop that serves requests nothing may take that long.
+What these clients compute for one request, and what they build at the first one, takes tenths of a second if a context
+has hundreds of messages. Nothing may take that long on the loop that serves requests.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class ProviderLoop:
                 await asyncio.wait([pumping])
 
     async def close(self, *before: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run these on the loop, then end its thread; a later use starts another."""
+        """Run these coroutines on the loop, then end its thread. A later use starts another thread."""
         with self._opening:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
-        if loop is None or thread is None:  # nothing was used, and belongs to no loop
+        if loop is None or thread is None:  # nothing was used, so nothing belongs to a loop
             for one in before:
                 await one()
             return
@@ -126,7 +126,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _mark_error_seen(ended: asyncio.Future[Any]) -> None:
-    # Otherwise asyncio logs the error of work that nobody waits for any more.
+    # Otherwise asyncio would log the error of abandoned work.
     if not ended.cancelled():
         ended.exception()
 

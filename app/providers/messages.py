@@ -1,4 +1,4 @@
-"""A context as pydantic-ai takes it: neighbours of one side joined, calls and results paired, media where it fits."""
+"""A context in pydantic-ai's form: neighbours with one role joined, calls and results paired, media if possible."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_
 from app.core.text.parts import Part, own_content, own_parts
 
 TakesMedia = Callable[[str], bool]
-"""Whether the model reads inline data of that media type."""
+"""Returns whether the model reads inline data of that media type."""
 
 SIGNATURE: Final = "thought_signature"
 """The key in a call's details for the provider's signature, in Base64. It is only sent back to that ``PROVIDER``."""
 PROVIDER: Final = "provider"
 COPIES_AT: Final = "google"
-"""The one provider whose copies of files requests name, as pydantic-ai calls it."""
+"""The provider for which requests name its copies of files, under pydantic-ai's name for it."""
 CALL_ID: Final = "call_id"
-"""The key in the details of a stateful model's call for the provider's id of it."""
+"""The key in a call's details under which the provider's own id of the call is kept, for stateful models."""
 
 STUB_RESULT: Final = "interrupted"
-"""What stands for the result of a call that never got one: providers refuse an unanswered call."""
+"""The text in place of a missing result, since providers refuse a call without one."""
 
 
 def to_provider(
@@ -55,14 +55,14 @@ def to_provider(
 ) -> list[ModelMessage]:
     """A context as messages of pydantic-ai.
 
-    A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given
-    by address are named in words, since the service never opens addresses that messages name.
+    A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given by
+    address are named in words, since the service never opens addresses that messages name.
 
     Args:
-        messages: The context, or what of it the provider does not keep yet.
-        takes_media: What the model reads inline.
-        open_calls: Calls that stand before these messages, on the provider's side: their results come first.
-        locale: The conversation's: what has to be put in words is in its language.
+        messages: The context, or the part that the provider does not keep yet.
+        takes_media: Which media types the model reads inline.
+        open_calls: Calls before these messages that the provider already has; their results come first.
+        locale: The language of the conversation, in which media are described by words.
     """
     say, messages = catalogue_of(locale), with_names(messages)
     made = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
@@ -120,7 +120,7 @@ def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart])
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    said = split_off(message.content)[1]  # what was recalled for it is not said by who says it
+    said = split_off(message.content)[1]  # recalled text was not said by the message's speaker
     pieces.extend(_piece(part, takes_media, say) for part in own_parts(said, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
@@ -176,7 +176,7 @@ def _results_by_call_id(
             id_ = str(part.get("tool_call_id"))
             name = tool_name(part.get("name") or tool_names.get(id_))
             yield id_, ToolReturnPart(tool_name=name, content=_result_content(part, said), tool_call_id=id_)
-            # What a message says besides goes with the first of its results.
+            # Other text of the message goes with the first of its results.
             said = "" if id_ in tool_names else said
 
 
@@ -190,7 +190,7 @@ def _result_content(part: Part, said: str) -> Any:
 def _beside_results(
     message: ContextMessage, calls: set[str], takes_media: TakesMedia, say: Catalogue
 ) -> Iterator[UserContent]:
-    # Results without a call, which a provider would refuse as such, and the media that a tool gave.
+    # Results without a call, which a provider would refuse as results, and media that a tool returned.
     answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]
     said = "" if answered else own_content(message.role, message.content, message.parts)
     if said.strip():

@@ -1,7 +1,7 @@
 """The offline model: the core's extractive compressor and responder behind the same ports as any provider.
 
-It is told nothing and leaves nothing to chance, so a client's instructions and settings change only where its answer
-ends; another form of an answer it refuses. A tool of the client it calls only where it must, so that clients can be
+It follows no instructions and uses no randomness, so a client's instructions and settings only change where its answer
+ends. It refuses to give a structured answer. It calls a tool of the client only if it must, so that clients can be
 tried without a provider.
 """
 
@@ -48,7 +48,7 @@ _PLAINEST: Final[Mapping[str, Any]] = {
     "object": {},
     "null": None,
 }
-"""Values by their type in JSON Schema; a text where there is none."""
+"""The plainest value of each type in JSON Schema; text if a type is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class OfflineChat:
     profile: ModelProfile = field(default_factory=offline_profile)
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
-        """Yield the reply in pieces of a few words, as a provider would; or a call, where one is wanted."""
+        """Yield the reply in pieces of a few words, as a provider would; or a call, if one is required."""
         told = with_files(request.messages, request.files, request.locale)
         asked = await off_loop(_weight, told)
         if request.must_call:
@@ -67,7 +67,7 @@ class OfflineChat:
             usage = _usage(asked, str(dict(call.arguments)))
             yield StepFinish(reason="tool_call", usage=usage, model=self.profile.name)
             return
-        # In a thread: the ranking is CPU work, and the loop serves everybody else.
+        # In a thread, since the ranking needs the processor and the loop serves all requests.
         reply = await off_loop(respond, told, request.locale)
         reply, reason = ended(reply, request.settings)
         for piece in pieces(reply):
@@ -83,9 +83,9 @@ class OfflineSummarizer:
     profile: ModelProfile = field(default_factory=offline_profile)
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
-        """A state in the JSON that a provider's model is asked for, or an L1 of the stretch's sentences, in order.
+        """A state in the JSON format of a provider's model, or an L1 made of the segment's sentences, in order.
 
-        It is never asked for verdicts, since what quotes needs none: it raises ``ModelUnavailableError``.
+        It is never asked for verdicts, since quotations need none; for verdicts it raises ``ModelUnavailableError``.
         """
         match request:
             case SummaryRequest():
@@ -101,7 +101,7 @@ class OfflineSummarizer:
 
 
 def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:
-    """The reply up to where its client wants it to end, and why it ends."""
+    """The reply up to the end that its client requested, and why it ends."""
     reply = reply[: min((at for at in map(reply.find, settings.stop) if at >= 0), default=len(reply))]
     left = settings.max_output_tokens
     if left is None or estimate_text(reply) <= left:
@@ -111,7 +111,7 @@ def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:
 
 
 def forced_call(request: ChatRequest) -> ToolCall:
-    """A call of the first tool that has to be called: of each required argument the plainest value of its type."""
+    """A call of the first tool that has to be called; each required argument has the plainest value of its type."""
     tool = next(tool for tool in request.tools if tool.name in request.must_call)
     properties, required = tool.parameters.get("properties"), tool.parameters.get("required")
     schemas = properties if isinstance(properties, Mapping) else {}
@@ -131,7 +131,7 @@ def _plainest_value(schema: Any) -> Any:
 
 
 def pieces(reply: str) -> list[str]:
-    """Cut between words; joined, the pieces are the reply, character by character."""
+    """Split a reply between words. Joined, the pieces are exactly the reply."""
     words = _WORDS.findall(reply)
     if not words:
         return [reply] if reply else []

@@ -1,4 +1,4 @@
-"""Models of all other providers that pydantic-ai knows, and of servers that speak OpenAI's chat completions."""
+"""Models of all other providers that pydantic-ai knows, and of servers with OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.core.text.patterns import compiled
 
 OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"
-"""Another name of it that pydantic-ai knows."""
+"""Another name that pydantic-ai knows for this provider."""
 
 _VARIABLE = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PACKAGE = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
@@ -24,7 +24,7 @@ _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"
 
 
 def make_openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
-    """OpenAI itself, or the server at ``base_url``, which may want no key and never sees features only OpenAI has."""
+    """OpenAI itself, or the server at ``base_url``, which may need no key and gets no features only OpenAI has."""
     if base_url:
         return OpenAICompatibleProvider("openai-compatible", base_url=base_url, api_key=api_key)
     if not api_key:
@@ -33,15 +33,15 @@ def make_openai_provider(api_key: str | None, base_url: str | None) -> Provider[
 
 
 def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
-    """A provider by pydantic-ai's name, signed in with what the process finds around it.
+    """A provider by pydantic-ai's name, with credentials from the environment of the process.
 
-    That may be a variable of its own, a file, or the identity of the machine, which is asked for over the network:
-    call it off the event loop.
+    These may be a variable, a file, or the identity of the machine, which needs the network; so call it off the event
+    loop.
 
-    Credentials of the environment are looked for with ``ambient`` alone.
+    Credentials are only looked for with ``ambient``.
 
     Raises:
-        ImportError: It lacks a package: see ``missing_package``.
+        ImportError: A package is missing, see ``missing_package``.
         InvalidInputError: There is no such provider, or it lacks credentials that it may use.
     """
     try:
@@ -58,7 +58,7 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
 
 
 def missing_package(kind: str, error: ImportError) -> str:
-    """The message where a package is missing that a provider's models, or a SOCKS proxy, need."""
+    """The message if a package is missing that a provider's models, or a SOCKS proxy, need."""
     found = _PACKAGE.search(str(error))
     package = f"the package {found['named'] or found['quoted']}" if found else "a package"
     return f"Models of {kind} need {package}, which is not installed: add it to this environment with pip."
@@ -79,5 +79,5 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
 
 
 def takes_media(media_type: str) -> bool:
-    """What nearly all of them read inline; the rest is told in words rather than refused by the provider."""
+    """Whether nearly all of these models read the type inline; other media are described by words instead."""
     return media_type in _IMAGES

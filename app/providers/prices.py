@@ -1,4 +1,4 @@
-"""What requests cost, by the price table that pydantic-ai brings."""
+"""The costs of requests, by the price table of pydantic-ai."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_ai.usage import RequestUsage
 
 
 def cost_of(response: ModelResponse) -> float | None:
-    """What an answered request cost, in USD: the provider's word, else by the table; ``None`` where neither knows."""
+    """The cost of an answered request in USD: as the provider reports it, else by the table; ``None`` if unknown."""
     if response.usage.cost is not None:
         return float(response.usage.cost)
     try:
@@ -24,7 +24,7 @@ def cost_of_tokens(model: Model, read: int, written: int) -> float | None:
 
 
 def cached_input_cost(model: Model, tokens: int) -> float | None:
-    """What reading them would cost now, all of them from a cache."""
+    """What reading these tokens would cost now, all of them from a cache."""
     return _cost(model, RequestUsage(input_tokens=tokens, cache_read_tokens=tokens))
 
 
@@ -40,7 +40,7 @@ def _cost(model: Model, usage: RequestUsage) -> float | None:
 
 
 def url_of(model: Model) -> str | None:
-    """The address of a model's provider; ``None`` where it has none."""
+    """The address of a model's provider; ``None`` if it has none."""
     try:
         return model.base_url
     except (AttributeError, UserError):  # not every provider has one

@@ -50,7 +50,7 @@ def profile_of(
     Args:
         name: ``provider:model``.
         bundled: The context window in tokens by pydantic-ai's data; ``None`` if it has none.
-        override: The input limit that the operator set, which goes before every table.
+        override: The input limit that the operator set, which takes precedence over every table.
         stateful: Whether its provider keeps the context of a chat.
         caches: How its provider keeps caches, if it does.
         cost: The price of a call, by tokens read and written.
@@ -91,5 +91,5 @@ def offline_profile() -> ModelProfile:
 
 
 def _refused_offline(settings: CallSettings, _tools: Sequence[ToolSpec]) -> dict[str, str]:
-    # Settings of chance and of depth are taken: they change nothing in a quotation.
+    # Settings for randomness and reasoning depth are accepted, since they do not change quotations.
     return {} if settings.output is None else {"response_format": "the offline model only quotes"}

@@ -1,4 +1,4 @@
-"""Any provider's model as a ``ChatModel`` and as a ``Summarizer``: one call each, never repeated in here."""
+"""A provider's model as a ``ChatModel`` and as a ``Summarizer``: one call each, never repeated here."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ OUTPUT_NAME: Final = "candidate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderModel:
-    """A provider's language model and what we know of it. Chat and summarizer share one."""
+    """A provider's language model and its profile. The chat model and the summarizer share one."""
 
     model: Model
     profile: ModelProfile
@@ -88,7 +88,7 @@ class ProviderChat:
     async def _steps(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         """The steps of a call, on the loop of the client.
 
-        A connection that breaks before anything came is tried once more: providers close connections that rest, and a
+        A connection that breaks before anything came is tried once more: providers close idle connections, and a
         request that is sent at that moment is lost.
         """
         for is_last in (False, True):
@@ -111,12 +111,12 @@ class ProviderChat:
         by_call, thoughts, pieces = answers_by_call(model, request), Thoughts(), Pieces()
         named = False
         try:
-            # Preparing finds a place for system messages in mid-conversation, and marks user text that only looks
-            # like one.
+            # Preparing moves system messages in mid-conversation to where they may be, and marks user text that only
+            # looks like one.
             thread = await off_loop(model.prepare_messages, thread, parameters, size=size)
             if request.cache is not None:
                 system = request.messages[0].content
-                # The cache holds the files too.
+                # The cache contains the files too.
                 _, _, rest = await off_loop(self._prepared_call, replace(request, files=()), size=size)
                 rest = await off_loop(model.prepare_messages, rest, parameters, size=size)
                 shortened = gemini_caches.request_with_cache(
@@ -178,7 +178,7 @@ class ProviderSummarizer:
     provider_model: ProviderModel
     timeout: float
     words: PromptWords = WORDS
-    """The rules of the prompt. Others than the present ones are for comparing versions."""
+    """The rules of the prompt. Other rules than the present ones are for comparing versions."""
 
     @property
     def profile(self) -> ModelProfile:
@@ -186,9 +186,9 @@ class ProviderSummarizer:
         return self.provider_model.profile
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
-        """Ask for a text, where it is to be JSON constrained to its schema if the model can.
+        """Ask for a text. If it has to be JSON, it is constrained to its schema if the model supports that.
 
-        It comes back as it is: reading and judging it is the gate's work. Raises ``ModelUnavailableError``.
+        The text is returned unchanged; the gate reads and judges it. Raises ``ModelUnavailableError``.
         """
         prompt = await off_loop(_rendered_prompt, request, self.words)
         asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
@@ -197,7 +197,8 @@ class ProviderSummarizer:
             parameters = _structured_output(self.provider_model.model, prompt.json_schema)
         room = min(request.max_output_tokens, self.profile.output_limit)
         settings = _single_attempt_settings(self.timeout, ModelSettings(max_tokens=room))
-        # Thoughts count against the output limit: at the default depth they would eat the room of the answer.
+        # Reasoning counts towards the output limit, and at the default depth would leave too little room for the
+        # answer.
         settings["thinking"] = "low"
         if self.profile.stateful:
             settings = responses.not_kept(settings)
@@ -232,13 +233,13 @@ def _rendered_prompt(request: SummarizerRequest, words: PromptWords) -> SummaryP
 
 def _single_attempt_settings(timeout: float, more: ModelSettings) -> ModelSettings:
     settings = more.copy()
-    # A single attempt: the use cases repeat a call.
+    # A single attempt, since the use cases repeat calls.
     settings["request_timeout"], settings["max_retries"] = timeout, 0
     return settings
 
 
 def _structured_output(model: Model, schema: dict[str, object]) -> ModelRequestParameters:
-    # Strict: a provider that wants more of a schema for that, as OpenAI does, has it added by the client.
+    # Strict: if a provider needs more in a schema for that, as OpenAI does, its client adds it.
     output = OutputObjectDefinition(json_schema=schema, name=OUTPUT_NAME, strict=True)
     if model.profile.get("supports_json_schema_output", False):
         return ModelRequestParameters(output_mode="native", output_object=output, allow_text_output=False)

@@ -22,20 +22,20 @@ MODEL_TIMEOUT: Final = 60.0  # seconds
 FAILURES_TO_OPEN: Final = 5
 CIRCUIT_PAUSE: Final = 30.0  # seconds
 SHOWN_NAMES: Final = 8
-"""Allowed models that an error names in its sentence; ``extra`` has them all."""
+"""How many allowed models an error names in its sentence; ``extra`` has them all."""
 
 
 class ModelRegistry:
     """The models of one process, by name.
 
-    Nothing is built before it is asked for, so a registry may be made before a fork. Building may take seconds:
+    Nothing is built before it is needed, so a registry may be made before a fork. Building may take seconds:
     ``prepare`` does it off the event loop, and ``chat`` and ``summarizer`` then only look it up.
 
     * Timeouts are in seconds, each for a whole call; ``question_timeout`` is for the vector of a question.
     * ``input_limit``, if set, is the operator's input limit for every provider's model.
     * ``failures_to_open`` failures of a provider in a row open a model's circuit for ``circuit_pause`` seconds.
-    * ``embedding`` names the model that makes vectors of ``embedding_dimensions`` numbers; empty: none.
-    * ``allowed`` are the names that may be asked for beside the configured ones; ``None``: every name.
+    * ``embedding`` names the model that makes vectors of ``embedding_dimensions`` numbers; empty = none.
+    * ``allowed`` are the names that may be used besides the configured ones; ``None`` = every name.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class ModelRegistry:
             await asyncio.to_thread(lambda: self._opened_models().build_embedder(embedding))
 
     def chat(self, name: str | None = None) -> ChatModel:
-        """The chat model of that name, or the configured one. Raises as ``prepare`` does."""
+        """The chat model of that name, or the configured one. Raises what ``prepare`` raises."""
         name = name or self._chat
         self._refuse_unlisted(name)
         return offline.OfflineChat() if name == OFFLINE else self._opened_models().chat(name)
 
     def summarizer(self, name: str | None = None) -> Summarizer:
-        """The summarizer of that name, or the configured compaction model. Raises as ``prepare`` does."""
+        """The summarizer of that name, or the configured compaction model. Raises what ``prepare`` raises."""
         name = name or self._compaction
         self._refuse_unlisted(name)
         if name == OFFLINE:
@@ -107,18 +107,18 @@ class ModelRegistry:
         return self._opened_models().summarizer(name, self._compaction_timeout)
 
     def embedder(self) -> Embedder | None:
-        """The configured embedding model; ``None`` where there is none. Raises ``InvalidInputError``."""
+        """The configured embedding model; ``None`` if there is none. Raises ``InvalidInputError``."""
         if not self._embedding:
             return None
         return self._opened_models().embedder(self._embedding, self._embedding_timeouts, self._embedding_dimensions)
 
     @property
     def store(self) -> ProviderStore:
-        """What providers keep for us."""
+        """Access to what providers keep for the service."""
         return self._opened_models()
 
     async def close(self) -> None:
-        """Close every client; a model asked for afterwards is built anew."""
+        """Close every client; a model that is requested afterwards is built again."""
         models, self._models = self._models, None
         if models is not None:
             await models.close()
@@ -147,7 +147,7 @@ class ModelRegistry:
     def _end_build(self, name: str, done: asyncio.Task[Any]) -> None:
         self._building.pop(name, None)
         if not done.cancelled():
-            done.exception()  # nobody may wait for it any more, and asyncio would complain
+            done.exception()  # the caller may have left, and asyncio would log a warning
 
     def _opened_models(self) -> BuiltModels:
         with self._opening:

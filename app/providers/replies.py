@@ -1,4 +1,4 @@
-"""What a provider answered, in our words: text, finish, usage."""
+"""A provider's answer in the service's terms: text, finish reason, usage."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _RAW_REASON: Final = "finish_reason"
 
 @dataclass(slots=True)
 class Pieces:
-    """Cleans a text that comes in pieces: a sign or a line break that two pieces share stays one."""
+    """Cleans a text that comes in pieces; a character or a line break that is split between two pieces stays one."""
 
     _held: str = ""
 
     def cleaned(self, piece: str) -> str:
-        """What can be told once this piece is there."""
+        """The cleaned text that can be sent once this piece has come."""
         text = self._held + piece
         is_half = text[-1:] == "\r" or "\ud800" <= text[-1:] <= "\udbff"
         self._held = text[-1:] if is_half else ""
         return clean(text[:-1] if is_half else text)
 
     def rest(self) -> str:
-        """What is still held at the end."""
+        """The text that is still held back at the end."""
         return clean(self._held)
 
 
@@ -72,9 +72,9 @@ def text_of(response: ModelResponse) -> str:
 
 
 def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCall]:
-    """The tool calls, in order; arguments that are no JSON object come as ``input``.
+    """The tool calls, in order; arguments that are not a JSON object are put under ``input``.
 
-    ``keeps_ids``: the provider's own id goes into the details, since the provider keeps the call under it.
+    ``keeps_ids``: the provider's own id is put into the details, since the provider keeps the call under it.
     """
     return [
         ToolCall(
@@ -98,12 +98,15 @@ def answer_of(response: ModelResponse) -> str:
 
 
 def calls_tool(response: ModelResponse) -> bool:
-    """Whether the model asked for a tool, and not only gave its answer by a call."""
+    """Whether the model called a tool, rather than giving its answer by a call."""
     return any(isinstance(part, ToolCallPart) and part.tool_name != ANSWER for part in response.parts)
 
 
 def finish_of(response: ModelResponse) -> FinishReason:
-    """Why it stopped. Gemini says ``STOP`` after a call too; no reason at all means the answer broke off."""
+    """Why the model stopped.
+
+    Gemini says ``STOP`` after a call too; no reason at all means that the answer broke off.
+    """
     finish = _FINISHES.get(response.finish_reason or "", "other")
     if finish in {"stop", "tool_call"}:
         return "tool_call" if calls_tool(response) else "stop"
@@ -113,7 +116,7 @@ def finish_of(response: ModelResponse) -> FinishReason:
 def finish_of_stream(response: ModelResponse) -> FinishReason:
     """``finish_of`` for a streamed reply: text or half a call without a reason for its end is ``other``.
 
-    Where an OpenAI-compatible server gives no reason, the library says ``stop``: the connection may have ended in the
+    If an OpenAI-compatible server gives no reason, the library says ``stop``, but the connection may have ended in the
     middle of a word. Whole calls stay calls, since some servers never give a reason.
     """
     finish = finish_of(response)
@@ -124,9 +127,9 @@ def finish_of_stream(response: ModelResponse) -> FinishReason:
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """Tokens as reported (thoughts are output), and the price where the bundled table knows the model.
+    """Tokens as reported (reasoning counts as output), and the price if the bundled table has the model.
 
-    Numbers that cannot be counts of tokens are none: a server that tells nonsense is taken for one that tells nothing.
+    Impossible numbers are ignored, as if the server had reported none.
     """
     told = response.usage
     if not all(map(is_count, (told.input_tokens, told.output_tokens, told.cache_read_tokens))):
@@ -155,13 +158,13 @@ def _is_whole_call(part: object) -> bool:
 
 
 def _signature_details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
-    # A provider wants its signature of a call back.
+    # A provider needs its signature of a call back.
     signature = (part.provider_details or {}).get(SIGNATURE)
     return {PROVIDER: part.provider_name or response.provider_name, SIGNATURE: signature} if signature else {}
 
 
 def _arguments(given: Any) -> dict[str, Any]:
-    # Cleaned once they are read: escapes spell what cannot be stored too.
+    # Cleaned after parsing, since escapes can spell characters that cannot be stored.
     if isinstance(given, str):
         with contextlib.suppress(ValueError):
             given = data_in(given) if given.strip() else {}

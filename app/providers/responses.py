@@ -59,7 +59,7 @@ def _unavailable(error: Exception) -> ModelUnavailableError:
 
 
 def instructions_of(messages: Sequence[ContextMessage]) -> tuple[list[InstructionPart], Sequence[ContextMessage]]:
-    """The system prompt apart from the other messages: it is sent with each request, since responses do not keep it."""
+    """The system prompt, and the other messages. It is sent with each request, since responses do not keep it."""
     if not messages or messages[0].role != "system" or messages[0].seq is not None:
         return [], messages
     return [InstructionPart(content=messages[0].content)], messages[1:]

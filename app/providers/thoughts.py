@@ -21,21 +21,21 @@ from pydantic_ai.settings import ModelSettings
 from app.providers.replies import Pieces
 
 BETWEEN: Final = "\n\n"
-"""Stands between two thoughts of one step."""
+"""Separates two pieces of reasoning of one step."""
 _GEMINI: Final[Mapping[str, Any]] = {"google_thinking_config": {"include_thoughts": True}}
 _RESPONSES: Final[Mapping[str, Any]] = {"openai_reasoning_summary": "auto"}
 
 
 @dataclass(slots=True)
 class Thoughts:
-    """Reads the thoughts out of the events of one step."""
+    """Collects the reasoning from the events of one step."""
 
     _has_told: bool = False
     _begins: bool = False
     _pieces: Pieces = field(default_factory=Pieces)
 
     def of(self, event: ModelResponseStreamEvent) -> str:
-        """The piece of a thought in an event; empty for everything else."""
+        """The piece of reasoning in an event; empty for everything else."""
         if isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart):
             self._begins, piece = self._has_told, self._pieces.cleaned(event.part.content)
         elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ThinkingPartDelta):
@@ -52,8 +52,8 @@ class Thoughts:
 def with_thoughts_wanted(model: Model, settings: ModelSettings) -> ModelSettings:
     """The settings with a request to show thoughts, if the model has some anyway and showing them costs nothing.
 
-    How deeply a model thinks stays as it is: it is not made to think for this. Where a client
-    chose a depth, pydantic-ai asks Gemini for thoughts by itself, in the one setting that holds both.
+    The depth of reasoning is not changed for this. If a client chose a depth, pydantic-ai already asks Gemini to show
+    its reasoning, since one setting contains both.
     """
     thinking = settings.get("thinking")
     if thinking is False or not _can_think(model):

@@ -1,1 +1,1 @@
-"""PostgreSQL: tables, repositories, the tenant in every statement."""
+"""PostgreSQL: tables, repositories, and the tenant's condition in every statement."""

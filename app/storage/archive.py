@@ -1,4 +1,4 @@
-"""The file of a backup, written and read: a ZIP with the rows of each table as COPY text, and a manifest to check them.
+"""Writes and reads the file of a backup: a ZIP with the rows of each table as COPY text, and a manifest to check them.
 
 The manifest comes last and names, for each table, its columns, the number of its rows, and size and SHA-256 of its
 text. COPY text is read by every version of PostgreSQL, and by people.
@@ -22,7 +22,7 @@ MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST_BYTES: Final = 1_000_000
 _CHUNK_BYTES: Final = 1_048_576
 _COMPRESSION_LEVEL: Final = 3
-"""The level of deflate: it takes half the time of the default level, and a twentieth more bytes."""
+"""The level of deflate. It takes half the time of the default level and gives a twentieth more bytes."""
 DAMAGE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """The errors that reading a damaged ZIP raises; the last one is also raised for a ZIP with a password."""
 
@@ -32,7 +32,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class BackupError(Exception):
-    """A backup or a restore cannot be done, for a reason that a person can put right; the message is one line."""
+    """A backup or a restore is impossible for a reason that a person can remove. The message is one line."""
 
 
 class _StrictModel(BaseModel):
@@ -74,7 +74,7 @@ class Manifest(_StrictModel):
 
 
 class TableText:
-    """The text of one table on its way into the archive."""
+    """The text of one table while it is written into the archive."""
 
     def __init__(self, target: IO[bytes], advance: Callable[[int], None]) -> None:
         self._target = target
@@ -92,7 +92,7 @@ class TableText:
         self._advance(rows)
 
     def content(self, name: str, columns: tuple[str, ...]) -> TableContent:
-        """What the manifest is to say of what was written."""
+        """What the manifest has to say about the written text."""
         return TableContent(
             name=name, columns=columns, rows=self._rows, bytes=self._bytes, sha256=self._hash.hexdigest()
         )
@@ -112,27 +112,27 @@ class ArchiveWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After a failure, closing fails as well: the person is to be told of the first one.
+        # After a failure, closing fails too; the first failure is the one to report.
         with suppress(OSError, ValueError):
             self._zip.close()
 
     @contextmanager
     def table(self, name: str, advance: Callable[[int], None]) -> Iterator[TableText]:
-        """Yield the text of the next table, to be written; ``advance`` is called with the rows of each piece."""
+        """Yield an object that takes the text of the next table; ``advance`` is called with the rows of each piece."""
         with self._zip.open(_member_name(name), "w", force_zip64=True) as target:
             yield TableText(target, advance)
 
     def finish(self, manifest: Manifest) -> None:
-        """Write the manifest and close the ZIP: a file without them is no backup."""
+        """Write the manifest and close the ZIP. Without this, a file is not a backup."""
         self._zip.writestr(MANIFEST, manifest.model_dump_json(indent=2))
         self._zip.close()
 
 
 class ArchiveReader:
-    """Reads a backup; call :meth:`verify` before anything of it is used.
+    """Reads a backup; call :meth:`verify` before using its content.
 
     Raises:
-        BackupError: The file cannot be read, is no backup, or one of a later format.
+        BackupError: The file cannot be read, is not a backup, or has a later format.
     """
 
     def __init__(self, file: Path) -> None:
@@ -157,7 +157,7 @@ class ArchiveReader:
         """Read everything once, and compare it with the manifest; ``advance`` is called with the rows of each piece.
 
         Raises:
-            BackupError: A table is not what the manifest says.
+            BackupError: A table differs from what the manifest says.
         """
         expected = [_member_name(table.name) for table in self.manifest.tables]
         if sorted([*expected, MANIFEST]) != sorted(self._zip.namelist()):

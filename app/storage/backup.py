@@ -10,23 +10,23 @@ from app.storage import copying
 from app.storage.archive import ArchiveWriter, BackupError, Manifest, TableContent
 
 ISOLATION: Final = "repeatable_read"
-"""What makes the tables those of one moment: every statement of the transaction sees what its first one saw."""
+"""The isolation that shows all tables at one moment: every statement of the transaction sees what its first one saw."""
 
 Progress = Callable[[str, int, int], None]
-"""Is called with a table's name, the number of rows that are done, and the number of all."""
+"""A function that is called with a table's name, the number of rows that are done, and the number of all rows."""
 
 
 async def back_up(database_url: str, target: IO[bytes], *, program: str, progress: Progress) -> Manifest:
     """Write the rows of every table, as they are at one moment, into a new archive.
 
-    Nobody waits for it, but a migration does: it holds the lock that every reader holds, on all tables at once.
+    Only a migration has to wait for it: it holds the lock that every reader holds, on all tables at once.
 
     The schema may be of any revision that has messages; ``target`` is an empty file that can be read and written at any
-    place.
+    position.
 
     Raises:
-        BackupError: The database holds no conversations of ours.
-        DependencyUnavailableError: It is away, or is being migrated.
+        BackupError: The database is not one of this service.
+        DependencyUnavailableError: The database is away, or is being migrated.
         OSError: The file cannot be written.
     """
     async with copying.connected(database_url) as connection:
@@ -34,7 +34,7 @@ async def back_up(database_url: str, target: IO[bytes], *, program: str, progres
         if await copying.revision_of(connection) is None or "messages" not in names:
             raise BackupError("There is nothing to back up: the database has no tables of Throughline.")
         async with copying.one_transaction(connection, isolation=ISOLATION, readonly=True):
-            # Before the first look: a table that is rewritten after it would seem empty.
+            # Lock before the first read: a table that is rewritten after that read would seem empty.
             await connection.execute(f"LOCK TABLE alembic_version, {_quoted_list(names)} IN ACCESS SHARE MODE")
             if names != await copying.tables_of(connection):
                 raise BackupError("The schema changed while the backup began: begin it again.")

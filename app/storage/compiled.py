@@ -26,7 +26,7 @@ KEPT: Final = 1_024
 """How many statements are kept; each takes some 10 kB."""
 _MISSING: Final = object()
 _FLOAT8: Final = 701
-"""The type number that Postgres has for ``double precision``, our only type of numbers with fractions."""
+"""The type number of ``double precision`` in Postgres, the only type with fractions that the tables use."""
 _PARAMETER: Final = compiled(r"\$(\d{1,3})")
 _PLAIN_WORD: Final = compiled(r"[a-z0-9_-]{1,64}")
 _LITERAL_TYPES: Final = (str, UUID, int, datetime, timedelta, NoneType)
@@ -35,7 +35,7 @@ Process = Callable[[Any], Any]
 
 
 class CompiledStatement:
-    """A statement as the driver takes it."""
+    """A statement in the form that the driver takes."""
 
     __slots__ = ("_arguments", "_is_object", "_parts", "_processes", "_row", "is_insert", "table", "text")
 
@@ -43,7 +43,7 @@ class CompiledStatement:
         """Compile ``scoped``, which is the statement with the tenant's condition.
 
         Raises:
-            ValueError: Its text depends on its values, or its rows hold an object and further columns.
+            ValueError: Its text depends on its values, or its rows have an object and further columns.
         """
         made: Any = scoped.compile(dialect=dialect)
         prefetched = [getattr(made, f"{kind}_prefetch", None) for kind in ("insert", "update")]
@@ -54,10 +54,10 @@ class CompiledStatement:
         text, binds = _with_constants_written_in(str(made), [made.binds[name] for name in made.positiontup])
         self.text = text
         self._parts = _PARAMETER.split(self.text)
-        """In turns a piece of the text and the number of the parameter after it."""
+        """Alternately a piece of the text and the number of the parameter after it."""
         self.is_insert = bool(statement.is_insert)
         self.table: str | None = str(statement.table) if isinstance(statement, UpdateBase) else None
-        """The table that it writes; ``None`` where it only reads."""
+        """The table that it writes; ``None`` if it only reads."""
         self._arguments: list[tuple[str, Any, Process | None]] = [
             (
                 bind.key,
@@ -83,7 +83,7 @@ class CompiledStatement:
         return len(self._arguments)
 
     def arguments(self, given: Mapping[str, Any]) -> list[Any]:
-        """The values of its parameters in their order. Raises ``KeyError`` where one is missing."""
+        """The values of its parameters in order. Raises ``KeyError`` if one is missing."""
         found = []
         for name, constant, process in self._arguments:
             value = given.get(name, constant)
@@ -93,16 +93,18 @@ class CompiledStatement:
         return found
 
     def text_with_values(self, values: Sequence[Any]) -> str:
-        """The SQL text with the values written into it. A string that is no plain word is in hexadecimal digits.
+        """The SQL text with the values written into it.
 
-        Raises ``ValueError`` for values that are no texts, numbers, times, ids, lists of ids or ``None``.
+        A string other than a plain word is written as hexadecimal digits.
+
+        Raises ``ValueError`` for values other than texts, numbers, times, ids, lists of ids or ``None``.
         """
         parts = self._parts.copy()
         parts[1::2] = [_literal(values[int(number) - 1]) for number in parts[1::2]]
         return "".join(parts)
 
     def scalar(self, record: Sequence[Any]) -> Any:
-        """The first column of a row of the driver, or the whole row where it stands for an object."""
+        """The first column of a row of the driver, or the whole row if it stands for an object."""
         row = self.row(record)
         return row if self._is_object else row[0]
 
@@ -132,8 +134,8 @@ def joined_sql(statements: tuple[CompiledStatement, ...]) -> str:
 
 
 def _with_constants_written_in(text: str, binds: Sequence[Any]) -> tuple[str, list[Any]]:
-    # Postgres makes a plan that it keeps without values. Nearly all messages have one status: not knowing that
-    # ``'superseded'`` is rare, it would read a whole conversation to find its last message.
+    # Postgres makes the plan that it keeps without knowing the values. Nearly all messages have the same status:
+    # without knowing that ``'superseded'`` is rare, it would read a whole conversation to find its last message.
     kept = [bind for bind in binds if not _is_constant(bind)]
     places = {bind.key: number for number, bind in enumerate(kept, 1)}
 
@@ -147,7 +149,7 @@ def _with_constants_written_in(text: str, binds: Sequence[Any]) -> tuple[str, li
 def _is_constant(bind: Any) -> bool:
     value = bind.effective_value
     is_plain = type(value) is int or (type(value) is str and _PLAIN_WORD.fullmatch(value) is not None)
-    # A bind without a name is one that nobody can give.
+    # A parameter without a name cannot be given a value.
     return bind.unique and not bind.required and is_plain
 
 
@@ -156,7 +158,10 @@ def _renumbered(before: int, text: str) -> str:
 
 
 def can_join(statement: CompiledStatement, others: Sequence[CompiledStatement]) -> bool:
-    """Whether a statement that writes can be joined with others: none writes its table, unless both only add rows."""
+    """Whether a statement that writes can be joined with others.
+
+    None of them may write the same table, unless all only add rows.
+    """
     return all(one.table != statement.table or (one.is_insert and statement.is_insert) for one in others)
 
 
@@ -182,7 +187,7 @@ def _literal(value: Any) -> str:
 
 
 def _id_in_list(value: Any) -> str:
-    # The whole list becomes one literal, and in that a bare ``null`` would stand for a missing value.
+    # The whole list becomes one literal, in which a bare ``null`` would mean a missing value.
     if not isinstance(value, UUID):
         raise ValueError("of a list only ids are spelt out")  # noqa: TRY004 - a value, not a type
     return str(value)
@@ -190,7 +195,7 @@ def _id_in_list(value: Any) -> str:
 
 def _result_processor(kind: Any, dialect: Dialect) -> Process | None:
     if isinstance(kind, ARRAY) and _result_processor(kind.item_type.dialect_impl(dialect), dialect) is None:
-        return None  # else SQLAlchemy copies each list
+        return None  # otherwise SQLAlchemy would copy each list
     process: Process | None = kind.result_processor(dialect, _FLOAT8 if isinstance(kind, Float) else None)
     return process
 

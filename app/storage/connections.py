@@ -1,4 +1,4 @@
-"""A database connection that sends ``BEGIN`` with the role and the tenant it acts for, in one round trip."""
+"""A database connection that sends ``BEGIN`` with the role and the tenant that it acts for, in one round trip."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ from app.storage import row_security
 from app.storage.database_errors import is_of_no_use
 
 NOBODY: Final = ""
-"""The tenant of a transaction that no session has begun: it sees no row."""
+"""The tenant of a transaction that no session has begun; it sees no row."""
 _BEGINS: Final = "BEGIN"
 _COMMITS: Final = "COMMIT;"
 _ROLLED_BACK: Final = "ROLLBACK"
-"""What the server says to a ``COMMIT`` after a statement that failed: no error."""
+"""The answer of the server to a ``COMMIT`` after a failed statement, which is not an error."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes without types
-    """A connection of one pool. What ``BEGIN`` sets ends with the transaction, so a pooler between loses nothing."""
+    """A connection of one pool.
+
+    All settings made with ``BEGIN`` end with the transaction, so a pooler loses none of them.
+    """
 
     limits = ""
-    """Settings of every transaction that the server does not know from the connection's start."""
+    """Settings for every transaction, for servers that did not get them when the connection was made."""
     role: str | None = None
-    """Whoever acts, when it is not the user that signed in."""
+    """The role that acts, if it is not the user that signed in."""
     opening = ""
-    """What goes out with the next ``BEGIN``."""
+    """Text that is sent with the next ``BEGIN``."""
     first = ""
-    """A statement that goes out with it too."""
+    """A statement that is sent with the next ``BEGIN`` too."""
     last = ""
-    """Statements that go out with the next ``COMMIT``."""
+    """Statements that are sent with the next ``COMMIT``."""
     told = ""
-    """What the server said of the last statement that went out with a ``BEGIN``."""
+    """The server's answer to the last statement that was sent with a ``BEGIN``."""
 
     def act_for(self, tenant_id: UUID | str) -> None:
         """Set the tenant for all transactions of a connection, until it goes back into the pool."""
@@ -46,7 +49,7 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
         self.first = self.last = ""
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's
-        """A driver's transaction begins and ends here."""
+        """Execute a query. The texts that have to go with ``BEGIN`` and ``COMMIT`` are added here."""
         if query.startswith(_BEGINS):
             first, self.first = self.first, ""
             self.told = await self._execute_or_terminate(f"{query}{self.limits}{self.opening}{first}", timeout)
@@ -63,21 +66,21 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
         try:
             done: str = await super().execute(query, timeout=timeout)
         except BaseException:
-            # It may stand in a transaction that is begun for nobody, or failed: no one must get it after us.
+            # The transaction may have failed, or act for nobody: the connection must not be used again.
             self.terminate()
             raise
         return done
 
     async def run_alone(self, query: str) -> str:
-        """One statement without parameters, with whom and for whom before it: one message, and one transaction."""
+        """Send one statement without parameters, after the role and the tenant, as one message and one transaction."""
         done: str = await super().execute(f"{self.limits}{self.opening} {query}")
         return done
 
 
 def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
-    """Have each new connection find out whether it may act as the role, and each one that is taken act for nobody.
+    """Let each new connection find out whether it may act as the role, and each one that is taken act for nobody.
 
-    One that is of no use any more is thrown away.
+    A connection that has become useless is thrown away.
     """
     warned = False
 
@@ -96,7 +99,7 @@ def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
     def drop(context: ExceptionContext) -> None:
         if is_of_no_use(context.original_exception):
             context.is_disconnect = True
-            context.invalidate_pool_on_disconnect = False  # the others are well
+            context.invalidate_pool_on_disconnect = False  # the other connections still work
 
     event.listen(engine.sync_engine, "handle_error", drop)
     event.listen(engine.sync_engine, "connect", look)
@@ -107,8 +110,8 @@ ADVICE: Final = "Run `throughline migrate` as the owner of the tables; docs/runn
 
 
 async def standing(connection: Any, role: str | None) -> tuple[str | None, bool]:
-    """The role if it can be acted as, and whether Postgres then looks at tenants."""
-    # A transaction, for a pooler may give each statement another server.
+    """The role, if the connection may act as it; and whether Postgres then applies row-level security."""
+    # In a transaction, since a pooler may send each statement to another server.
     async with connection.transaction():
         found = await connection.fetchrow(row_security.STANDING, role)
     if role and found["may_act"]:

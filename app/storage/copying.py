@@ -22,8 +22,8 @@ _OURS: Final = f"""
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = 'tenant_id'
     WHERE c.relkind = 'r' AND c.relnamespace = {_SCHEMA}
 """
-"""Our tables are those whose primary key begins with the tenant."""
-# An unlogged table (works) means nothing once its processes are gone.
+"""The service's tables are those whose primary key begins with the tenant."""
+# The content of an unlogged table (works) is useless after its processes have ended.
 _TABLES: Final = f"SELECT c.relname::text {_OURS} AND c.relpersistence = 'p' ORDER BY 1"
 _MADE: Final = f"""
     SELECT 'TABLE ' || c.oid::regclass {_OURS}
@@ -41,8 +41,8 @@ _COLUMNS: Final = f"""
     WHERE c.relname = $1 AND c.relnamespace = {_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum
 """  # noqa: S608 - the same
-# A row becomes the same text on every server. Time limits of a role do not end a copy. A role that may not see every
-# row gets an error, instead of the rows that it may see.
+# These settings give each row the same text on every server. Time limits of the role do not apply to a copy. A role
+# that may not see every row gets an error instead of a part of the rows.
 _SETTINGS: Final = """
     SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres';
     SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -71,7 +71,7 @@ async def connected(database_url: str) -> AsyncIterator[Any]:
             connection = await engine.connect()
         try:
             yield (await connection.get_raw_connection()).driver_connection
-        except _SAID_BY_POSTGRES:  # an OSError is the file's
+        except _SAID_BY_POSTGRES:  # an OSError comes from the file
             with translated():
                 raise
         finally:
@@ -83,7 +83,7 @@ async def connected(database_url: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def one_transaction(connection: Any, *, isolation: str, readonly: bool = False) -> AsyncIterator[None]:
-    """A transaction in which a row becomes the same text on every server."""
+    """A transaction in which each row has the same text on every server."""
     async with connection.transaction(isolation=isolation, readonly=readonly):
         await connection.execute(_SETTINGS)
         try:
@@ -93,7 +93,7 @@ async def one_transaction(connection: Any, *, isolation: str, readonly: bool = F
 
 
 async def revision_of(connection: Any) -> str | None:
-    """The revision of our schema; ``None`` where the database has no schema of ours."""
+    """The revision of the service's schema; ``None`` if the database does not have it."""
     if await connection.fetchval(_HAS_SCHEMA) is None:
         return None
     found: str | None = await connection.fetchval(REVISION)
@@ -101,7 +101,7 @@ async def revision_of(connection: Any) -> str | None:
 
 
 async def tables_of(connection: Any) -> tuple[str, ...]:
-    """The names of our tables that are backed up, each after the tables that it refers to."""
+    """The names of the tables to back up, each after the tables that it refers to."""
     waiting = [row[0] for row in await connection.fetch(_TABLES)]
     pairs = [(row["parent"], row["child"]) for row in await connection.fetch(_PARENTS)]
     done: list[str] = []
@@ -115,7 +115,7 @@ async def tables_of(connection: Any) -> tuple[str, ...]:
 
 
 async def drop_tables(connection: Any) -> None:
-    """Drop our tables and the functions of their triggers: what is left is a database before the first migration."""
+    """Drop the service's tables and the functions of their triggers, as before the first migration."""
     for (name,) in await connection.fetch(_MADE):
         await connection.execute(f"DROP {name} CASCADE")
 
@@ -132,9 +132,9 @@ async def count_rows(connection: Any, table: str) -> int:
 
 
 async def history_of(connection: Any) -> History:
-    """Numbers of conversations and messages, and a checksum of all messages.
+    """The numbers of conversations and messages, and a checksum of all messages.
 
-    The messages are read in the order of their index: sorting them would write all of them to the disk once more.
+    The messages are read in the order of their index, since sorting would write all of them to the disk once more.
     """
     await connection.execute("SET LOCAL enable_sort = off")
     digest, messages = hashlib.sha256(), 0
@@ -160,4 +160,4 @@ COPY_ERRORS: Final = (
     asyncpg.SyntaxOrAccessError,
     asyncpg.DiskFullError,
 )
-"""Errors of rows that do not fit into their table, or onto the disk."""
+"""Errors of rows that do not fit into their table or onto the disk."""

@@ -25,22 +25,24 @@ from app.storage.tls import PARAMETERS as TLS_PARAMETERS
 from app.storage.tls import tls_of
 
 CONNECT_SECONDS = 5.0
-# For a server that accepts and never answers; longer than statement_timeout, so that a living one speaks first.
+# The time limit for a server that accepts but never answers. It is longer than statement_timeout, so that a working
+# server answers first.
 COMMAND_SECONDS = 35.0
 POOL_SECONDS = 10.0
-TENANT_CONNECTIONS = 10  # of the fifteen of a pool: what one tenant may hold at once
-# Under the idle limits of common proxies and firewalls.
+TENANT_CONNECTIONS = 10  # of the fifteen in a pool: the most that one tenant may hold at once
+# Shorter than the idle limits of common proxies and firewalls.
 RECYCLE_SECONDS = 1_500
 PING_SECONDS = 2.0
-# Short statements only: compiling them (jit) would cost more than it saves. Whoever waited for a lock has to see what
-# was committed meanwhile, whatever the server's own isolation is; and a migration would wait for its own snapshot.
+# Statements are short, so compiling them (jit) would cost more than it saves. A statement that waited for a lock has to
+# see what was committed meanwhile, whatever isolation the server has by default; and a migration would wait for its own
+# snapshot.
 SESSION_SETTINGS = {
     "application_name": "throughline",
     "timezone": "UTC",
     "jit": "off",
     "default_transaction_isolation": "read committed",
 }
-# The only ones of them that a pooler in transaction mode carries to whatever server it takes.
+# The only settings that a pooler in transaction mode passes on to every server.
 CARRIED = frozenset({"application_name", "timezone"})
 TIMEOUTS = {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "lock_timeout": "10s"}
 SCHEMES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
@@ -51,7 +53,7 @@ DatabaseState = Literal["ok", "read_only", "away"]
 _IS_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
 _IS_READ_ONLY = text("SELECT current_setting('transaction_read_only')::boolean")
 _ROLE_NAME = compiled(r"[a-z_][a-z0-9_]{0,62}")
-# Letters as they are: a json column keeps what it is given, and an escaped Cyrillic letter is three times as long.
+# Letters are not escaped: a json column keeps the given text, and an escaped Cyrillic letter is three times as long.
 _AS_WRITTEN = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -77,7 +79,7 @@ def database_address(url: str) -> URL:
 def role_of(url: str) -> str | None:
     """The role as which the service acts: ``?role=name`` of the address, and ``None`` for ``?role=none``.
 
-    Raises ``ValueError`` for a name that is none.
+    Raises ``ValueError`` for an invalid name.
     """
     named = database_address(url).query.get("role", DEFAULT_ROLE)
     if not isinstance(named, str) or not _ROLE_NAME.fullmatch(named):
@@ -86,7 +88,7 @@ def role_of(url: str) -> str | None:
 
 
 class _Connecting:
-    """A connection that is asked for: nothing is begun before somebody waits, as nobody does outside of a greenlet."""
+    """A requested connection. Connecting begins only when it is awaited, which cannot happen outside of a greenlet."""
 
     def __init__(self, **given: Any) -> None:
         self._given = given
@@ -111,8 +113,8 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         max_overflow=max_overflow,
         pool_timeout=POOL_SECONDS,
         pool_recycle=RECYCLE_SECONDS,
-        pool_use_lifo=True,  # the one that was used last knows its statements, and is in the caches
-        # Parameters hold people's messages, and an error with its text goes into the log.
+        pool_use_lifo=True,  # the connection used last has its statements prepared and is in the caches
+        # Parameters contain people's messages, and the text of an error goes into the log.
         hide_parameters=True,
         json_serializer=_AS_WRITTEN,
         json_deserializer=_json_value,
@@ -123,7 +125,7 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
 
 
 def _json_value(written: str) -> Any:
-    # Most values are empty: those are not worth the parser.
+    # Most values are empty, and need no parser.
     if written == "[]":
         return []
     return {} if written == "{}" else json.loads(written)
@@ -143,7 +145,7 @@ def _is_pooled(url: str) -> bool:
 
 
 def _limits_for_pooler() -> str:
-    # A connection pooler passes these on with each transaction only.
+    # A connection pooler passes these settings on only if they are sent with each transaction.
     settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED} | TIMEOUTS
     return "".join(f" SET LOCAL {name} = '{value}';" for name, value in settings.items())
 
@@ -161,7 +163,7 @@ def _connect_arguments(url: str, timeouts: dict[str, str]) -> dict[str, Any]:
 
 
 def _refuse_closed(connection: Any, record: Any, proxy: Any) -> None:  # noqa: ARG001 - the event's signature
-    # A look at the socket, no round trip: the pool then takes another connection.
+    # This only looks at the socket and needs no round trip; the pool then takes another connection.
     if connection.driver_connection.is_closed():
         raise DisconnectionError
 
@@ -179,14 +181,17 @@ async def ping(engine: AsyncEngine) -> DatabaseState:
 
 
 async def row_security(engine: AsyncEngine) -> bool:
-    """Whether Postgres itself keeps tenants apart for this engine; of a database that is away nothing is said."""
+    """Whether Postgres itself separates tenants for this engine. Nothing is reported about a database that is away."""
     with translated():
         async with engine.connect() as connection:
             return bool((await connection.execute(_IS_ACTIVE)).scalar_one())
 
 
 async def is_protected(url: str) -> bool:
-    """Whether it will for a service with that address. Raises ``DependencyUnavailableError``."""
+    """Whether Postgres would separate tenants for a service with that address.
+
+    Raises ``DependencyUnavailableError``.
+    """
     engine = make_engine(url, pool_size=1)
     try:
         return await row_security(engine)

@@ -1,4 +1,7 @@
-"""The one place that turns errors of the database into ours. Unknown ones are defects, and pass through."""
+"""The one place that turns errors of the database into the service's errors.
+
+Unknown ones are defects and pass through.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,26 @@ from app.core.model.errors import ConflictError, DependencyUnavailableError, Dom
 
 FOREIGN_KEY_VIOLATION = "23503"
 UNIQUE_VIOLATION = "23505"
-# It takes no writes: it has become the replica of another, or its operator has closed it, as for want of disk.
+# The server takes no writes: it has become a replica, or its operator has made it read-only, perhaps for lack of disk.
 READ_ONLY = "25006"
-# What Postgres lacks, or what went wrong within it: a disk that is full or fails, a file as large as the system allows.
+# Something that Postgres lacks or that failed inside it: a full or broken disk, a file of the largest allowed size.
 ILL_CLASSES = ("53", "58", "XX", READ_ONLY)
-# Classes of SQLSTATE that say "not now": connection, authorisation and catalogue (at connect), operator (shutdown,
-# start, statement timeout), and an ill server.
+# Classes of SQLSTATE that mean "not now": connection, authorisation and catalogue (when connecting), operator
+# (shutdown, start, statement timeout), and a server with an internal problem.
 UNAVAILABLE_CLASSES = ("08", "28", "3D", "57", *ILL_CLASSES)
 # Serialisation failure, deadlock, idle in transaction, lock timeout.
 UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
-# Whatever SQLAlchemy, the driver and the socket below it raise.
+# All errors that SQLAlchemy, the driver and the socket raise.
 DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class _Translated:
-    """A class, for it stands around each statement, and a generator takes several times as long."""
+    """Translates errors of the block.
+
+    It is a class since it is used for each statement, and a generator is several times slower.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -44,7 +50,7 @@ _TRANSLATED: Final = _Translated()
 
 
 def translated() -> AbstractContextManager[None]:
-    """Raise the domain error that the database's error means, if it means one."""
+    """Raise the service's error for an error of the database in the block, if it has one."""
     return _TRANSLATED
 
 
@@ -56,7 +62,7 @@ def _as_domain_error(error: Exception) -> DomainError | None:
         return ConflictError("Someone else wrote this first.")
     if _is_unavailable(error, state):
         if state is not None and state.startswith(ILL_CLASSES):
-            _log.error("database.ill", sqlstate=state)  # its words may quote values
+            _log.error("database.ill", sqlstate=state)  # its message may quote values
         return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
     return None
 
@@ -72,7 +78,7 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
         return state.startswith(UNAVAILABLE_CLASSES) or state in UNAVAILABLE_STATES
     if _has_lost_protocol(error):
         return True
-    # asyncpg counts a value that does not fit its column among the interface errors: that is our defect.
+    # asyncpg treats a value that does not fit its column as an interface error; for the service it is a defect.
     if isinstance(error, DBAPIError):
         is_interface = isinstance(error.orig and error.orig.__cause__, asyncpg.InterfaceError)
         is_value = isinstance(error.orig and error.orig.__cause__, ValueError)
@@ -83,12 +89,12 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
 
 
 def is_of_no_use(error: BaseException) -> bool:
-    """Whether the connection is to be made anew: it can no longer be followed, or leads to a server without writes."""
+    """Whether the connection has to be made again: the driver lost track of it, or its server takes no writes."""
     return _has_lost_protocol(error) or _sqlstate(error) == READ_ONLY
 
 
 def _has_lost_protocol(error: BaseException) -> bool:
-    # It broke at an odd moment, and the driver can no longer follow what the server says.
+    # It was interrupted at an unexpected point, so the driver cannot interpret the server's answers any more.
     origin = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(origin, asyncpg.InternalClientError) or (
         origin is not None and isinstance(origin.__cause__, asyncpg.InternalClientError)

@@ -1,4 +1,4 @@
-"""Migrations from Python, from any working directory, with or without a running event loop."""
+"""Runs migrations from Python, in any working directory, with or without a running event loop."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from sqlalchemy.exc import DBAPIError
 from app.storage.database_errors import translated
 
 SCRIPTS = Path(__file__).resolve().parent / "alembic"
-"""What a wheel has too; ``alembic.ini``, which a checkout has, is for the command line."""
+"""The folder is part of a wheel too. ``alembic.ini``, which only a checkout has, is for the command line."""
 URL_ATTRIBUTE = "database_url"
 LOCK_TIMEOUT: Final = "900ms"
-"""Whoever waits for a table's lock makes everyone behind it wait: better to give up, and try again later."""
+"""The longest wait for a table's lock. All others queue behind the waiting migration, so it gives up and tries again
+later.
+"""
 GAVE_WAY: Final = frozenset({"55P03", "40P01"})
-"""SQLSTATE of what ended for the sake of others: a lock that did not come in time, a deadlock."""
+"""The SQLSTATEs of migrations that ended in favour of others: a lock that did not come in time, or a deadlock."""
 ATTEMPTS: Final = 30
 PAUSE_SECONDS: Final = 1.0
-"""Between two attempts to lock a table that others use all the time; meanwhile they go on."""
+"""The pause between two attempts to lock a table that is always in use; the other processes go on meanwhile."""
 
 
 class LaterSchemaError(Exception):
-    """A later version of Throughline has migrated the database: its revisions are not known here."""
+    """A later version of the service has migrated the database; this version does not know its revisions."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(
@@ -49,25 +51,25 @@ def alembic_config(url: str) -> Config:
 
 
 def run_migrations(url: str, revision: str = "head") -> None:
-    """Bring the database up to a revision; blocks.
+    """Migrate the database up to a revision. Blocks.
 
     Raises:
         DependencyUnavailableError: The database is away.
-        LaterSchemaError: It has a revision that is not known here.
+        LaterSchemaError: The database has a revision that this version does not know.
 
-    In a thread of its own, since Alembic's environment runs an event loop and the caller may have one.
+    It runs in a thread of its own, since Alembic's environment runs an event loop and the caller may have one.
     """
     with ThreadPoolExecutor(1) as thread, translated():
         thread.submit(_upgrade_with_retries, url, revision).result()
 
 
 def create_partial_index(name: str, table: str, columns: Sequence[Any], where: str, *, unique: bool = False) -> None:
-    """Within a migration: an index of the rows for which a condition holds."""
+    """Make an index of the rows that meet a condition; for use within a migration."""
     op.create_index(name, table, columns, unique=unique, postgresql_where=text(where))
 
 
 def _upgrade_with_retries(url: str, revision: str) -> None:
-    # Revisions that are done stay done, so that another attempt goes on where the last one gave up.
+    # Finished revisions stay, so that another attempt goes on from there.
     for left in reversed(range(ATTEMPTS)):
         try:
             command.upgrade(alembic_config(url), revision)

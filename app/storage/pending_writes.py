@@ -1,4 +1,4 @@
-"""Collects writes of which nothing is read back, so that several go to the database in one message."""
+"""Collects writes whose results are not needed, so that several are sent to the database in one message."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from app.storage import compiled
 from app.storage.compiled import CompiledStatement, can_be_literals
 
 JOINED: Final = 6
-"""Writes that go out in one statement, at most: each number of them is a text of its own for the server to keep."""
+"""The most writes that are sent in one statement. Each number of writes is a separate text that the server keeps."""
 _MAX_LITERAL_TEXT: Final = 2_000
-"""Characters of writes that go out with ``COMMIT``: their values are written into the text."""
+"""The most characters of writes that are sent with ``COMMIT``, since their values are written into the text."""
 
 Write = tuple[CompiledStatement, list[Any]]
 """A statement that writes, with its values."""
 
 
 class PendingWrites:
-    """The writes of a transaction that were not sent yet, in their order."""
+    """The writes of a transaction that were not sent yet, in order."""
 
     def __init__(self) -> None:
         self._writes: list[Write] = []
@@ -28,26 +28,26 @@ class PendingWrites:
         return bool(self._writes)
 
     def has_room(self, count: int) -> bool:
-        """Whether that many more rows still fit into one statement."""
+        """Whether this many more rows still fit into one statement."""
         return len(self._writes) + count <= JOINED
 
     def can_join(self, statement: CompiledStatement) -> bool:
-        """Whether a statement that writes may go out with them: none of them touches the same rows."""
+        """Whether a statement that writes may be sent with the waiting ones: none of them touches the same rows."""
         return compiled.can_join(statement, [one for one, _ in self._writes])
 
     def add(self, statement: CompiledStatement, rows: Sequence[list[Any]]) -> None:
-        """Have it wait, once with the values of each row."""
+        """Let it wait, once for the values of each row."""
         self._writes += ((statement, values) for values in rows)
 
     def take(self) -> list[Write]:
-        """All of them; from now on none waits."""
+        """Remove all waiting writes and return them."""
         taken, self._writes = self._writes, []
         return taken
 
     def text_with_values(self) -> str | None:
-        """All of them as one text with their values in it, to go out with ``COMMIT``.
+        """All waiting writes as one text that contains their values, to be sent with ``COMMIT``.
 
-        ``None`` where none waits, where a value cannot be written so, and where the text would be long.
+        ``None`` if none waits, if a value cannot be written into the text, or if the text would be long.
         """
         if not self._writes or not all(can_be_literals(values) for _, values in self._writes):
             return None

@@ -25,11 +25,11 @@ _INDEXES: Final = """
     LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid
     WHERE c.relname = ANY($1) AND k.oid IS NULL AND i.indpred IS NULL AND i.indexprs IS NULL
 """
-"""Indexes of plain columns: PostgreSQL does not print an expression as it was given."""
+"""Finds indexes of plain columns. PostgreSQL does not print an expression as it was given, so others are left out."""
 _INDEX_MEMORY: Final = "256MB"
 _GOING_SECONDS: Final = 2.0
 _SAYS_NOTHING: Final = frozenset({"tenants"})
-"""Tables whose rows are made by looking at an empty service."""
+"""Tables that may have rows although the service was never used, since only looking at it makes them."""
 
 
 def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> None:
@@ -64,7 +64,7 @@ async def _revision_of_empty(database_url: str) -> str | None:
     """The revision of a database without rows.
 
     Raises:
-        BackupError: It has rows, or processes of the service are connected.
+        BackupError: The database has rows, or processes of the service are connected.
     """
     async with copying.connected(database_url) as connection:
         await _check_alone(connection)
@@ -82,7 +82,7 @@ async def _revision_of_empty(database_url: str) -> str | None:
 
 
 async def _check_alone(connection: Any) -> None:
-    # A connection that was closed a moment ago needs a moment to go.
+    # A connection that was just closed needs a moment to disappear.
     deadline = time.monotonic() + _GOING_SECONDS
     while await connection.fetchval(_OTHERS, SESSION_SETTINGS["application_name"]):
         if time.monotonic() > deadline:
@@ -123,7 +123,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
 
 
 async def _check_shape(connection: Any, manifest: Manifest) -> None:
-    # The names in a file reach a statement only where the schema has the same.
+    # Names from the file are put into a statement only if the schema has the same names.
     for table in manifest.tables:
         if table.columns != await copying.columns_of(connection, table.name):
             raise BackupError(f"The backup does not fit its schema {manifest.revision}: table {table.name} is another.")
@@ -132,7 +132,7 @@ async def _check_shape(connection: Any, manifest: Manifest) -> None:
 
 
 async def _drop_indexes_of_no_constraint(connection: Any) -> list[str]:
-    # Made again over all rows at once, they cost far less than row by row.
+    # Building the indexes at once over all rows costs far less than row by row.
     await connection.execute(f"SET LOCAL maintenance_work_mem = '{_INDEX_MEMORY}'")
     found = await connection.fetch(_INDEXES, list(await copying.tables_of(connection)))
     for row in found:
@@ -158,7 +158,7 @@ async def _fill(connection: Any, archive: ArchiveReader, table: TableContent, ad
 
 
 async def _analyze_tables(database_url: str) -> None:
-    # The planner has its figures now, and not when autovacuum comes by.
+    # Collect the planner's figures now instead of when autovacuum runs.
     async with copying.connected(database_url) as connection:
         for name in await copying.tables_of(connection):
             await connection.execute(f"ANALYZE {copying.quoted(name)}")

@@ -1,8 +1,8 @@
 """Row-level security: Postgres itself shows and takes only rows of the tenant that the transaction names.
 
-It stands behind the condition that ``tenancy.py`` adds to every statement. Postgres applies it neither to the owner of
-the tables nor to a superuser, so processes of the service act as a role that owns nothing. docs/decisions/0029 says why
-it is done so.
+It is a second barrier after the condition that ``tenancy.py`` adds to every statement. Postgres applies it neither to
+the owner of the tables nor to a superuser, so processes of the service act as a role that owns nothing.
+docs/decisions/0029 gives the reasons.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Final
 from uuid import UUID
 
 SETTING: Final = "throughline.tenant"
-"""Holds the tenant's id until the end of the transaction; where it is not set, no row is seen."""
+"""The setting that holds the tenant's id until the end of the transaction; without it no row is visible."""
 SYSTEM: Final = "system"
 """The value of the setting for all tenants: sweeper, key look-ups, the worker's first read."""
 POLICY: Final = "tenant_isolation"
 DEFAULT_ROLE: Final = "throughline_app"
 
 _VALUE: Final = f"current_setting('{SETTING}', true)"
-# Sub-selects are evaluated once a statement, not once a row. A CASE counts as half of the rows, whatever it says: an
-# equality would be taken for a second condition, independent of the tenant's own, and rows be thought far too few.
+# Sub-selects are evaluated once per statement, not once per row. The planner takes a CASE to be true for half of the
+# rows. It would take an equality for a second condition, independent of the tenant's own, and expect far too few rows.
 _VISIBLE: Final = f"""
     CASE WHEN tenant_id = (SELECT nullif(nullif({_VALUE}, ''), '{SYSTEM}')::uuid) THEN true
     ELSE (SELECT {_VALUE}) = '{SYSTEM}' END
@@ -37,16 +37,17 @@ STANDING: Final = f"""
     FROM (SELECT to_regclass('conversations')::oid AS oid) named
     LEFT JOIN pg_class t ON t.oid = named.oid LEFT JOIN pg_roles r ON r.rolname = $1
 """  # noqa: S608 - our own constant
-"""Whether the user that signed in may act as a role, is then behind the wall, and is so without it.
+"""Whether the user that signed in may act as a role, whether row-level security then applies, and whether it applies
+without the role.
 
-A schema that is found by the name of the user would not be found by the role.
+If the schema is found by the name of the user, the role would not find it.
 """
 SEEN: Final = " ".join(_VISIBLE.split())
-"""The condition of every policy, and of a view that stands in for a table."""
+"""The condition of every policy, and of a view that is used in place of a table."""
 
 
 def protect(table: str) -> str:
-    """The statement that puts a table with a ``tenant_id`` behind the wall, for a migration; again is no harm.
+    """The statement that protects a table with a ``tenant_id``, for a migration. It may be run again.
 
     It takes the table's lock for an instant. In an autocommit block each table is a transaction of its own.
     """
@@ -59,10 +60,10 @@ def protect(table: str) -> str:
 
 
 def provide_role(role: str) -> str:
-    """The statement that makes the role, where it may, and lets it use every table of the schema.
+    """The statement that makes the role, if that is allowed, and lets it use every table of the schema.
 
-    Whoever runs it becomes a member, so that it can act as the role. Where there is no such role and none may be made,
-    it changes nothing and says so in a warning.
+    The user that runs it becomes a member, and so can act as the role. If there is no such role and none may be made,
+    it changes nothing and gives a warning.
     """
     return f"""DO $$ BEGIN
         IF to_regclass('alembic_version') IS NULL THEN RETURN; END IF;
@@ -88,6 +89,6 @@ def provide_role(role: str) -> str:
 
 
 def opening(role: str | None, tenant_id: UUID | str) -> str:
-    """What goes out with ``BEGIN``, in the same message: who acts, and for whom."""
+    """The text sent together with ``BEGIN`` that says which role acts, and for which tenant."""
     acting = f" SET LOCAL ROLE {role};" if role else ""
     return f"{acting} SET LOCAL {SETTING} = '{tenant_id}';"

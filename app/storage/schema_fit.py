@@ -1,4 +1,4 @@
-"""Whether a database has a schema that this version of the code can work with."""
+"""Checks whether a database has a schema that this version of the code can work with."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _REVISION: Final = text("SELECT version_num FROM alembic_version")
 
 
 async def schema_complaint(engine: AsyncEngine) -> str | None:
-    """What has to be done before this code can work with the database; ``None`` where nothing has.
+    """What has to be done before this code can work with the database; ``None`` if nothing.
 
     The schema of a later version serves this one as well (docs/upgrading.md). Raises ``DependencyUnavailableError``.
     """
     with translated():
         async with engine.connect() as connection:
             may_read: bool | None = (await connection.execute(_MAY_READ)).scalar_one()
-            if may_read is False:  # what cannot be known keeps nobody from starting
+            if may_read is False:  # if this cannot be known, the service still starts
                 return None
             revision = (await connection.execute(_REVISION)).scalar_one_or_none() if may_read else None
     newest, known = known_revisions()
@@ -40,7 +40,7 @@ async def schema_complaint(engine: AsyncEngine) -> str | None:
 
 
 async def schema_complaint_at(url: str) -> str | None:
-    """That of the database with this address. Raises ``DependencyUnavailableError``."""
+    """The same for the database with this address. Raises ``DependencyUnavailableError``."""
     engine = make_engine(url, pool_size=1)
     try:
         return await schema_complaint(engine)

@@ -1,4 +1,4 @@
-"""What repositories speak through: every statement scoped to the tenant, every error translated."""
+"""The session of the repositories: it restricts every statement to the tenant and translates every error."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
 _PART: Final = 10
-"""Rows that are made before it is looked at how long that took."""
+"""How many rows are made before the elapsed time is checked."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
-"""The session that took the last share in this task: a second one within it must not wait for the first."""
+"""The session that took the last share in this task. A second session within it must not wait for the first one."""
 
 
 @event.listens_for(ScopedSession, "after_begin")
@@ -39,10 +39,10 @@ def _act_for_tenant(session: Session, _transaction: object, connection: Connecti
 
 
 async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
-    """Every row; they are made of what was read, and between slices the loop does what else there is to do."""
+    """Every row. Between slices of rows, other tasks of the event loop may run."""
     rows: list[Any] = []
     began = thread_time()
-    found = found.yield_per(_PART)  # else the first part makes all rows, and gives some of them
+    found = found.yield_per(_PART)  # otherwise the first part would make all rows and return some of them
     while part := found.fetchmany(_PART):
         rows.extend(part)
         if len(part) < _PART:
@@ -81,25 +81,25 @@ def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSe
 
 
 class TenantSession:
-    """One transaction at a time, of one tenant, or of all (``None``).
+    """A session with one transaction at a time, of one tenant or of all (``None``).
 
-    It begins with the first statement. A statement of ``tenancy.built_once`` goes to the driver as its kept text; all
-    others go through the ORM. Writes of which nothing is read back wait for the next statement or the commit, and go
-    out together in one message before anything is read.
+    A transaction begins with its first statement. A statement of ``tenancy.built_once`` goes to the driver as its kept
+    text; all others go through the ORM. Writes whose results are not needed wait for the next statement or the commit,
+    and are sent together in one message before anything is read.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
         self.tenant_id = tenant_id
         self.end_user = end_user.get() if tenant_id is not None else None
-        """Whose conversations alone it sees; ``None`` = all of the tenant."""
+        """The end user to whose conversations the session is restricted; ``None`` = all of the tenant."""
         self._shares = shares
         self._holds_share = False
         self._each_commits = False
         self._engine = engine.sync_engine
         self._lent: PoolProxiedConnection | None = None
-        """The connection lent by the pool, from the first statement on."""
+        """The connection that the pool lent, from the first statement on."""
         self._connection: Connection | None = None
-        """SQLAlchemy's connection around it, where one is needed: for the ORM, and to open a new one."""
+        """SQLAlchemy's connection around it, if one is needed: for the ORM, and to open a new one."""
         self._pooled: Any = None
         """SQLAlchemy's adapter of the driver's connection."""
         self._session: ScopedSession | None = None
@@ -123,9 +123,9 @@ class TenantSession:
         return found
 
     async def write(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a kept statement once for each row, many in one round trip. It need not run at once.
+        """Run a kept statement once for each row, many in one round trip. It may be run later.
 
-        So errors of the database are raised by a later statement, or by the commit.
+        So a later statement, or the commit, may raise its errors.
         """
         if not rows:
             return
@@ -152,7 +152,10 @@ class TenantSession:
         return compiled.scalar(records[0]) if records else None
 
     async def begin_with(self, statement: Executable, /, **given: Any) -> int:
-        """Run a kept statement that writes, and return how many rows. The first one goes out with ``BEGIN``."""
+        """Run a kept statement that writes, and return the number of rows.
+
+        The first statement is sent with ``BEGIN``.
+        """
         compiled = self._compiled(statement)
         values = self._arguments(compiled, given)
         if self._lent is not None or self._pending or not can_be_literals(values):
@@ -164,7 +167,8 @@ class TenantSession:
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run a kept statement as a transaction of its own, in one round trip; return how many rows it touches.
 
-        Its values are written into the text (``CompiledStatement.text_with_values``). Before any other statement.
+        Its values are written into the text (``CompiledStatement.text_with_values``). Call it before any other
+        statement.
         """
         compiled = self._compiled(statement)
         text = compiled.text_with_values(self._arguments(compiled, given))
@@ -201,7 +205,7 @@ class TenantSession:
     async def records(self, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
         """Every row of a statement of ``tenancy.built_once``, its columns in order and without names: for many rows.
 
-        Raises ``ValueError`` where a column needs more than the driver does.
+        Raises ``ValueError`` if a column needs a conversion that the driver does not make.
         """
         compiled, records = await self._compiled_and_records(statement, given)
         if not compiled.is_plain:
@@ -215,11 +219,11 @@ class TenantSession:
             await greenlet_spawn(self._begun_connection, isolation_level="REPEATABLE READ")
 
     def autocommit(self) -> None:
-        """Make each statement its own transaction; before the first one."""
+        """Make each statement its own transaction. Call it before the first one."""
         self._each_commits = True
 
     async def commit(self) -> None:
-        """Make it so."""
+        """Commit the transaction."""
         if self._lent is not None or self._pending:
             with translated():
                 await self._write_with_commit()
@@ -228,7 +232,7 @@ class TenantSession:
         self._give_share_back()
 
     async def close(self) -> None:
-        """Roll back, give the connection back; also when the caller is cancelled, and whatever the server says."""
+        """Roll back and give the connection back, even if the caller is cancelled, and whatever the server answers."""
         self._pending.take()
         if self._lent is None:
             self._give_share_back()
@@ -238,7 +242,7 @@ class TenantSession:
             await asyncio.shield(asyncio.ensure_future(self._close()))
 
     async def _close(self) -> None:
-        # A connection that cannot even roll back is thrown away by the pool; the block's own outcome stands.
+        # The pool throws away a connection that cannot even roll back; the outcome of the block stays as it is.
         try:
             with suppress(*DATABASE_ERRORS):
                 await self._release()
@@ -257,7 +261,7 @@ class TenantSession:
             await self.commit()
         return compiled, records
 
-    # --- what waits
+    # --- waiting writes
 
     async def _write_waiting(self) -> None:
         if self._pending:
@@ -294,11 +298,11 @@ class TenantSession:
     def _arguments(self, compiled: CompiledStatement, given: Mapping[str, Any]) -> list[Any]:
         return compiled.arguments({**given, TENANT_VALUE: self.tenant_id, USER_VALUE: self.end_user})
 
-    # --- by the driver
+    # --- statements sent by the driver
 
     @property
     def _transaction(self) -> Any:
-        # The driver's, where the adapter keeps its own, so that statements of both go on within it.
+        # The driver's transaction, kept where the adapter keeps its own, so that statements of both run within it.
         return self._pooled._transaction  # noqa: SLF001
 
     @_transaction.setter
@@ -306,7 +310,7 @@ class TenantSession:
         self._pooled._transaction = transaction  # noqa: SLF001
 
     async def _begin_transaction(self, first: str = "") -> None:
-        """Begin the transaction, unless a statement of it ran before; with a first one."""
+        """Begin the transaction, unless an earlier statement did; ``first`` is sent with it."""
         if self._lent is None:
             await self._take_share_once()
             await self._take_connection()
@@ -342,7 +346,7 @@ class TenantSession:
         try:
             return await self._answer_or_discard(answer)
         except BaseException as error:
-            # Left without an answer, the connection is closed: no rollback follows that would make it usable again.
+            # If no answer came, the connection is closed, since no rollback can make it usable again.
             if not isinstance(error, asyncpg.PostgresError):
                 self._discard_connection(error)
             raise
@@ -353,7 +357,7 @@ class TenantSession:
             connection.invalidate(error)
 
     async def _release(self) -> None:
-        """Give the connection back; what is not committed is rolled back."""
+        """Give the connection back; uncommitted changes are rolled back."""
         connection, session = self._connection or self._lent, self._session
         if connection is None:
             return
@@ -367,10 +371,10 @@ class TenantSession:
                 await greenlet_spawn(_give_back, connection, session)
 
     async def _take_connection(self) -> None:
-        # SQLAlchemy waits in greenlets only, and these cost much: one that lies in the pool needs none.
+        # SQLAlchemy can only wait within greenlets, which are expensive; a connection that lies in the pool needs none.
         pool = self._engine.pool
         if isinstance(pool, QueuePool) and pool.checkedin():
-            with suppress(MissingGreenlet):  # the one that lay there was closed, or too old
+            with suppress(MissingGreenlet):  # the pooled connection was closed or too old
                 self._hold_connection(self._engine.raw_connection())
                 return
         await greenlet_spawn(self._connection_made_if_missing)
@@ -385,7 +389,7 @@ class TenantSession:
         has_room = isinstance(pool, QueuePool) and pool.overflow() <= 0
         return has_room and self._transaction is None and not self._pooled.driver_connection.is_closed()
 
-    # --- within a greenlet, where there is something to wait for
+    # --- within a greenlet, since SQLAlchemy may have to wait
 
     def _connection_made_if_missing(self) -> Connection:
         if self._connection is None and self._lent is not None:
@@ -400,7 +404,7 @@ class TenantSession:
         if options:
             connection.execution_options(**options)
         if not connection.in_transaction():
-            connection.begin()  # nothing is sent yet; but after that a lost connection is not silently replaced
+            connection.begin()  # nothing is sent yet, but from now on a lost connection is not replaced silently
         return connection
 
     def _execute(self, statement: Executable, given: Any) -> Result[Any]:
@@ -412,7 +416,7 @@ class TenantSession:
     async def _take_share_once(self) -> None:
         if self._shares is None or self.tenant_id is None or self._holds_share:
             return
-        # Whoever holds one already in the same task waits for no second share.
+        # A session does not wait for a second share if one of the same task already holds one.
         holder = _holder.get()
         if holder is not None and holder._holds_share:  # noqa: SLF001 - another session of the same task
             return

@@ -1,7 +1,7 @@
-"""Fair shares of the database's connections: no tenant takes them all, and who waits is served in order.
+"""Fair shares of the database's connections: no tenant can take them all, and waiting callers are served in order.
 
-One ``ConnectionShares`` belongs to one engine and its event loop. The system scope (``None``) waits for nobody: key
-look-ups and the sweeper hold a connection for one statement or two.
+One ``ConnectionShares`` belongs to one engine and its event loop. The system scope (``None``) never waits, since key
+look-ups and the sweeper hold a connection only for one or two statements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from uuid import UUID
 from app.core.model.errors import BusyError
 
 WAIT_SECONDS: Final = 8.0
-"""Shorter than the pool's own patience, so that the tenant that is over its share is the one that is told."""
+"""How long a caller waits. It is shorter than the pool's own limit, so that the tenant that exceeds its share gets the
+error.
+"""
 MOST_WAITING: Final = 200
 """The most waiting requests of one tenant; more are refused at once."""
 RETRY_AFTER: Final = 1.0
@@ -22,7 +24,8 @@ RETRY_AFTER: Final = 1.0
 class ConnectionShares:
     """How many connections each tenant may hold at once.
 
-    One tenant holds at most ``most``, waits ``seconds`` for its turn, and has ``waiting`` callers waiting at most.
+    One tenant holds at most ``most``, waits at most ``seconds`` for its turn, and has at most ``waiting`` waiting
+    callers.
     """
 
     def __init__(self, most: int, *, seconds: float = WAIT_SECONDS, waiting: int = MOST_WAITING) -> None:
@@ -37,7 +40,7 @@ class ConnectionShares:
         if share.waiting >= self._most_waiting:
             raise _busy_error()
         if not share.free.locked():
-            await share.free.acquire()  # at once
+            await share.free.acquire()  # does not wait
             share.held += 1
             return
         share.waiting += 1
@@ -53,7 +56,7 @@ class ConnectionShares:
             self._forget_if_unused(tenant_id, share)
 
     def release(self, tenant_id: UUID) -> None:
-        """Let the next one of the tenant have it."""
+        """Let the next caller of the tenant have the connection."""
         share = self._tenants[tenant_id]
         share.held -= 1
         share.free.release()
@@ -65,7 +68,7 @@ class ConnectionShares:
 
 
 class _Share:
-    """The share of one tenant; a semaphore serves those who wait in their order."""
+    """The share of one tenant; a semaphore serves waiting callers in order."""
 
     def __init__(self, most: int) -> None:
         self.free = asyncio.Semaphore(most)

@@ -1,6 +1,6 @@
-"""The tables. Every one carries its tenant in the primary key; ``tenancy.py`` adds it to every statement.
+"""The tables. Each table has the tenant in its primary key; ``tenancy.py`` adds it to every statement.
 
-What belongs to a conversation goes with it: composite foreign keys, deleted in cascade.
+Rows that belong to a conversation are deleted with it, in cascade by composite foreign keys.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ BIG = BigInteger()
 MOMENT = DateTime(timezone=True)
 TEXTS = ARRAY(Text())
 NUMBERS = ARRAY(BIG)
-# A missing value is SQL's NULL, never JSON's null: partial indexes and IS NULL see the same thing as Python.
+# A missing value is SQL's NULL, never JSON's null, so that partial indexes and IS NULL see the same as Python.
 JSON = JSONB(none_as_null=True)
-PARTS = WRITTEN(none_as_null=True)  # as it was written: the order of keys and the form of numbers are originals too
+PARTS = WRITTEN(none_as_null=True)  # as written: the order of keys and the form of numbers belong to the original
 
 
 class TenantScoped(SQLModel):
-    """What ``tenancy.py`` recognises: rows of one tenant, the tenant first in the key."""
+    """The class by which ``tenancy.py`` recognises tables: rows of one tenant, which comes first in the key."""
 
     metadata = MetaData(naming_convention=NAMING)
 
@@ -68,7 +68,7 @@ def _one_of(column: str, literal: Any) -> CheckConstraint:
 
 
 def _server_default(value: str) -> dict[str, Any]:
-    # For rows of a version that does not know the column: see docs/upgrading.md.
+    # For rows that a version without this column writes; see docs/upgrading.md.
     return {"server_default": text(value)}
 
 
@@ -81,11 +81,11 @@ class TenantRow(TenantScoped, table=True):
     name: str
     created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
     sealing_secret: bytes | None = Field(sa_type=LargeBinary)
-    """Seals what clients keep for us; made when it is first needed."""
+    """The secret that seals tokens for clients; made when it is first needed."""
 
 
 class ApiKeyRow(TenantScoped, table=True):
-    """A key; only the SHA-256 of its secret."""
+    """An API key, with only the SHA-256 of its secret."""
 
     __tablename__ = "api_keys"
     __table_args__ = (of_tenant(), UniqueConstraint("secret_hash"))
@@ -103,7 +103,7 @@ class ApiKeyRow(TenantScoped, table=True):
 
 
 LISTED_AT = "coalesce(last_message_at, created_at)"
-DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # no threshold is never reached
+DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # NULL as threshold is never reached
 
 
 DELETED = "deleted_at IS NOT NULL"
@@ -128,12 +128,12 @@ class ConversationRow(TenantScoped, table=True):
         CheckConstraint(WHOLE_FORK, name="forked"),
         Index("ix_conversations_listed", "tenant_id", text(f"({LISTED_AT})"), "id"),
         Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
-        # The sweeper's: holds only what is due, so that looking costs nothing however many conversations there are.
+        # For the sweeper: it contains only what is due, so that a look costs the same for any number of conversations.
         Index("ix_conversations_due", "tenant_id", "id", postgresql_where=text(DUE)),
-        # Likewise: what is deleted and not removed yet, and whose running sums are to be made anew.
+        # The same for deleted conversations that still have rows, and for running sums that have to be computed again.
         Index("ix_conversations_deleted", "deleted_at", postgresql_where=text(DELETED)),
         Index("ix_conversations_stale_sums", "id", postgresql_where=text(STALE_SUMS)),
-        # And: of whose messages vectors are to be made, and those that have some, of whichever model.
+        # The same for conversations whose messages need vectors, and for those that have vectors of any model.
         Index("ix_conversations_unembedded", "embed_after", postgresql_where=text(UNEMBEDDED)),
         Index("ix_conversations_embedded", "embedded_model", postgresql_where=text(EMBEDDED)),
     )
@@ -181,7 +181,7 @@ class ConversationRow(TenantScoped, table=True):
     quiet_reason: str | None
     failure_count: int
     pace: dict[str, Any] | None = Field(sa_type=JSON)
-    """How it went of late, in numbers; for adaptive thresholds."""
+    """The recent course of the conversation in numbers, for adaptive thresholds."""
     live_model: str | None
     live_response_id: str | None
     live_through_seq: int | None = Field(sa_type=BIG)
@@ -191,15 +191,15 @@ class ConversationRow(TenantScoped, table=True):
     forked_from: UUID | None
     forked_through: int | None = Field(sa_type=BIG)
     deleted_at: datetime | None = Field(sa_type=MOMENT)
-    """Since when it is gone for everybody; its rows are removed in steps."""
+    """Since when the conversation is deleted for everybody; its rows are removed in steps."""
     stale_sums_from: int | None = Field(sa_type=BIG)
     stale_sums_to: int | None = Field(sa_type=BIG)
-    """The running sums of these messages are still those before an erasure; they are made anew in steps."""
+    """Up to this ``seq`` the running sums are still those before an erasure; they are computed again in steps."""
     embedded_model: str | None
     embedded_seq: int = Field(sa_type=BIG, sa_column_kwargs=_server_default("0"))
-    """Through here the covered messages have vectors of that model, those that can have one."""
+    """Up to this ``seq`` the covered messages have vectors of that model, as far as they can have one."""
     embed_after: datetime | None = Field(sa_type=MOMENT)
-    """Not before then is it gone on with."""
+    """The work on vectors does not go on before this time."""
     created_at: datetime = Field(sa_type=MOMENT)
     updated_at: datetime = Field(sa_type=MOMENT)
 
@@ -207,13 +207,15 @@ class ConversationRow(TenantScoped, table=True):
 MAKES_CALLS = "call_ids <> '{}'::text[]"
 IN_A_CALL = "call_ids <> '{}'::text[] OR result_ids <> '{}'::text[]"
 CALLS_OF = "array_append(call_ids || result_ids, conversation_id::text)"
-"""Ids are often the same in every conversation ("call_1"), so that the conversation is one of the words."""
+"""The indexed words of a message's calls. Ids are often the same in every conversation ("call_1"), so the conversation
+is added as a word.
+"""
 COMMAND = "is_command"
 QUOTING = "strpos(parts::text, '\"quotes\"') > 0"
 
 
 class MessageRow(TenantScoped, table=True):
-    """A message, with the running sums through it; commands weigh nothing in them."""
+    """A message, with the running sums up to it; commands do not count in them."""
 
     __tablename__ = "messages"
     __table_args__ = (
@@ -221,12 +223,12 @@ class MessageRow(TenantScoped, table=True):
         UniqueConstraint("tenant_id", "conversation_id", "seq"),
         CheckConstraint("seq > 0", name="seq"),
         CheckConstraint("token_count >= 0 AND byte_length >= 0", name="weight"),
-        # What json lets pass and jsonb does not (NUL) would break every search that looks into it.
+        # Text that json accepts and jsonb does not (NUL) would break every search in it.
         CheckConstraint("parts::jsonb IS NOT NULL", name="parts"),
         _one_of("role", Role),
         _one_of("status", MessageStatus),
         Index("ix_messages_protected", "tenant_id", "conversation_id", "seq", postgresql_where=text("is_protected")),
-        # For the version before, which looks through all calls of a conversation; to be dropped with the next.
+        # Used by the version before, which searches all calls of a conversation; the next version drops it.
         Index(
             "ix_messages_calls",
             "tenant_id",
@@ -242,10 +244,10 @@ class MessageRow(TenantScoped, table=True):
             postgresql_where=text(IN_A_CALL),
         ),
         Index("ix_messages_commands", "tenant_id", "conversation_id", "seq", postgresql_where=text(COMMAND)),
-        # Few: what our own tools brought back of earlier messages.
+        # These are few: messages with results of the service's own tools that quote earlier messages.
         Index("ix_messages_quoting", "tenant_id", "conversation_id", "seq", postgresql_where=text(QUOTING)),
-        # No tenant and no conversation in it: a key belongs to one conversation (``term_keys.py``). New entries wait
-        # in a list that every search reads whole, so that it must stay short (kB).
+        # Neither tenant nor conversation is needed, since a key belongs to one conversation (``term_keys.py``). New
+        # entries wait in a list that every search reads whole, so it has to stay short (in kB).
         Index(
             "ix_messages_terms",
             "term_keys",
@@ -263,7 +265,7 @@ class MessageRow(TenantScoped, table=True):
     call_ids: list[str] = Field(sa_type=TEXTS)
     result_ids: list[str] = Field(sa_type=TEXTS)
     contents: list[str] = Field(sa_type=TEXTS, sa_column_kwargs=_server_default("'{}'::text[]"))
-    """Hashes of the contents that its parts refer to; the database counts them down when they go."""
+    """Hashes of the contents that its parts refer to; the database counts them down when the message is removed."""
     event_type: str
     status: str
     is_command: bool
@@ -278,19 +280,19 @@ class MessageRow(TenantScoped, table=True):
     model: str | None
     usage: dict[str, Any] | None = Field(sa_type=JSON)
     reasoning: str = Field(sa_column_kwargs=_server_default("''"))
-    """What its model showed of its thoughts; the database empties it when the content is rewritten."""
+    """The reasoning that its model showed; the database empties it when the content is rewritten."""
     meta: dict[str, Any] = Field(sa_column=Column("metadata", JSON, nullable=False))
     term_keys: list[int] = Field(sa_type=NUMBERS)
     """The word index: hashes of the message's stems; none for a command or an erased message."""
     created_at: datetime = Field(sa_type=MOMENT)
     utc_offset: int | None = Field(sa_type=SmallInteger)
-    """In minutes, of the time that the client gave, where that is none in UTC: a moment keeps no offset."""
+    """The offset in minutes with which the client gave the time, if it was not UTC: a moment has no offset."""
 
 
 class ContentRow(TenantScoped, table=True):
-    """The data of media and files, and in how many messages and as how many files it stands.
+    """The data of media and files, and how many messages and files have it.
 
-    With the last of them it goes (``release_contents``, ``release_file``).
+    It is deleted with the last of them (``release_contents``, ``release_file``).
     """
 
     __tablename__ = "contents"
@@ -304,7 +306,7 @@ class ContentRow(TenantScoped, table=True):
 
 
 class EmbeddingRow(TenantScoped, table=True):
-    """The vector of a message; it goes when the message goes or changes (``release_embeddings``)."""
+    """The vector of a message; it is deleted when the message is deleted or changed (``release_embeddings``)."""
 
     __tablename__ = "embeddings"
     __table_args__ = (
@@ -322,22 +324,22 @@ class EmbeddingRow(TenantScoped, table=True):
     seq: int = Field(sa_type=BIG, primary_key=True)
     model: str
     sha256: bytes = Field(sa_type=LargeBinary)
-    """The hash of the text that the model was given: the same text in another message needs no second call."""
+    """The hash of the text that the model was given. The same text in another message needs no second call."""
     dimensions: int
     vector: bytes = Field(sa_type=LargeBinary)
-    """32-bit floats, the lowest byte first."""
+    """32-bit floats, the least significant byte first."""
     created_at: datetime = Field(sa_type=MOMENT, sa_column_kwargs={"server_default": func.now()})
 
 
 class FileRow(TenantScoped, table=True):
-    """A file that is attached to a conversation; its bytes are a content, counted down when it goes."""
+    """A file attached to a conversation. Its bytes are a content, which is counted down when the file is removed."""
 
     __tablename__ = "files"
     __table_args__ = (
         in_conversation(),
         CheckConstraint("bytes > 0 AND tokens > 0", name="sizes"),
         Index("ix_files_of_conversation", "tenant_id", "conversation_id", "id"),
-        # Whether a content is still some file's, when one goes.
+        # Finds out, when a file is removed, whether another file has the same content.
         Index("ix_files_of_content", "tenant_id", "sha256"),
     )
 
@@ -355,16 +357,17 @@ IN_USE = "delete_after IS NULL"
 
 
 class ProviderFileRow(TenantScoped, table=True):
-    """A copy of a file at a provider: of one content for all conversations of a tenant.
+    """A copy at a provider of one content, for all conversations of a tenant.
 
-    When the last file of that content goes, the database has it deleted there (``release_file``).
+    When the last file with that content is removed, the database marks the copy for deletion (``release_file``).
     """
 
     __tablename__ = "provider_files"
     __table_args__ = (
         of_tenant(),
         Index("uq_provider_files_in_use", "tenant_id", "account", "sha256", unique=True, postgresql_where=text(IN_USE)),
-        # The sweeper's: holds only what is to be deleted, and in the order of time what the provider has let go.
+        # For the sweeper: only copies that have to be deleted, and, ordered by time, those that the provider has
+        # deleted.
         Index("ix_provider_files_wanted", "delete_after", postgresql_where=text("delete_after IS NOT NULL")),
         Index("ix_provider_files_expired", "expires_at"),
     )
@@ -416,7 +419,7 @@ class StateVersionRow(TenantScoped, table=True):
     verification: dict[str, Any] | None = Field(sa_type=JSON)
     made_by: str = Field(sa_column_kwargs=_server_default("'compaction'"))
     is_forgotten: bool = Field(default=False, sa_column_kwargs=_server_default("false"))
-    """Its texts are gone; its segments are those of the versions after it, too."""
+    """Whether its texts were removed; its segments also belong to the versions after it."""
 
 
 CURRENT = "is_current"
@@ -424,7 +427,7 @@ WANTS_DETAIL = "wants_detail AND is_current"
 
 
 class SegmentRow(TenantScoped, table=True):
-    """A stretch of covered messages under a readable id; its range never changes, and no row ever goes."""
+    """A range of covered messages with a readable id. The range never changes, and no row is ever deleted."""
 
     __tablename__ = "segments"
     __table_args__ = (
@@ -434,7 +437,7 @@ class SegmentRow(TenantScoped, table=True):
         Index(
             "ix_segments_current", "tenant_id", "conversation_id", "from_seq", "to_seq", postgresql_where=text(CURRENT)
         ),
-        # The sweeper's: holds only what waits.
+        # For the sweeper: it contains only what waits.
         Index("ix_segments_wanting", "detail_after", postgresql_where=text(WANTS_DETAIL)),
     )
 
@@ -568,7 +571,10 @@ QUEUED = "status = 'queued'"
 
 
 class CompactionRow(TenantScoped, table=True):
-    """Lock, outbox, audit and API resource at once: one ``queued`` or ``running`` row per conversation."""
+    """A compaction: lock, outbox, audit record and API resource in one.
+
+    At most one row per conversation is in flight.
+    """
 
     __tablename__ = "compactions"
     __table_args__ = (
@@ -586,10 +592,10 @@ class CompactionRow(TenantScoped, table=True):
         ),
         Index("ix_compactions_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_compactions_of_status", "tenant_id", "status", "id"),
-        # What was spent of late: a row in flight has no end yet and stands with the newest.
+        # For recent spending: a row in flight has no end yet, and is sorted among the newest.
         Index("ix_compactions_finished", "tenant_id", "finished_at"),
-        Index("ix_compactions_ended", "finished_at"),  # what ended since the last look, over all tenants: metrics
-        # The worker's first read knows no tenant, only the id that the broker carried.
+        Index("ix_compactions_ended", "finished_at"),  # for metrics: rows of all tenants that ended since the last look
+        # The worker's first read knows only the id that the broker sent, and no tenant.
         Index("ix_compactions_id", "id"),
         Index("ix_compactions_lease", "lease_until", postgresql_where=text(RUNNING)),
         Index("ix_compactions_queued", "queued_at", postgresql_where=text(QUEUED)),
@@ -623,7 +629,9 @@ class CompactionRow(TenantScoped, table=True):
     lease_until: datetime | None = Field(sa_type=MOMENT)
     owner: str | None
     queued_at: datetime | None = Field(sa_type=MOMENT)
-    """Database time of the insert as ``queued``; a row put back has none: it is due for sending at once."""
+    """When the row was inserted as ``queued``, in database time. A row that was put back has none, so it is sent at
+    once.
+    """
     sent_at: datetime | None = Field(sa_type=MOMENT)
     requested_at: datetime = Field(sa_type=MOMENT)
     started_at: datetime | None = Field(sa_type=MOMENT)
@@ -647,7 +655,7 @@ class VerificationRow(TenantScoped, table=True):
             unique=True,
             postgresql_where=text(VERIFICATION_OPEN),
         ),
-        # The sweeper's: holds only what waits or runs.
+        # For the sweeper: it contains only what waits or runs.
         Index("ix_verifications_waiting", "after", postgresql_where=text(VERIFICATION_OPEN)),
         Index("ix_verifications_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_verifications_of_late", "tenant_id", "asked_at"),
@@ -668,7 +676,7 @@ class VerificationRow(TenantScoped, table=True):
 
 
 class TurnRow(TenantScoped, table=True):
-    """An answer being made, or made: one running per conversation."""
+    """A turn, running or ended; at most one per conversation runs."""
 
     __tablename__ = "turns"
     __table_args__ = (
@@ -702,13 +710,13 @@ class TurnRow(TenantScoped, table=True):
 
 
 class EventRow(TenantScoped, table=True):
-    """An event of a conversation, numbered by the conversation itself: commit order, no gaps."""
+    """An event of a conversation, numbered within the conversation in commit order, without gaps."""
 
     __tablename__ = "events"
     __table_args__ = (
         in_conversation(),
         CheckConstraint("number > 0", name="number"),
-        # Rows come in the order of time, so that a summary of ranges finds the old ones, and costs next to nothing.
+        # Rows are ordered by time, so an index of block ranges finds the old ones and costs next to nothing.
         Index("ix_events_occurred_at", "occurred_at", postgresql_using="brin", postgresql_with={"autosummarize": "on"}),
     )
 
@@ -733,7 +741,10 @@ class IdempotencyRow(TenantScoped, table=True):
 
 
 class WorkRow(TenantScoped, table=True):
-    """What a process works on. Unlogged: it is written for each piece of work, and needs to survive processes only."""
+    """A record of what a process works on.
+
+    The table is unlogged: it is written often, and need not survive the database.
+    """
 
     __tablename__ = "works"
     __table_args__ = ({"prefixes": ["UNLOGGED"]},)
@@ -746,7 +757,7 @@ class WorkRow(TenantScoped, table=True):
 
 
 class CrashRow(TenantScoped, table=True):
-    """Processes that ended while they worked on a conversation."""
+    """The number of processes that ended during work on a conversation."""
 
     __tablename__ = "crashes"
     __table_args__ = (in_conversation(),)
@@ -758,7 +769,7 @@ class CrashRow(TenantScoped, table=True):
 
 
 class AuditRow(TenantScoped, table=True):
-    """Who did what; it outlives what was done it to."""
+    """Who did what. The row outlives the thing it is about."""
 
     __tablename__ = "audit"
     __table_args__ = (of_tenant(), Index("ix_audit_occurred_at", "occurred_at"))
@@ -773,7 +784,7 @@ class AuditRow(TenantScoped, table=True):
 
 
 class ChatSpendingRow(TenantScoped, table=True):
-    """What the chat model was asked for and used, by key and minute."""
+    """The calls and usage of the chat model, by key and minute."""
 
     __tablename__ = "chat_spending"
     __table_args__ = (of_tenant(),)
@@ -786,16 +797,16 @@ class ChatSpendingRow(TenantScoped, table=True):
 
 
 class ErasureRow(TenantScoped, table=True):
-    """An end user, or the whole tenant, whose conversations are being erased; gone when nothing is left."""
+    """An end user or a whole tenant whose conversations are being erased; deleted when nothing is left."""
 
     __tablename__ = "erasures"
     __table_args__ = (of_tenant(),)
 
     id: UUID = Field(primary_key=True)
     user_id: str | None
-    """``None``: everything of the tenant, and the tenant."""
+    """The end user; ``None`` = everything of the tenant, and the tenant itself."""
     conversations: int = Field(sa_type=BIG)
-    """How many were deleted so far."""
+    """How many conversations were deleted so far."""
     requested_at: datetime = Field(sa_type=MOMENT)
 
 
@@ -803,16 +814,16 @@ CACHE_DUE = "due_at IS NOT NULL"
 
 
 class ProviderCacheRow(TenantScoped, table=True):
-    """What requests of a tenant's conversations begin with, in numbers, and the provider's cache of it."""
+    """A cacheable beginning of requests of a tenant's conversations, in numbers, and the provider's cache of it."""
 
     __tablename__ = "provider_caches"
     __table_args__ = (
         of_tenant(),
         UniqueConstraint("tenant_id", "model", "account", "fingerprint"),
         CheckConstraint("num_nulls(name, made_at, expires_at) IN (0, 3)", name="whole"),
-        # The worker's first read knows no tenant, only the id that the broker carried.
+        # The worker's first read knows only the id that the broker sent, and no tenant.
         Index("ix_provider_caches_id", "id"),
-        # The sweeper's: holds only what is to be looked at.
+        # For the sweeper: it contains only what has to be looked at.
         Index("ix_provider_caches_due", "due_at", postgresql_where=text(CACHE_DUE)),
         Index("ix_provider_caches_last_used_at", "last_used_at"),
     )
@@ -829,7 +840,7 @@ class ProviderCacheRow(TenantScoped, table=True):
     made_at: datetime | None = Field(sa_type=MOMENT)
     expires_at: datetime | None = Field(sa_type=MOMENT)
     made_for: UUID | None
-    """A conversation. Not named so, since the row is no single one's."""
+    """The id of a conversation. It has another name since the row does not belong to that conversation alone."""
     uses: int = Field(sa_type=BIG)
     rate: float
     rate_at: datetime | None = Field(sa_type=MOMENT)
@@ -843,7 +854,7 @@ class ProviderCacheRow(TenantScoped, table=True):
 
 
 class CacheMemberRow(TenantScoped, table=True):
-    """The prefix that a conversation's requests begin with now, for each model that it is asked with."""
+    """The prefix with which a conversation's requests begin now, for each model that it uses."""
 
     __tablename__ = "provider_cache_members"
     __table_args__ = (
@@ -861,7 +872,7 @@ class CacheMemberRow(TenantScoped, table=True):
 
 
 class CacheEntryRow(TenantScoped, table=True):
-    """One line of the account of provider caches."""
+    """One entry of the account of provider caches."""
 
     __tablename__ = "provider_cache_entries"
     __table_args__ = (
@@ -889,13 +900,13 @@ WANTED = "delete_after IS NOT NULL"
 
 
 class ProviderCopyRow(TenantScoped, table=True):
-    """A response or a cache that a provider keeps of a conversation; it stays until it is deleted there."""
+    """A response or a cache that a provider keeps of a conversation. The row stays until the copy is deleted there."""
 
     __tablename__ = "provider_copies"
     __table_args__ = (
         of_tenant(),
         Index("ix_provider_copies_of_conversation", "tenant_id", "conversation_id"),
-        # The sweeper's: holds only what is to be deleted.
+        # For the sweeper: it contains only what has to be deleted.
         Index("ix_provider_copies_wanted", "delete_after", postgresql_where=text(WANTED)),
     )
 

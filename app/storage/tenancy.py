@@ -1,8 +1,8 @@
 """The one place that adds the tenant to every select, update, delete and insert that a session executes.
 
 ``session.info["tenant_id"]`` is the id of a tenant, or ``None`` for the explicit system scope (sweeper, key look-ups,
-the worker's first read). Refused are sessions without that entry, statements that the ORM does not see (raw text,
-tables in place of mapped classes), and objects that are given to the session in place of statements.
+the worker's first read). Sessions without that entry are refused, as are statements that the ORM does not see (raw
+text, tables in place of mapped classes), and objects that are given to the session in place of statements.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ It holds for every session that is opened in the request, or in a task that the 
 
 TENANT_VALUE: Final = "tenant_of_session"
 USER_VALUE: Final = "user_of_session"
-"""The names of what conditions are given."""
+"""The names of the parameters of the conditions."""
 _NOBODY: Final = UUID(int=0)
 _built_once: Final[set[Any]] = set()
 
 
 class UnscopedStatementError(RuntimeError):
-    """A defect of ours: a statement that the tenant cannot be added to."""
+    """A defect in the code: a statement to which the tenant cannot be added."""
 
 
 class ScopedSession(Session):
@@ -44,10 +44,11 @@ class ScopedSession(Session):
 
 
 class TenantCriteria(CriteriaOption):
-    """The tenant's condition on each table, wherever in a statement the table stands: aliases and subqueries too.
+    """The tenant's condition on each table, wherever the table is used in a statement, also in aliases and subqueries.
 
-    One option for all tables, since an option's cache key is made anew for every statement that is executed: this
-    one's is its class and its parameter, so statements that differ only in the tenant share what was compiled.
+    It is one option for all tables, since an option's cache key is computed for every statement that is executed. The
+    key of this one is its class and its parameter, so statements that differ only in the tenant share what was
+    compiled.
     """
 
     __slots__ = ("conditions", "tenant")
@@ -61,17 +62,17 @@ class TenantCriteria(CriteriaOption):
         )
 
     def process_compile_state(self, compile_state: Any) -> None:
-        """Add the conditions to a select that is compiled."""
+        """Add the conditions to a select that is being compiled."""
         self.get_global_criteria(compile_state.global_attributes)
 
     def get_global_criteria(self, attributes: dict[Any, Any]) -> None:
-        """Add the conditions to an update or a delete that is compiled."""
+        """Add the conditions to an update or a delete that is being compiled."""
         for condition in self.conditions:
             condition.get_global_criteria(attributes)
 
 
 class UserCriteria(TenantCriteria):
-    """The condition of a tenant, and of one end user: only that user's conversations, and what belongs to them."""
+    """The condition of a tenant and of one end user: only the user's conversations, and what belongs to them."""
 
     __slots__ = ("user",)
     _traverse_internals = [  # noqa: RUF012 -- so the base class has it
@@ -104,7 +105,7 @@ def criteria(tenant_id: UUID) -> TenantCriteria:
 
 @lru_cache(maxsize=256)
 def user_criteria(tenant_id: UUID, user: str) -> UserCriteria:
-    """The condition of one of its end users."""
+    """The condition of one of the tenant's end users."""
     return UserCriteria(tenant_id, user)
 
 
@@ -115,7 +116,8 @@ def scope(state: ORMExecuteState) -> None:
         raise UnscopedStatementError("a session needs a tenant, or None for the system scope")
     if not state.is_orm_statement:
         raise UnscopedStatementError("only statements on mapped classes can be scoped to a tenant")
-    # Rows are read into values at once: what an earlier statement loaded must never stand in for the present row.
+    # Rows are turned into values at once, so an object that an earlier statement loaded must never replace the present
+    # row.
     state.update_execution_options(populate_existing=True, synchronize_session=False)
     tenant_id: UUID | None = state.session.info[TENANT]
     if tenant_id is None:
@@ -130,7 +132,7 @@ def scope(state: ORMExecuteState) -> None:
 
 
 def built_once(*statements: Any) -> None:
-    """Register statements whose SQL text is made once and kept. They hold parameters in place of values."""
+    """Register statements whose SQL text is made once and kept. They have parameters in place of values."""
     _built_once.update(statements)
 
 

@@ -1,4 +1,4 @@
-"""TLS to Postgres by the parameters of libpq: how much is checked, by which authorities, and what we show."""
+"""TLS to Postgres by the parameters of libpq: what is checked, by which authorities, and which certificate is shown."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SYSTEM_AUTHORITIES: Final = "system"
 
 
 def tls_of(query: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
-    """The driver's argument for an address's parameters; none where the address says nothing.
+    """The driver's argument for an address's parameters; none if the address has no such parameters.
 
     ``ssl`` (``sslmode``) is a mode of libpq. ``sslrootcert`` is a file of certificates, or ``system``; with it
-    ``require`` checks as ``verify-ca`` does. ``sslcert`` and ``sslkey`` are our own.
+    ``require`` checks as ``verify-ca`` does. ``sslcert`` and ``sslkey`` are the service's own.
 
     Raises:
-        ValueError: A mode, a file or a combination that cannot be; in one line.
+        ValueError: A mode, a file or a combination is impossible; the message is one line.
     """
     given = {name: str(query[name]) for name in PARAMETERS if name in query}
     if not given:
@@ -59,6 +59,6 @@ def _ssl_context(mode: str, authorities: str | None, certificate: str | None, ke
 
 
 def _unreadable(name: str, file: str, error: OSError) -> str:
-    # An error of TLS is an OSError too, with a number and a name of its own.
+    # An error of TLS is an OSError too, with its own number and name.
     why = "it is no PEM file that fits" if isinstance(error, ssl.SSLError) else error.strerror
     return f"DATABASE_URL: {name} cannot be read: {file} ({why})"

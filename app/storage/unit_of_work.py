@@ -1,4 +1,4 @@
-"""The unit of work on Postgres: one session, every repository, the events to publish."""
+"""The unit of work on Postgres: one session, all repositories, and the events to publish."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 class _Lazy(Generic[R]):
-    """A repository that is made when it is asked for: a transaction needs few of them."""
+    """A repository that is made when it is first used, since a transaction needs only few of them."""
 
     def __init__(self, make: Callable[[TenantSession], R]) -> None:
         self._make = make
@@ -51,15 +51,15 @@ class _Lazy(Generic[R]):
 
     def __get__(self, unit: UnitOfWork, owner: type) -> R:
         made = self._make(unit.session)
-        unit.__dict__[self._name] = made  # which is found first from now on
+        unit.__dict__[self._name] = made  # from now on it is found there first
         return made
 
 
 class UnitOfWork:
-    """One short transaction of one tenant; rolled back on exit unless committed. Use cases commit, only they.
+    """One short transaction of one tenant, rolled back on exit unless committed. Only use cases commit.
 
-    The connection is taken at the first statement. After ``commit`` the events added in it stand in
-    ``committed_events``, for publishing.
+    The connection is taken at the first statement. After ``commit`` the new events are in ``committed_events``, for
+    publishing.
     """
 
     conversations = _Lazy(ConversationRepository)
@@ -106,11 +106,11 @@ class UnitOfWork:
         return self._committed
 
     async def use_snapshot(self) -> None:
-        """Let every statement of this transaction see the same moment; before any other statement of it."""
+        """Let every statement of this transaction see the same moment. Call it before any other statement."""
         await self.session.use_snapshot()
 
     async def commit(self) -> None:
-        """Make it so."""
+        """Commit the transaction."""
         await self.session.commit()
         self._committed = tuple(self._added)
         self._added.clear()
@@ -120,7 +120,7 @@ class UnitOfWork:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Roll back what was not committed, give the connection back."""
+        """Roll back what was not committed, and give the connection back."""
         await self.session.close()
 
 
@@ -131,7 +131,7 @@ UnitOfWorkFactory = Callable[[UUID | None], UnitOfWork]
 def unit_of_work_factory(
     engine: AsyncEngine, timings: Timings = DEFAULT_TIMINGS, shares: ConnectionShares | None = None
 ) -> UnitOfWorkFactory:
-    """Units of work over one engine; without ``shares`` a tenant may take all of its connections."""
+    """Makes units of work over one engine; without ``shares`` a tenant may take all of its connections."""
 
     def begin(tenant_id: UUID | None) -> UnitOfWork:
         return UnitOfWork(engine, tenant_id, timings, shares)

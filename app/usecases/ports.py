@@ -1,4 +1,7 @@
-"""What use cases speak to, beside storage. Each port has a second implementation (``tests/fakes.py``)."""
+"""The ports through which use cases reach everything but storage.
+
+Each has a second implementation (``tests/fakes.py``).
+"""
 
 from __future__ import annotations
 
@@ -40,24 +43,24 @@ class Hit:
     room: bool
     """Whether every count had room for it; if not, nothing was counted."""
     now: float
-    """By the clock that counts: seconds since 1970."""
+    """The time by the clock of the counters, in seconds since 1970."""
     counts: tuple[SlidingCount, ...]
-    """Each count as it stands now, in the order that was asked."""
+    """Each count as it is now, in the order of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A place that is taken under some names, until it is given back."""
+    """A place that is taken under some names until it is given back."""
 
     id: UUID
     names: tuple[str, ...]
 
 
 class Processes(Protocol):
-    """Where texts are read that take seconds."""
+    """Where texts are read if that may take seconds."""
 
     async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:
-        """What a function of a module makes of a value.
+        """The result of a module-level function for a value.
 
         Raises:
             TooLargeError: It took too long and was ended.
@@ -66,40 +69,46 @@ class Processes(Protocol):
 
 
 class InThreads:
-    """``Processes`` as threads of this process, for where nobody else waits for its loop."""
+    """``Processes`` as threads of this process, for processes whose event loop nobody else waits for."""
 
     async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:  # noqa: ARG002
-        """What the function makes of it; it cannot be ended."""
+        """The result of the function. A running function cannot be ended."""
         return await off_loop(work, given)
 
 
 class Counters(Protocol):
-    """Counts over all processes; without their server, each process's own. They never fail and hardly wait."""
+    """Counts over all processes; without their server, each process counts for itself.
+
+    They never fail and hardly wait.
+    """
 
     async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
-        """Count one under each name, if there is room in all; ``counts=False`` only looks."""
+        """Count one under each name, if there is room under all; ``counts=False`` only looks."""
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
-        """A place under each name, if there is one under all; else the number of the first that is full."""
+        """Take a place under each name, if one is free under all.
+
+        Otherwise returns the index of the first name that is full.
+        """
 
     def release(self, place: Place) -> None:
-        """Let others have it; a second time changes nothing."""
+        """Give the place back. A second call changes nothing."""
 
     async def taken(self, names: Sequence[str]) -> list[int]:
         """How many places are taken under each name."""
 
     async def close(self) -> None:
-        """Give every place back."""
+        """Give back every place that this process has taken."""
 
 
 class Clock(Protocol):
-    """Time, as an argument of everything that needs it."""
+    """The clock, as an argument of everything that needs the time."""
 
     def now(self) -> datetime:
-        """The present moment, aware, UTC."""
+        """The present moment, with time zone UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds on a clock that never goes back."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -117,11 +126,11 @@ class ChatModel(Protocol):
 
 
 SummarizerRequest = SummaryRequest | DetailRequest | VerificationRequest
-"""What is wanted: a new state, a segment's L1 as plain text, or verdicts on claims."""
+"""What a summarizer is asked for: a new state, a segment's L1 as plain text, or verdicts on claims."""
 
 
 class Summarizer(Protocol):
-    """A model that writes about a conversation beside its turns; all but an L1 as JSON."""
+    """A model that writes about a conversation outside its turns. All answers but an L1 are JSON."""
 
     @property
     def profile(self) -> ModelProfile:
@@ -136,7 +145,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's name, with the dimensions where they are chosen: vectors of one name can be compared."""
+        """The model's name, with the dimensions if they are chosen. Only vectors of one name can be compared."""
 
     @property
     def metered(self) -> bool:
@@ -145,15 +154,15 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
         """A vector for each text: one call, no retries of its own. Raises ``ModelUnavailableError``.
 
-        An answer with another number of vectors than of texts, with vectors of different lengths, or with a number
-        that is none, is no answer (``bad_vectors``).
+        An answer is refused (``bad_vectors``) if the number of vectors differs from that of texts, if their lengths
+        differ, or if a component is not a finite number.
         """
 
 
 class ProviderStore(Protocol):
-    """What models' providers keep for us, by the model's name.
+    """The data that models' providers keep for the service, by the model's name.
 
-    Raises ``InvalidInputError`` where there is no such model, or its provider keeps nothing of the kind.
+    Raises ``InvalidInputError`` if there is no such model, or its provider keeps nothing of that kind.
     """
 
     async def forget(self, name: str, response_id: str) -> None:
@@ -168,24 +177,27 @@ class ProviderStore(Protocol):
         """
 
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
-        """Have a cache kept for longer; when it ends. Raises ``ModelUnavailableError``."""
+        """Have a cache kept for longer. Returns when it ends. Raises ``ModelUnavailableError``."""
 
     async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
-        """Have the provider of a model keep a file; it may not be ready yet. Raises as ``forget``."""
+        """Have a model's provider keep a file, which may not be ready at once. Raises what ``forget`` raises."""
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used in requests; waits some seconds.
 
-        Raises ``ModelUnavailableError``: ``file_not_found`` when it is gone, ``file_failed`` when it can never be
-        used, ``file_processing`` when it cannot yet, or why the provider does not say.
+        Raises ``ModelUnavailableError``: its reason is ``file_not_found`` if the file is gone, ``file_failed`` if it
+        can never be used, ``file_processing`` if it cannot be used yet, or why the provider did not answer.
         """
 
     async def forget_file(self, name: str, file_name: str) -> None:
-        """Have the provider of a model delete a kept file. Raises as ``forget``; ``file_not_found`` when it is gone."""
+        """Have a model's provider delete a kept file.
+
+        Raises what ``forget`` raises, with ``file_not_found`` if the file is gone.
+        """
 
 
 class Models(Protocol):
-    """The registry: names to models.
+    """The registry, which finds models by name.
 
     Raises ``ModelNotAllowedError`` for a name that the operator does not allow, before anything is built, and
     ``InvalidInputError`` for a name that it cannot build.
@@ -204,15 +216,15 @@ class Models(Protocol):
         """The summarizer of that name, or the configured compaction model."""
 
     def embedder(self) -> Embedder | None:
-        """The configured embedding model; ``None`` where there is none."""
+        """The configured embedding model; ``None`` if there is none."""
 
     @property
     def store(self) -> ProviderStore:
-        """What providers keep for us."""
+        """Access to what providers keep for the service."""
 
 
 class EventBus(Protocol):
-    """A wake-up channel; the events table is the truth. Nothing here may block or fail a caller."""
+    """A wake-up channel; the table of events is authoritative. Nothing here may block a caller or make it fail."""
 
     async def publish(self, events: Sequence[Event]) -> None:
         """Publish on ``throughline:conversation:<id>``; time-boxed, errors are logged and swallowed."""
@@ -221,49 +233,51 @@ class EventBus(Protocol):
         """Wake-ups for one conversation; one Redis connection serves a whole process."""
 
     async def hint(self, conversation_id: UUID, word: str) -> None:
-        """A wake-up that is no event (``interrupt``); on the same channel family, never shown to clients."""
+        """Send a wake-up that is not an event (``interrupt``), on the same kind of channel. Clients never see it."""
 
     async def ping(self) -> bool:
         """Whether Redis answers, within a second."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 class TurnStreams(Protocol):
-    """What running turns tell, for followers in other processes; the database is the truth.
+    """The events of running turns, for followers in other processes; the database is authoritative.
 
     Nothing here blocks a caller for more than a second, or raises.
     """
 
     async def add(self, turn_id: UUID, number: int, entry: bytes, *, is_last: bool = False) -> bool:
-        """Add an entry of a turn, numbered 1, 2, 3 …; False when it may not be there: try again with the same.
+        """Add an entry of a turn, numbered 1, 2, 3 ….
 
-        Entries go by themselves: some minutes after the newest, and some seconds after the last one.
+        Returns false if it may not have arrived: try again with the same entry.
+
+        Entries are removed by themselves: some minutes after the newest, or some seconds after the last one.
         """
 
     def follow(self, turn_id: UUID) -> AbstractAsyncContextManager[TurnEntries]:
-        """The entries of a turn, from the first one that is there."""
+        """The entries of a turn, from the first one that is still there."""
 
     async def forget(self, turn_ids: Sequence[UUID]) -> None:
-        """Remove everything of these turns."""
+        """Remove all entries of these turns."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 class TurnEntries(Protocol):
-    """Entries with their numbers, which may have gaps."""
+    """Numbered entries; there may be gaps between the numbers."""
 
     async def get(self) -> tuple[int, bytes]:
-        """Wait for the next one, for ever."""
+        """Wait for the next entry, without a limit of time."""
 
 
 class WakeUp(Protocol):
-    """Something to wait on."""
+    """A wake-up that can be waited for."""
 
     async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the caller's own poll interval
-        """True when something was published meanwhile, False after ``timeout`` seconds."""
+        """Return true when something was published meanwhile, false after ``timeout`` seconds."""
 
 
 class Meter(Protocol):
@@ -276,46 +290,47 @@ class Meter(Protocol):
         """Add one value to a distribution."""
 
     def set(self, instrument: Instrument, value: float, **labels: str) -> None:
-        """What a gauge shows from now on."""
+        """Set a gauge to a value."""
 
     def render(self) -> str:
-        """Everything, as Prometheus reads it."""
+        """All metrics in the format of Prometheus."""
 
 
 class Sealer(Protocol):
-    """Seals what clients keep for us: a token that nobody else can read, change or make."""
+    """Seals what clients keep for the service, as a token that nobody else can read, change or make."""
 
     def seal(self, text: str, tenant_id: UUID, secret: bytes) -> str:
-        """The text as a token; ``secret`` is the tenant's own."""
+        """The text as a token; ``secret`` is the tenant's own key."""
 
     def open(self, token: str, tenant_id: UUID, secret: bytes) -> str | None:
-        """The text in a token; ``None`` where it is none of ours, was changed, or is another tenant's."""
+        """The text in a token; ``None`` if this service did not make it, it was changed, or it is another tenant's."""
 
 
 Later = Literal["detail", "verification", "embedding", "cache", "anchors", "fork"]
-"""What a worker is asked for that can wait."""
+"""Work that can wait, for which a worker is asked."""
 
 
 class JobQueue(Protocol):
     """Hands a compaction's id to the worker: a hint, sent after the commit, off the request path."""
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
-        """True when the broker took it; time-boxed, never raises."""
+        """Returns true if the broker took the id. Limited in time, never raises."""
 
     async def send_later(self, wanted: Later, id_: UUID) -> bool:
         """Ask a worker for something that can wait, after everything else.
 
-        False when the broker is away; True also where so many wait that none is added. Time-boxed, never raises.
+        Returns false if the broker is away, and true also if so many wait that none is added. Limited in time, never
+        raises.
 
         Args:
             wanted: One ``detail`` (an L1) of a conversation, a ``verification`` of its newest state, an ``embedding``
                 of its messages, its ``anchors`` to be found; a provider's ``cache`` to be made or renewed.
-            id_: The conversation's, or the cache's.
+            id_: The id of the conversation, or of the cache.
         """
 
     async def send_fork(self, conversation_id: UUID) -> bool:
-        """Ask a worker to copy what a forked conversation still lacks: somebody waits for it. Never raises."""
+        """Ask a worker to copy the rest of a forked conversation, for which somebody waits. Never raises."""
 
 
 NewId = Callable[[], UUID]
-"""UUIDv7."""
+"""Makes a new id, a UUIDv7."""

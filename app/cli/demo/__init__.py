@@ -1,1 +1,1 @@
-"""``throughline demo``: a long conversation played through HTTP, and what the service makes of it."""
+"""``throughline demo``: plays a long conversation through HTTP, and shows what the service makes of it."""

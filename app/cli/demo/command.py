@@ -1,4 +1,4 @@
-"""Runs the demo: against a running service, or against one that it starts and ends itself."""
+"""Runs the demo against a running service, or against one that it starts and ends itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.devserver.run import Service
 from app.devserver.supervisor import StopRequestedError
 
 EXIT_UNEXPECTED: Final = 1
-"""Something expected did not happen; stderr holds one line about it."""
+"""The exit code if something expected did not happen; stderr has one line about it."""
 
 
 def demo(
@@ -56,7 +56,7 @@ def _running_service(url: str | None) -> str | None:
 
 
 def _play_on_own_service(screen: Screen, key: str | None, *, fast: bool) -> None:
-    """Start a service on a free port, play, and stop it, whatever happens."""
+    """Start a service on a free port, play, and stop the service in any case."""
     screen.line(("No service answers yet: starting one for the demo, over the same data folder …", DIM))
     settings = read_settings()
     own = settings.model_copy(update={"host": "127.0.0.1", "port": _free_port()})
@@ -67,7 +67,7 @@ def _play_on_own_service(screen: Screen, key: str | None, *, fast: bool) -> None
         play(address(own), key, screen, fast=fast)
         _show_next_steps(screen, address(settings), is_over=True)
         finished = True
-        # The service runs until it is asked to stop; that is what a signal does, too.
+        # The service runs until it is asked to stop, as a signal would ask it.
         raise StopRequestedError
 
     Service(own, emit=lambda *_: None).run(started, lambda: screen.line(("Stopping the demo's service …", DIM)))
@@ -92,7 +92,7 @@ def _command_line_of_program() -> str:
 
 
 def _show_next_steps(screen: Screen, url: str, *, option: str = "", is_over: bool = False) -> None:
-    """Commands to go on with; ``option`` names the service where they would not find it by themselves."""
+    """Print commands to continue with; ``option`` names the service if they would not find it by themselves."""
     program = _command_line_of_program()
     steps = [
         ("talk on", f"{program} chat last{option}"),

@@ -20,24 +20,25 @@ from app.client import Compaction, Gauge, Message, Throughline
 from app.core.model.model_io import OFFLINE
 
 PATIENCE_SECONDS: Final = 30.0
-"""How long the worker may take to begin. After that the demo assumes that there is none."""
+"""How many seconds the worker may take to begin. After that the demo assumes that there is no worker."""
 
-_MODEL_SECONDS: Final = 90.0  # a provider's model writes a state in some ten, and a refused one is asked for again
+_MODEL_SECONDS: Final = 90.0  # a provider's model takes some ten to write a state, and a refused one is requested again
 _POLL_SECONDS: Final = 0.2
 _MESSAGE_SECONDS: Final = 0.06
 _READING_SECONDS: Final = 2.0
-_EVERY: Final = 10  # messages between two lines of the gauge, where no terminal shows it all the time
+_EVERY: Final = 10  # messages between two lines of the gauge, if no terminal shows it all the time
 _PAGE: Final = 100
 
 
 def play(url: str, key: str | None, screen: Screen, *, fast: bool = False, patience: float = PATIENCE_SECONDS) -> None:
-    """Play it from the first to the last act.
+    """Play the demo from the first to the last act.
 
-    With ``fast`` there are no pauses, as outside a terminal. ``patience``: seconds for the worker to begin.
+    With ``fast``, and outside a terminal, there are no pauses. ``patience`` is the number of seconds for the worker to
+    begin.
 
     Raises:
         ComplaintError: Something expected did not happen.
-        ThroughlineError: The service refused, or does not answer.
+        ThroughlineError: The service refused a request, or does not answer.
     """
     story = load_story()
     policy = {"context_window": story.context_window}
@@ -105,13 +106,13 @@ class _Play:
                 elif seq % _EVERY == 0:
                     self.screen.line(*shown)
                 self.session.tell()
-                # The worker may have been quicker than our look at the gauge.
+                # The worker may have ended before the gauge was read.
                 if _is_due(self.gauge) or self.gauge.tokens < before:
                     self._wait_for_worker()
                 self._pause(_MESSAGE_SECONDS)
 
     def _wait_for_worker(self) -> None:
-        # On a slow machine, too, each compaction is to find the same messages.
+        # On a slow machine, too, each compaction must find the same messages.
         if self.has_compacted:
             self._settle()
             return
@@ -167,7 +168,7 @@ class _Play:
             self._ask(question)
 
     def _show_nothing_is_lost(self) -> None:
-        """Nothing is lost: what was written is what the history has."""
+        """Check that nothing is lost: the history has every message that was written."""
         history = self._history()
         self.screen.line()
         if history[-1].model == OFFLINE:
@@ -181,10 +182,10 @@ class _Play:
         for name, value in figures(history, applied, self.gauge.tokens):
             self.screen.line((f"   {name:<36}", DIM), value)
 
-    # What happens beside, and how it is shown
+    # Events during a turn, and how they are shown
 
     def _settle(self) -> None:
-        """Wait until no compaction is due, and none goes on."""
+        """Wait until no compaction is due and none runs."""
         begin = time.monotonic()
         while True:
             time.sleep(_POLL_SECONDS)
@@ -235,7 +236,7 @@ class _Play:
 
 
 def figures(history: Sequence[Message], applied: Sequence[Compaction], tokens: int) -> Iterator[tuple[str, str]]:
-    """What a conversation came to, as names and values.
+    """The results of a conversation, as names and values.
 
     ``history`` is every message, in order; ``applied`` are the compactions that took effect, the newest first.
     """

@@ -1,4 +1,4 @@
-"""The conversation that the demo plays, read from two data files; the first alone is also a published example."""
+"""The conversation that the demo plays, read from two data files; the first one is also published as an example."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, Literal
 from pydantic import BaseModel
 
 BEGINNING: Final = "lantern-nights.json"
-"""Sixty messages, as ``POST …/messages/batch`` takes them."""
+"""The file with sixty messages, in the form of ``POST …/messages/batch``."""
 CONTINUATION: Final = "lantern-nights-continued.json"
-"""The other messages, and what the demo has to know about all of them."""
+"""The file with the other messages, and the demo's information about all of them."""
 
 
 class Line(BaseModel):
@@ -20,17 +20,18 @@ class Line(BaseModel):
     role: Literal["user", "assistant"]
     content: str
     created_at: datetime
-    """When it is said in the story."""
+    """The time of the message in the story."""
     manner: Literal["imported", "asked", "jump"] = "imported"
-    """How its lines come in: imported, asked while the demo runs, or asked with so much text that 85 % are exceeded."""
+    """How its lines are sent: imported, asked while the demo runs, or asked with so much text that 85 % are exceeded.
+    """
 
 
 class Scene(BaseModel):
-    """One sitting."""
+    """A part of the story that happens at one sitting."""
 
     title: str
     at: datetime
-    """When its first message is said."""
+    """The time of its first message."""
 
 
 class Act(BaseModel):
@@ -41,23 +42,23 @@ class Act(BaseModel):
 
 
 class Story(BaseModel):
-    """A conversation, and what is said about it."""
+    """A conversation, and the texts about it."""
 
     title: str
     system_prompt: str
     context_window: int
-    """Tokens; small, so that what takes a working day elsewhere happens within a minute."""
+    """The window in tokens. It is small, so that what takes a working day elsewhere happens within a minute."""
     acts: list[Act]
     offline_note: str
-    """Said after replies of the offline model."""
+    """A note that follows replies of the offline model."""
     scenes: list[Scene]
     messages: list[Line]
     questions: list[str]
-    """Asked in the end, about the beginning."""
+    """Questions at the end about the beginning."""
 
     @property
     def length(self) -> int:
-        """How many messages there are with the replies that are made while the demo runs, before the questions."""
+        """The number of messages before the questions, including the replies that are made while the demo runs."""
         return len(self.messages) + sum(line.manner != "imported" for line in self.messages)
 
     def lines_of(self, scene: Scene) -> list[Line]:

@@ -1,1 +1,1 @@
-"""The page in the browser: its files, and the session of one who logged in."""
+"""The page in the browser: its files, and the session of a user who logged in."""

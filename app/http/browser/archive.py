@@ -1,4 +1,4 @@
-"""The files of the page, out of the archive that is shipped with the service."""
+"""Reads the files of the page from the archive that is shipped with the service."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "woff2": "font/woff2",
 }
 PACKED: Final = frozenset({"html", "js", "css", "txt", "json", "svg"})
-"""What becomes smaller on its way."""
+"""Endings of files that compression makes smaller."""
 POLICY: Final = (
     "default-src 'none'",
-    # React and the plots set sizes on elements.
+    # React and the plots set the size of elements by inline styles.
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
     "font-src 'self'",
@@ -41,7 +41,7 @@ POLICY: Final = (
     "form-action 'self'",
     "frame-ancestors 'none'",
 )
-"""The content security policy of every page, without the scripts that it may run."""
+"""The content security policy of every page, without the scripts that the page may run."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PageFile:
 
     @property
     def suffix(self) -> str:
-        """What the name ends with."""
+        """The ending of the file's name."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -73,7 +73,7 @@ class PageFile:
 
     @cached_property
     def packed(self) -> bytes | None:
-        """Gzipped, where that makes it smaller."""
+        """The file gzipped; ``None`` if that would not make it smaller."""
         return gzip.compress(self.content, 9, mtime=0) if self.suffix in PACKED else None
 
     @cached_property
@@ -83,7 +83,7 @@ class PageFile:
 
 
 class _InlineScripts(HTMLParser):
-    """Finds the scripts that stand in a page."""
+    """Finds the inline scripts of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def policy_of(html: str) -> str:
 
 @cache
 def page_files() -> Mapping[str, PageFile]:
-    """The page's files by their paths below ``/ui/``; none where the page was not built."""
+    """The page's files by their paths below ``/ui/``; empty if the page was not built."""
     found = files(PACKAGE) / NAME
     if not found.is_file():
         return MappingProxyType({})

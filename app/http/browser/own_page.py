@@ -1,4 +1,4 @@
-"""Tells whether a request comes from the service's own page, by the headers that browsers send."""
+"""Decides, by the headers that browsers send, whether a request comes from the service's own page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from starlette.requests import HTTPConnection
 COOKIE: Final = "throughline_session"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES: Final = frozenset({"same-origin", "none"})
-"""``none``: the address was typed, or a download clicked."""
+"""Sites that count as the service's own; ``none`` means that the address was typed or a download was clicked."""
 
 
 def is_same_origin(request: HTTPConnection) -> bool:
-    """Whether no other site had a part in it; what changes something has to name its origin.
+    """Whether no other site caused the request. A request that changes something has to name its origin.
 
-    ``SameSite`` alone would let in pages of other ports and of sibling hosts.
+    ``SameSite`` alone would also accept pages of other ports and of sibling hosts.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None and site not in OWN_SITES:
@@ -33,7 +33,7 @@ def session_of(request: HTTPConnection) -> str | None:
 
 
 def _cookie(request: HTTPConnection) -> str:
-    # The framework reads every cookie by the standard library, which takes the square of a quoted value's length.
+    # The framework reads cookies with the standard library, which takes quadratic time for a quoted value.
     pairs = (pair.partition("=") for header in request.headers.getlist("cookie") for pair in header.split(";"))
     return next((value.strip().strip('"') for name, _, value in pairs if name.strip() == COOKIE), "")
 

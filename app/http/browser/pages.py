@@ -1,4 +1,4 @@
-"""``/ui``: serves the files of the page. They hold nobody's data, so they need no login."""
+"""``/ui``: serves the files of the page. They contain no user data, so they need no login."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/ui", include_in_schema=False)
 
 @router.get("")
 def to_page(request: Request) -> Response:
-    """The page's own address ends with a slash."""
+    """Redirect to the page's own address, which ends with a slash."""
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/ui/{query}", status_code=308)
 

@@ -30,9 +30,9 @@ async def log_in(request: Request, body: Annotated[Login, Body()], services: Ser
     """Begin a session.
 
     Raises:
-        ForbiddenError: Another site asks.
+        ForbiddenError: The request comes from another site.
         UnauthenticatedError: The key is unknown, expired or revoked.
-        RateLimitedError: The address failed too often.
+        RateLimitedError: Too many keys from the address failed.
     """
     _refuse_others(request)
     session = await services.sessions.begin(body.key, address_of(request))
@@ -50,7 +50,7 @@ async def log_in(request: Request, body: Annotated[Login, Body()], services: Ser
 
 @router.delete("", status_code=204)
 async def log_out(request: Request) -> Response:
-    """End the session in this browser. Raises ``ForbiddenError`` when another site asks."""
+    """End the session in this browser. Raises ``ForbiddenError`` if the request comes from another site."""
     _refuse_others(request)
     response = Response(status_code=204, headers={"Cache-Control": "no-store"})
     response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")

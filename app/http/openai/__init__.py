@@ -1,1 +1,1 @@
-"""Routes for clients of OpenAI's API: its paths, bodies, streams and errors over the services of this one."""
+"""Routes for clients of OpenAI's API: its paths, bodies, streams and errors, on top of this service's own services."""

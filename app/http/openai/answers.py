@@ -1,4 +1,4 @@
-"""An answer on its way to a client of OpenAI's API: a stored turn or a stateless one, sent alike."""
+"""An answer to a client of OpenAI's API: a stored turn or a stateless answer, sent in the same way."""
 
 from __future__ import annotations
 
@@ -26,31 +26,32 @@ from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happe
 from app.usecases.openai.following import Begun, happenings
 
 DIVERGED: Final = "diverged"
-"""Why an answer is kept nowhere whose request named a conversation: its history is another one."""
+"""The reason for not storing an answer although its request named a conversation: the histories differ."""
 _PARTED: Final = (
     "this history is another one than that of the conversation which it names, and is not compacted with it: by itself"
     " it is more than the {limit} tokens that the model takes: begin another conversation, or allow truncation"
 )
 OWN: Final = "compaction."
-"""Events of the service that a client may ask for: how its conversation is compacted."""
+"""The prefix of this service's own events that a client may ask for: how its conversation is compacted."""
 REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
 FINISH: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
-"""Nothing for a reply that was stopped, or whose end the provider does not tell: that API has no word for it, and any
-of its words would say what nobody knows."""
+"""The finish reasons. A reply that was stopped, or whose end the provider does not report, has none: that API has no
+word for it, and its other words would be guesses.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Answering:
-    """One answer."""
+    """One answer that is being sent."""
 
     id: UUID
-    """The id of the response: that of the turn."""
+    """The id of the response, which is the id of the turn."""
     reply_id: UUID
     created_at: int
     model: str
     """The model, as the request named it."""
     told: str
-    """The header that says what was done."""
+    """The value of the header that says what was done."""
     source: AsyncGenerator[Happening, None]
     now: Callable[[], datetime]
     echo: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Answering:
     error: DomainError | None = None
 
     def resource(self, status: str, output: Sequence[Json]) -> Json:
-        """The response as it stands."""
+        """The response as it is now."""
         reason = REASONS.get(self.end.finish) if self.end and status == "incomplete" else None
         return response_object(
             response_id(self.id),
@@ -76,7 +77,7 @@ class Answering:
         )
 
     async def happenings(self) -> AsyncGenerator[Happening, None]:
-        """What happens, the end last; whatever goes wrong is told as an end."""
+        """The events of the answer, its end last. A failure is reported as an end."""
         try:
             async with aclosing(self.source) as source:
                 async for happening in source:
@@ -92,7 +93,7 @@ class Answering:
 
 
 def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any]) -> Answering:
-    """The answer of a turn."""
+    """The answer of a stored turn."""
     conversation = conversation_id(begun.conversation.id)
     told = f"stored; conversation={conversation}; served={begun.served}; full={begun.full}"
     if begun.forked_from is not None:
@@ -114,7 +115,7 @@ def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any
 async def stateless(
     services: Container, prompt: Prompt, model: str, echo: Mapping[str, Any], *, reason: str
 ) -> Answering:
-    """An answer that is kept nowhere. Raises what refuses the request."""
+    """An answer that is not stored. Raises what refuses the request."""
     try:
         request = await services.openai.stateless.prepare(prompt)
     except TooLargeError as error:
@@ -165,7 +166,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
 
 
 async def after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
-    """The events that come after that one."""
+    """The events after that number."""
     async with aclosing(events):
         async for event in events:
             if number is None or event["sequence_number"] > number:
@@ -184,7 +185,7 @@ async def whole_response(answering: Answering) -> Json:
 
 
 async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerator[Json, None]:
-    """The chunks of a chat completion; a failure is one that holds an error."""
+    """The chunks of a chat completion. A failure is a chunk that contains an error."""
     chunks = ChatChunks(
         id=chat_id(answering), created=answering.created_at, model=answering.model, with_usage=with_usage
     )
@@ -243,12 +244,12 @@ async def whole_chat(answering: Answering) -> Json:
 
 
 def chat_id(answering: Answering) -> str:
-    """The completion's id."""
+    """The id of the completion."""
     return f"chatcmpl-{answering.id.hex}"
 
 
 def status_of_end(end: Ended) -> str:
-    """The status of a response with that end."""
+    """The status of a response that ends this way."""
     if end.interrupted:
         return "cancelled"
     return "incomplete" if end.finish in REASONS else "completed"
@@ -261,12 +262,12 @@ def failure_of(error: DomainError) -> Json:
 
 
 def told_error(error: DomainError) -> Json:
-    """An error in that API's form."""
+    """An error in the form of that API."""
     return openai_error(error, openai_status(error, status_of(error)))
 
 
 def sse(data: Json, event: str | None = None) -> bytes:
-    """One event on the wire; no ``id``, as that API has it."""
+    """One event as bytes; it has no ``id``, as in that API."""
     name = f"event: {event}\n" if event else ""
     return f"{name}data: {to_json(data).decode()}\n\n".encode()
 

@@ -1,4 +1,4 @@
-"""Begins a response, over HTTP and over a socket alike."""
+"""Begins a response, both over HTTP and over a socket."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ async def begin_response(
     attempt: Attempt,
     before: tuple[MessageDraft, ...] = (),
 ) -> Answering:
-    """Begin it. Every refusal is raised here.
+    """Begin a response. Every refusal is raised here.
 
     ``headers`` are those of the request or of the socket; ``before`` is what a connection remembers of responses that
-    are kept nowhere.
+    are not stored.
     """
     body.refuse_unsupported()
     model = body.model or DEFAULT
@@ -63,7 +63,7 @@ async def begin_response(
 async def prompt_of(
     services: Container, tenant_id: UUID, body: ResponseRequest, before: tuple[MessageDraft, ...] = ()
 ) -> Prompt:
-    """What the model is to answer."""
+    """The content that the model has to answer."""
     settings, tools = body.settings_and_tools()
     return Prompt(
         messages=(*before, *await drafts_of(services, tenant_id, body.items)),
@@ -87,7 +87,7 @@ async def _begin(
 
 
 def response_of(id_: str) -> UUID:
-    """The response that a request goes on from. Raises ``PreviousResponseNotFoundError`` for what is no id of one."""
+    """The turn of the response that a request continues. Raises ``PreviousResponseNotFoundError`` for an invalid id."""
     found = uuid_of(id_, "resp")
     if found is None:
         raise PreviousResponseNotFoundError(f"there is no response {id_[:100]!r}")
@@ -99,12 +99,12 @@ def _named_conversation(headers: Headers, body: ResponseRequest) -> Name | None:
 
 
 async def previous_messages(services: Container, tenant_id: UUID, body: ResponseRequest) -> tuple[MessageDraft, ...]:
-    """What a response that is not to be kept goes on from, where that is stored. Raises what refuses it."""
+    """The stored messages that a response with ``store: false`` continues. Raises what refuses it."""
     if body.conversation_name is not None:
         message = "a conversation keeps what is said in it: leave store out, or the conversation"
         raise InvalidInputError.of("store", message)
     if body.previous_response_id is None:
         return ()
-    # A response that is not to be kept only reads what it goes on from.
+    # A response that is not stored only reads the one that it continues.
     turn_id = response_of(body.previous_response_id)
     return tuple(await services.openai.compaction.of_response(tenant_id, turn_id))

@@ -1,4 +1,4 @@
-"""Chat completions: stateless, unless the request names a conversation and sends its history, or only what is new."""
+"""Chat completions: stateless, or in a conversation that the request names, with its history or only what is new."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ async def create_chat_completion(
     """Answer messages.
 
     Without the name of a conversation (header `X-Conversation-Id`, or one that chat frontends forward; field
-    `conversation` or `metadata.conversation_id`) nothing is looked up and nothing is stored. The header
-    `X-Throughline` of the response says what was done.
+    `conversation` or `metadata.conversation_id`) nothing is read and nothing is stored. The response header
+    `X-Throughline` says what was done.
     """
     answering = await _answering(request, services, tenant, attempt, body)
     if not body.stream:

@@ -1,4 +1,4 @@
-"""The chunks of a streamed chat completion: pure."""
+"""Makes the chunks of a streamed chat completion; nothing here reads or writes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class ChatChunks:
     created: int
     model: str
     with_usage: bool
-    """Whether a last chunk tells what was used, and every other says ``usage: null``."""
+    """Whether a last chunk reports the usage, and every other one has ``usage: null``."""
     _calls: int = 0
     _has_said: bool = False
     _said_before: bool = False
 
     def begin(self) -> Json:
-        """Who speaks."""
+        """The first chunk, which names the role."""
         return self._chunk({"role": "assistant", "content": "", "refusal": None})
 
     def text(self, piece: str) -> Iterator[Json]:
@@ -37,12 +37,12 @@ class ChatChunks:
         yield self._chunk({"content": piece})
 
     def reasoning(self, piece: str) -> Iterator[Json]:
-        """A piece of the model's thoughts, in the field that servers of this format have for it."""
+        """A piece of the model's reasoning, in the field that servers of this format use for it."""
         if piece:
             yield self._chunk({"reasoning_content": piece})
 
     def boundary(self) -> None:
-        """The model looks something up before it goes on."""
+        """Note that the model looks something up before it goes on."""
         self._said_before = self._has_said
 
     def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:

@@ -28,12 +28,12 @@ from app.usecases.history.drafts import MessageDraft
 
 MAX_MESSAGES: Final = 10_000
 SpeakerName = Annotated[str, Field(max_length=64, pattern=r"^[^\s<|\\/>]+$")]
-"""Who of several people of one role says it: as that API limits it."""
+"""The name of a speaker among several of one role, with the limits of that API."""
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
 
 class CalledFunction(Given):
-    """What was called."""
+    """The function that was called."""
 
     name: ToolName
     arguments: Annotated[str, Field(max_length=MAX_CONTENT)] = "{}"
@@ -66,7 +66,7 @@ class ChatMessage(Given):
         return self
 
     def draft(self) -> MessageDraft:
-        """The entry as a message to be. Raises ``ValueError`` for content that cannot be kept."""
+        """The message as a draft to be stored. Raises ``ValueError`` for content that cannot be stored."""
         if self.role == "tool":
             return MessageDraft(role="tool", content="", parts=result_parts(self.tool_call_id or "", self.content))
         words, media = stored_content(self.content)
@@ -80,40 +80,40 @@ class ChatMessage(Given):
 
 
 class ChatTool(Given):
-    """A tool: functions alone."""
+    """A tool. Only functions are supported."""
 
     type: Literal["function"]
     function: ClientFunction
 
 
 class ChosenFunction(Given):
-    """The function that is to be called."""
+    """The function that has to be called."""
 
     name: ToolName
 
 
 class ChatNamedTool(Given):
-    """The tool that is to be called."""
+    """The tool that has to be called."""
 
     type: Literal["function"]
     function: ChosenFunction
 
 
 class ChatFormat(Given):
-    """What the answer looks like."""
+    """The format of the answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: AnswerSchema | None = None
 
 
 class StreamOptions(Given):
-    """How it is streamed."""
+    """How the answer is streamed."""
 
     include_usage: bool | None = None
 
 
 class ChatCompletionRequest(Given):
-    """A chat completion; what is not listed is passed over."""
+    """A chat completion. Fields that are not listed are ignored."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
@@ -157,7 +157,7 @@ class ChatCompletionRequest(Given):
         return self
 
     def refuse_unsupported(self) -> None:
-        """Raises ``InvalidInputError`` for what would otherwise be dropped in silence."""
+        """Raises ``InvalidInputError`` for fields that would otherwise be ignored silently."""
         refuse_unsupported(
             [
                 ("n", self.n not in {None, 1}, "one completion at a time is made here"),
@@ -175,21 +175,21 @@ class ChatCompletionRequest(Given):
 
     @property
     def instructions(self) -> str | None:
-        """What stands before the first other message: the system's and the developer's words."""
+        """The system's and the developer's text before the first other message."""
         return "\n\n".join(message.draft().content for message in self._leading_instructions()) or None
 
     @property
     def drafts(self) -> list[MessageDraft]:
-        """The messages after that.
+        """The messages after the instructions.
 
-        A reply of which nothing came, which some frontends keep in their history, is none.
+        An empty reply, which some frontends keep in their history, is left out.
         """
         leading = sum(1 for _ in self._leading_instructions())
         drafts = [message.draft() for message in self.messages[leading:]]
         return [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
-        """(how the model is called, the tools that it may call)."""
+        """How the model is called, and the tools that it may call."""
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
         choice, tools = chosen(wanted, [tool.function for tool in self.tools or ()])

@@ -19,13 +19,13 @@ ToolName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class Given(BaseModel):
-    """A piece of a request: what we do not know is passed over, as that API does."""
+    """A part of a request. Unknown fields are ignored, as that API does."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class TextContent(Given):
-    """Words, under any of the names that they have there."""
+    """Text, under any of the names that this API has for it."""
 
     type: Literal["text", "input_text", "output_text", "summary_text", "reasoning_text"]
     text: str
@@ -39,7 +39,7 @@ class RefusalContent(Given):
 
 
 class ImageUrl(Given):
-    """Where an image is."""
+    """The address of an image."""
 
     url: str
     detail: str | None = None
@@ -69,21 +69,21 @@ class ResponseImage(Given):
 
 
 class GivenAudio(Given):
-    """Sound, inline."""
+    """Audio data within the request."""
 
     data: Annotated[str, Field(min_length=1)]
     format: Annotated[str, Field(min_length=1, max_length=40)]
 
 
 class AudioContent(Given):
-    """A sound."""
+    """A piece of audio."""
 
     type: Literal["input_audio"]
     input_audio: GivenAudio
 
 
 class GivenFile(Given):
-    """A file, inline."""
+    """A file within the request."""
 
     file_data: str | None = None
     file_id: str | None = None
@@ -114,7 +114,7 @@ ContentPart = Annotated[
 
 
 def form_of(value: Any) -> str:
-    """Which of the two forms of a content, or of an input, a value is meant to be."""
+    """Which of the two forms of a content, or of an input, a value is meant to have."""
     return "text" if isinstance(value, str) else "list"
 
 
@@ -125,10 +125,10 @@ Content = Annotated[
 
 
 def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
-    """(the words, the media) of a message.
+    """The text and the media of a message.
 
     Raises:
-        ValueError: A file is named by an id, or its data is no data URL.
+        ValueError: A file is named by an id, or its data is not a data URL.
     """
     if content is None or isinstance(content, str):
         return content or "", ()
@@ -164,7 +164,7 @@ def _media_part(part: ChatImage | ResponseImage | AudioContent | ChatFile | Resp
 
 
 def _placed(source: str, kind: str, beside: dict[str, str | None]) -> Part:
-    """Data of a data URL, or an address; bare Base64 of a file is data too."""
+    """The data in a data URL, or an address. Bare Base64 of a file is data too."""
     further = {name: value for name, value in beside.items() if value is not None}
     if is_data_url(source):
         media_type, data = from_data_url(source)
@@ -185,22 +185,25 @@ def _type_of(name: str | None) -> str:
 
 
 def call_part(id_: str, name: str, arguments: str) -> Part:
-    """A call in its stored form: arguments as an object where they are one, else as they were written."""
+    """A call in its stored form.
+
+    Its arguments are an object if they can be read as one, otherwise the text as written.
+    """
     return {"type": "tool_call", "id": id_, "name": name, "arguments": arguments_in(arguments)}
 
 
 def result_parts(call_id: str, content: Content | None) -> tuple[Part, ...]:
-    """A result in its stored form: its words, or what its media are, and the media beside it."""
+    """A result in its stored form: its text, or a description of its media, and then the media."""
     words, media = stored_content(content)
     told = words or "\n\n".join(f"[{part['media_type']}]" for part in media)
     return ({"type": "tool_result", "tool_call_id": call_id, "content": told}, *media)
 
 
 def calls_in(parts: Iterable[Part]) -> list[tuple[int, Part]]:
-    """The calls of a message with their number among its parts."""
+    """The calls of a message, each with its number among the message's parts."""
     return [(number, part) for number, part in enumerate(parts) if part.get("type") == "tool_call"]
 
 
 def results_in(parts: Sequence[Part]) -> list[tuple[int, Part]]:
-    """The results in a message with their number among its parts."""
+    """The results in a message, each with its number among the message's parts."""
     return [(number, part) for number, part in enumerate(parts) if part.get("type") == "tool_result"]

@@ -27,7 +27,7 @@ from app.usecases.history.conversations import NewConversation
 router = openai_router()
 
 _ITEMS: Final = compiled(r"(?:messages|input)\b.*", re.ASCII | re.DOTALL)
-"""What the field is called elsewhere."""
+"""The field that other routes call ``messages`` or ``input``."""
 
 
 @contextlib.contextmanager
@@ -48,27 +48,27 @@ async def create_openai_conversation(
     attempt: Attempts,
     body: Annotated[ConversationRequest, Body()] = ConversationRequest(),  # noqa: B008 - a frozen value
 ) -> dict[str, Any]:
-    """A new conversation."""
+    """Create a conversation."""
     with _errors_naming_items():
         drafts = await drafts_of(services, tenant, body.items or ())
     new = NewConversation(metadata=body.metadata or {})
     conversation = (await services.conversations.create(tenant, new, idem=attempt.own)).conversation
     if drafts:
-        # Nobody knows the conversation yet: whatever is appended under this key belongs to this request.
+        # Nobody else knows the conversation yet, so everything that is appended under this key belongs to this request.
         idem = replace(attempt, tries=1).key(_idempotency_place(conversation.id), fixes_place=True)
         try:
             with _errors_naming_items():
                 own = replace(idem, key=f"{idem.key}:items")
                 await services.messages.append(tenant, conversation.id, drafts, idem=own)
         except DomainError:
-            await services.openai.stored.drop_if_empty(tenant, conversation.id)  # not what an earlier try filled
+            await services.openai.stored.drop_if_empty(tenant, conversation.id)  # not if an earlier try filled it
             raise
     return conversation_object(conversation)
 
 
 @router.get("/conversations/{conversation_id}")
 async def retrieve_openai_conversation(conversation_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
-    """One conversation, also one that another API made."""
+    """One conversation, even if it was made through another API."""
     return await _shown_conversation(services, tenant, conversation_of(conversation_id))
 
 
@@ -80,7 +80,7 @@ async def update_openai_conversation(
     _attempt: Attempts,
     body: Annotated[ConversationUpdate, Body()],
 ) -> dict[str, Any]:
-    """Other metadata."""
+    """Replace the metadata."""
     id_ = conversation_of(conversation_id)
     present = (await services.conversations.get(tenant, id_)).conversation.metadata
     view = await services.conversations.patch(tenant, id_, {"metadata": _patch_to(body.metadata, present)})
@@ -111,7 +111,7 @@ async def list_conversation_items(
     after: After = None,
     order: Order = "desc",
 ) -> dict[str, Any]:
-    """The full history as items, never affected by compaction; the newest first unless asked otherwise."""
+    """The full history as items, never affected by compaction; the newest first by default."""
     place = None if after is None else (after, _item_id(after).message_id)
     page = await services.openai.responses.item_page(
         tenant, conversation_of(conversation_id), items_of, limit=limit, after=place, order=order
@@ -123,7 +123,7 @@ async def list_conversation_items(
 async def create_conversation_items(
     conversation_id: str, services: Services, tenant: Tenant, attempt: Attempts, body: Annotated[ItemsRequest, Body()]
 ) -> dict[str, Any]:
-    """Append items without an answer."""
+    """Append items without asking for an answer."""
     id_ = conversation_of(conversation_id)
     with _errors_naming_items():
         drafts = await drafts_of(services, tenant, body.items)
@@ -148,7 +148,7 @@ async def retrieve_conversation_item(
 async def delete_conversation_item(
     conversation_id: str, item_id: str, services: Services, tenant: Tenant
 ) -> dict[str, Any]:
-    """Erase the message that an item belongs to, with all that was made of it."""
+    """Erase the message that an item belongs to, with everything derived from it."""
     place, _ = await _place_and_item(services, tenant, conversation_id, item_id)
     id_ = conversation_of(conversation_id)
     await services.erasure.erase(tenant, id_, place.message_id)

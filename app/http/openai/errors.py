@@ -1,4 +1,4 @@
-"""Errors as clients of OpenAI's API read them: ``{"error": {message, type, param, code}}`` with a real status."""
+"""Errors in the form of OpenAI's API: ``{"error": {message, type, param, code}}`` with a matching HTTP status."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from app.core.model.redaction import redact
 from app.core.text.patterns import compiled
 
 PREFIX: Final = "/v1"
-"""Everything at and below this path speaks OpenAI's language."""
+"""Everything at and below this path uses the forms of OpenAI's API."""
 
 _STATUSES: Final[Mapping[str, int]] = {"model_not_allowed": 404, "message_too_large": 400, "host_not_allowed": 421}
-"""Codes that OpenAI's API answers with another status than we do. Invalid requests are 400 there."""
+"""Codes for which OpenAI's API uses another status than this service. Invalid requests are 400 there."""
 _TOO_LONG: Final = "context_length_exceeded"
 _CODES: Final[Mapping[str, str]] = {
     "unauthenticated": "invalid_api_key",
@@ -27,16 +27,16 @@ _CODES: Final[Mapping[str, str]] = {
     "context_over_window": _TOO_LONG,
     "rate_limited": "rate_limit_exceeded",
 }
-"""Codes for which that API has a word of its own."""
+"""Codes for which that API has a name of its own."""
 _TOLD_TOO_LONG: Final = "Input tokens exceed the configured limit"
-"""Clients tell a request that is too long from others by these words: LiteLLM and LangChain do not read the code."""
+"""Clients recognise a request that is too long by these words: LiteLLM and LangChain do not read the code."""
 _STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
 _NAMED: Final = 100
-"""Characters of an id that are told back."""
+"""How many characters of an id an error repeats."""
 _FORMS: Final = frozenset({"text", "list"})
-"""Which form of a field is meant, where it has two: no step of its own."""
+"""Steps of a field's path that only name the form of a field with two forms; they are left out."""
 _INPUT: Final = frozenset({"content", "tool_results"})
-"""What the other routes call a part of the input."""
+"""The names by which the other routes call parts of the input."""
 _CHAT: Final = f"{PREFIX}/chat/completions"
 _NAMES_OF_CHATS: Final[Mapping[str, str]] = {"input": "messages"}
 _NAMES_OF_RESPONSES: Final[Mapping[str, str]] = {
@@ -44,7 +44,7 @@ _NAMES_OF_RESPONSES: Final[Mapping[str, str]] = {
     "response_format": "text.format",
     "max_tokens": "max_output_tokens",
 }
-"""How a request has what both routes are told of under one name."""
+"""The names in a response request of fields that both routes check under one name."""
 _TYPES: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
@@ -73,7 +73,7 @@ def is_openai_path(path: str) -> bool:
 
 
 def openai_status(error: DomainError, status: int) -> int:
-    """The status there of an error that has this ``status`` on the other routes."""
+    """The status in that API of an error that has this ``status`` on the other routes."""
     found = _STATUSES.get(error.stable_code)
     return found or (HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status)
 
@@ -92,13 +92,13 @@ def _names_form(steps: Sequence[str], number: int) -> bool:
     if number == 0 or steps[number] not in _FORMS:
         return False
     before, is_last = steps[number - 1], number == len(steps) - 1
-    # The text of a text is a field, though ``text`` names a form too.
+    # In the text of a text part, ``text`` is a field, although it can also name a form.
     return not before.endswith("text") and not (before.isdigit() and is_last)
 
 
 def _not_found_message(asked: Mapping[str, Any]) -> str:
     told = [f"{name.removesuffix('_id')} {str(value)[:_NAMED]!r}" for name, value in asked.items()]
-    # Innermost first: either that is missing, or what it belongs to.
+    # Innermost first: either that is missing, or the thing it belongs to.
     return f"There is no {' with '.join(reversed(told))}."
 
 
@@ -109,10 +109,10 @@ def _text_after(text: str, start: str) -> str:
 def openai_error(
     error: DomainError, status: int, asked: Mapping[str, Any] | None = None, path: str = ""
 ) -> dict[str, Any]:
-    """The inner object of an error; no secret that came in is told back.
+    """The inner object of an error; secrets from the request are not repeated.
 
-    ``status`` is the translated one; ``asked`` is what the path names, which a 404 names too. Fields are named as
-    requests to the ``path`` have them.
+    ``status`` is the translated one; ``asked`` are the ids in the path, which a 404 repeats. Fields have the names that
+    requests to ``path`` use.
     """
     kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
     first = error.errors[0] if error.errors else None
@@ -120,7 +120,7 @@ def openai_error(
     detail = f"{param}: {told}" if first and (told := _text_after(error.detail, f"{first.field}: ")) else error.detail
     message = redact(_not_found_message(asked or {}) if error.stable_code == "not_found" and asked else detail)
     code = _CODES.get(error.stable_code, error.stable_code)
-    by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # else it took too long to read
+    by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # otherwise it took too long to read
     return {
         "message": f"{_TOLD_TOO_LONG}: {message}" if by_tokens else message,
         "type": kind,

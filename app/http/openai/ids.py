@@ -1,4 +1,4 @@
-"""Ids of OpenAI's API for what is stored here, without a table: a prefix and the UUID's 32 digits."""
+"""Ids of stored rows in OpenAI's API, made without a table: a prefix and the 32 digits of the row's UUID."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ItemId:
 
     message_id: UUID
     part: int | None = None
-    """The number of a tool call or of a result among the message's parts; ``None``: the words of the message."""
+    """The number of a tool call or result among the message's parts; ``None`` = the text of the message."""
 
 
 def conversation_id(id_: UUID) -> str:
@@ -29,32 +29,32 @@ def conversation_id(id_: UUID) -> str:
 
 
 def response_id(turn_id: UUID) -> str:
-    """The id of a response: of a turn."""
+    """The id of a response, made from that of its turn."""
     return f"resp_{turn_id.hex}"
 
 
 def message_id(id_: UUID) -> str:
-    """The id of what a message says."""
+    """The id of the item with a message's text."""
     return f"msg_{id_.hex}"
 
 
 def call_item_id(id_: UUID, part: int) -> str:
-    """The id of a call that a message makes."""
+    """The id of the item for a call in a message."""
     return f"fc_{id_.hex}_{part}"
 
 
 def result_item_id(id_: UUID, part: int) -> str:
-    """The id of a call's result."""
+    """The id of the item for a call's result."""
     return f"fco_{id_.hex}_{part}"
 
 
 def reasoning_id(id_: UUID, number: int) -> str:
-    """The id of what a model showed of its thoughts for a message; they are numbered."""
+    """The id of an item with the model's reasoning for a message; such items are numbered."""
     return f"rs_{id_.hex}_{number}"
 
 
 def is_reasoning(text: str) -> bool:
-    """Whether it is an id of such an item."""
+    """Whether it is the id of a reasoning item."""
     found = _ID.fullmatch(text)
     return found is not None and found[1] == "rs"
 
@@ -65,13 +65,13 @@ def compaction_item_id(id_: UUID) -> str:
 
 
 def uuid_of(text: str, prefix: Prefix) -> UUID | None:
-    """The UUID in an id with that prefix; ``None`` when it is no such id."""
+    """The UUID in an id with that prefix; ``None`` if it is not such an id."""
     found = _ID.fullmatch(text)
     return UUID(found[2]) if found and found[1] == prefix and found[3] is None else None
 
 
 def item_of(text: str) -> ItemId | None:
-    """The item that an id names; ``None`` when it is no id of an item."""
+    """The item with that id; ``None`` if it is not the id of an item."""
     found = _ID.fullmatch(text)
     if found is None or found[1] not in {"msg", "fc", "fco"}:
         return None

@@ -1,4 +1,4 @@
-"""Reads from a request of OpenAI's API whose conversation it is about, its messages, and which attempt it is."""
+"""Reads from a request to OpenAI's API which conversation it continues, its messages, and which attempt it is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from app.usecases.openai.keys import Attempt
 from app.usecases.shared.idempotency import Idem
 
 CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")
-"""Headers that name a request's conversation: our own, Open WebUI's, and that of supermemory's router."""
+"""Headers that name a request's conversation: this service's own, Open WebUI's, and that of supermemory's router."""
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
 RETRIES: Final = "x-stainless-retry-count"
 """The header in which OpenAI's own SDKs count their tries."""
@@ -44,13 +44,13 @@ LONGEST_NAME: Final = 255
 
 
 def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None) -> Name | None:
-    """What a request calls its conversation; ``None`` where it names none.
+    """The name by which a request refers to its conversation; ``None`` if it names none.
 
     ``body`` is its field ``conversation`` (an id, or an object with one), ``metadata`` and ``user`` its fields of those
     names.
 
     Raises:
-        InvalidInputError: The name cannot be one.
+        InvalidInputError: The name is not valid.
     """
     told = body.get("id") if isinstance(body, Mapping) else body
     told = told or next((headers[name] for name in CONVERSATION_HEADERS if headers.get(name)), None)
@@ -78,7 +78,7 @@ def _uuid(text: str) -> UUID | None:
 
 
 def conversation_of(name: str) -> UUID:
-    """The conversation with that id. Raises ``NotFoundError`` for what is no id of one."""
+    """The conversation with that id. Raises ``NotFoundError`` if it is not a valid id."""
     found = uuid_of(name, "conv")
     if found is None:
         raise NotFoundError("No such conversation.")
@@ -86,16 +86,16 @@ def conversation_of(name: str) -> UUID:
 
 
 def attempt_of(headers: Headers, body: bytes, own: Idem | None = None) -> Attempt:
-    """Which attempt at which request it is; ``own``: under the key that the client gave itself."""
+    """Which attempt at which request this is; ``own`` is the key that the client gave itself."""
     counted = headers.get(RETRIES, "")
     tries = int(counted) if counted.isascii() and counted.isdigit() and len(counted) < len(str(MOST_RETRIES)) else None
     return Attempt(body=body, tries=tries, own=own)
 
 
 async def get_attempt(request: Request, own: IdempotencyKey) -> Attempt:
-    """The attempt that a request is.
+    """Which attempt a request is.
 
-    Under a key of the client's own the same body for another conversation, or of another user, is another request.
+    With a key of the client's own, the same body for another conversation, or from another user, is another request.
     """
     named = "\n".join(request.headers.get(name, "") for name in (*CONVERSATION_HEADERS, *USER_HEADERS))
     if own is not None and named.strip():
@@ -111,8 +111,8 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
 
     Raises:
         NotFoundError: A reference names no item of this tenant.
-        TooLargeError: What references name is more than a request may bring itself.
-        InvalidInputError: Compacted input is not of this tenant.
+        TooLargeError: The referenced items are larger than a request may be.
+        InvalidInputError: Compacted input belongs to another tenant.
     """
     given = await off_loop(_given_drafts, items, size=_size_of(items))
     referred = _Referred(services, tenant_id, services.settings.max_body_bytes)
@@ -140,7 +140,7 @@ def _size_of(items: Sequence[Any]) -> float:
 
 
 def _given_drafts(items: Sequence[Any]) -> dict[int, MessageDraft]:
-    # Arguments are read as JSON, and data of media decoded: together as much as a body may have.
+    # Arguments are read as JSON, and data of media is decoded: together at most as much as a body may have.
     return {
         number: draft_of(item)
         for number, item in enumerate(items)
@@ -150,7 +150,7 @@ def _given_drafts(items: Sequence[Any]) -> dict[int, MessageDraft]:
 
 @dataclass(slots=True)
 class _Referred:
-    """What the references of one request name: each is short, and may name megabytes."""
+    """What the references of one request name: each reference is short, but may name megabytes."""
 
     services: Container
     tenant_id: UUID
@@ -159,7 +159,7 @@ class _Referred:
     _bytes: int = 0
 
     async def draft(self, id_: str) -> MessageDraft:
-        """What a referred item says."""
+        """The content of a referenced item."""
         place = item_of(id_)
         if place is None:
             raise NotFoundError(f"There is no item {id_[:100]!r}.")

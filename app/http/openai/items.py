@@ -27,11 +27,11 @@ from app.http.openai.ids import call_item_id, message_id, result_item_id
 from app.usecases.history.drafts import MessageDraft
 
 MAX_TOKEN: Final = 4_000_000
-"""Characters of compacted input."""
+"""The most characters of compacted input."""
 
 
 class MessageItem(Given):
-    """Somebody said something."""
+    """A message of a user, the system or a model."""
 
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
@@ -39,7 +39,7 @@ class MessageItem(Given):
 
 
 class CallItem(Given):
-    """A model called a function."""
+    """A call of a function by a model."""
 
     type: Literal["function_call"]
     call_id: CallId
@@ -56,13 +56,13 @@ class ResultItem(Given):
 
 
 class ReasoningItem(Given):
-    """What a model showed of its thoughts: no model here reads it."""
+    """The reasoning of a model; no model of this service reads it."""
 
     type: Literal["reasoning"]
 
 
 class ReferenceItem(Given):
-    """An item that is stored here, by its id."""
+    """A reference to a stored item, by its id."""
 
     type: Literal["item_reference"]
     id: Annotated[str, Field(min_length=1, max_length=100)]
@@ -89,7 +89,7 @@ InputItem = Annotated[
 
 
 def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
-    """An item as a message to be. Raises ``ValueError`` for content that cannot be kept."""
+    """An item as a draft to be stored. Raises ``ValueError`` for content that cannot be stored."""
     match item:
         case MessageItem(role=role, content=content):
             words, media = stored_content(content)
@@ -103,10 +103,10 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
 
 
 def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
-    """The messages, with the words and calls of one step joined into one message, as the service stores them itself.
+    """The messages, with the text and calls of one step joined into one message, as the service stores them itself.
 
-    Items have the words of a step and each of its calls apart: words that stood alone would be the end of an answer.
-    More calls than a message may have parts are several messages.
+    Items separate the text of a step and each of its calls; text alone would be the end of an answer. If there are more
+    calls than a message may have parts, they become several messages.
     """
     step: list[MessageDraft] = []
     parts, says, calls = 0, False, False
@@ -132,13 +132,13 @@ def _one_message(step: Sequence[MessageDraft]) -> MessageDraft:
 
 
 def items_of(message: Message) -> list[dict[str, Any]]:
-    """What a stored message is made of; nothing of one that was erased."""
+    """The items that a stored message consists of; none for an erased message."""
     if message.status == "erased":
         return []
     items: list[dict[str, Any]] = []
     said = own_content(message.role, message.content, message.parts)
     calls, results = calls_in(message.parts), results_in(message.parts)
-    # What a tool gave beside its result stands within that.
+    # Media that a tool returned with its result are part of the result's item.
     given = [_media_item(part) for part in message.parts if part.get("type") == "media"] if results else []
     beside = [part for part in message.parts if part.get("type") != "media"] if results else message.parts
     content = content_of(message.role, said, beside)
@@ -184,12 +184,12 @@ def call_item(id_: str, call_id: str, name: str, arguments: str, status: str = "
 
 
 def reasoning_item(id_: str, thoughts: Sequence[str], status: str = "completed") -> dict[str, Any]:
-    """What a model showed of its thoughts."""
+    """A reasoning item."""
     return {"id": id_, "type": "reasoning", "status": status, "summary": [summary_text(text) for text in thoughts]}
 
 
 def summary_text(text: str) -> dict[str, Any]:
-    """A text of such an item."""
+    """A text within a reasoning item."""
     return {"type": "summary_text", "text": text}
 
 
@@ -199,12 +199,12 @@ def result_item(id_: str, call_id: str, output: str | list[dict[str, Any]]) -> d
 
 
 def output_text(text: str) -> dict[str, Any]:
-    """What a model said."""
+    """Text of a model."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def content_of(role: str, said: str, parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """The contents of a stored message, words first."""
+    """The contents of a stored message, its text first."""
     words = [said] if said.strip() else []
     words += [str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text"]
     if role == "assistant":
@@ -219,5 +219,5 @@ def _media_item(part: Part) -> dict[str, Any]:
     if media_type.startswith("image/"):
         return {"type": "input_image", "image_url": source, "detail": part.get("detail") or "auto"}
     name = str(part.get("name") or "file")
-    # An address is no data: whoever sends the item back would have it taken for bare Base64, or refused.
+    # An address is not given as data: if a client sent the item back, it would be taken for bare Base64, or refused.
     return {"type": "input_file", "filename": name, "file_url" if named_address(part) else "file_data": source}

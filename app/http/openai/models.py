@@ -1,4 +1,4 @@
-"""Lists models as OpenAI's clients see them: the configured one, those that the operator allows, and each preset."""
+"""Lists models for clients of OpenAI's API: the configured one, those that the operator allows, and each preset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.http.openai.resources import OWNER, model_object
 from app.http.openai.routing import openai_router
 
 DEFAULT: Final = OWNER
-"""The name under which the configured chat model is asked for."""
+"""The name of the configured chat model in requests."""
 ALIAS: Final = f"gpt-{OWNER}"
 """The same, for clients that accept only names that look like OpenAI's."""
 
@@ -22,22 +22,22 @@ router = openai_router()
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a model's name stands for."""
+    """The meaning of a model's name."""
 
     model: str | None = None
-    """The chat model; ``None``: the configured one."""
+    """The chat model; ``None`` = the configured one."""
     preset: str | None = None
-    """The preset of a conversation that the request begins; ``None``: the default."""
+    """The preset of a conversation that the request begins; ``None`` = the default."""
 
 
 def offered(services: Container) -> list[str]:
-    """The names that a request may give, the default first."""
+    """The names that a request may use, the default first."""
     presets = [f"{DEFAULT}/{name}" for name in PRESETS]
     return [DEFAULT, ALIAS, *presets, *sorted(services.settings.allowed_models)]
 
 
 def chosen_model(services: Container, name: str | None) -> Chosen:
-    """What the name stands for. Raises ``ModelNotAllowedError``."""
+    """The meaning of a name. Raises ``ModelNotAllowedError``."""
     if name is None or name in {DEFAULT, ALIAS}:
         return Chosen()
     owner, _, named = name.partition("/")
@@ -50,13 +50,13 @@ def chosen_model(services: Container, name: str | None) -> Chosen:
 
 @router.get("/models")
 async def list_models(services: Services) -> dict[str, Any]:
-    """What `model` may be: `throughline` is the configured one, `throughline/<preset>` the same under a preset."""
+    """The values of `model`: `throughline` is the configured model, `throughline/<preset>` the same with a preset."""
     return {"object": "list", "data": [model_object(name) for name in offered(services)]}
 
 
 @router.get("/models/{model:path}")
 async def retrieve_model(model: str, services: Services) -> dict[str, Any]:
-    """One of them."""
+    """One of these models."""
     if model not in offered(services):
         raise _unknown_model(services, model)
     return model_object(model)

@@ -13,7 +13,7 @@ from app.usecases.openai.responses import StoredResponse
 
 
 def present_response(found: StoredResponse) -> Json:
-    """A response: what it says now, whatever came after it."""
+    """A response as it is stored now, whatever came after it."""
     turn, reply = found.turn, found.reply
     failed = turn.status == "failed"
     error = {"code": turn.error_code or "server_error", "message": "the response failed"} if failed else None
@@ -46,7 +46,7 @@ def _status(found: StoredResponse, finish: FinishReason) -> str:
 
 
 def _output_items(found: StoredResponse, status: str) -> list[Json]:
-    """The reply's reasoning and words, and the calls that wait for the client; other calls are the service's matter."""
+    """The reply's reasoning and text, and the calls that wait for the client; the service's own calls are not shown."""
     reply = found.reply
     if reply is None:
         return []

@@ -1,4 +1,4 @@
-"""Builds the objects of OpenAI's API from given values, each with every field that the API has. Decides nothing."""
+"""Builds the objects of OpenAI's API from given values, each with every field of that API. Decides nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 OWNER: Final = "throughline"
 CREATED: Final = 1_795_132_800
-"""The date shown for models, which have none of their own: the day of the service's first version."""
+"""The date shown for models, which have no date of their own: the day of the service's first version."""
 
 DEFAULT_ECHO: Final[Mapping[str, Any]] = {
     "model": OWNER,
@@ -41,11 +41,11 @@ DEFAULT_ECHO: Final[Mapping[str, Any]] = {
     "previous_response_id": None,
     "user": None,
 }
-"""The fields in which a response repeats its request, with their values where the request left them out."""
+"""The fields in which a response repeats its request, with the values for a request that does not set them."""
 
 
 def unix_seconds(moment: datetime | None) -> int | None:
-    """A moment in whole seconds since 1970, as that API tells times."""
+    """A moment in whole seconds since 1970, the format of times in that API."""
     return None if moment is None else math.floor(moment.timestamp())
 
 

@@ -1,4 +1,7 @@
-"""The events of a response's stream, one after the other: pure, numbered from 0, in the order that the API fixes."""
+"""Makes the events of a response's stream, numbered from 0, in the order that the API prescribes.
+
+It does no input or output.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from app.http.openai.items import call_item, message_item, output_text, reasonin
 from app.http.openai.resources import Json
 
 BOUNDARY = "\n\n"
-"""Between what a model said before and after it looked something up."""
+"""Separates the model's text before and after a look-up."""
 
 
 @dataclass(slots=True)
@@ -21,13 +24,13 @@ class ResponseEvents:
     """
 
     resource: Callable[[str, Sequence[Json]], Json]
-    """Builds the response as it stands, of its status and output."""
+    """Builds the response as it is now, from its status and output."""
     message: str
-    """The id of the item that the reply's words are."""
+    """The id of the item with the reply's text."""
     call_id: Callable[[int], str]
-    """The id of the item that is the call of that number."""
+    """The id of the item for the call with that number."""
     reasoning_id: Callable[[int], str]
-    """The id of the item that is the thought of that number."""
+    """The id of the item for the reasoning with that number."""
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
     _is_open: bool = False
@@ -35,16 +38,16 @@ class ResponseEvents:
     _calls: int = 0
     _thoughts: int = 0
     _thought: list[str] = field(default_factory=list)
-    """Pieces of the thought that is open; none is open where there are none."""
+    """The pieces of the open reasoning item; empty if none is open."""
     _output: list[Json] = field(default_factory=list)
 
     def begin(self) -> Iterator[Json]:
-        """The response exists."""
+        """The response exists now."""
         for kind in ("response.created", "response.in_progress"):
             yield self._event(kind, response=self.resource("in_progress", ()))
 
     def reasoning(self, piece: str) -> Iterator[Json]:
-        """A piece of the model's thoughts; passed over once the reply's words have begun, whose item is still open."""
+        """A piece of the model's reasoning; ignored once the reply's text has begun, since that item is still open."""
         if not piece or self._is_open:
             return
         if not self._thought:
@@ -71,7 +74,7 @@ class ResponseEvents:
         yield self._part_event("response.output_text.delta", delta=piece, logprobs=[])
 
     def boundary(self) -> None:
-        """The model looks something up before it goes on."""
+        """Note that the model looks something up before it goes on."""
         self._said_before = bool(self._pieces)
 
     def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
@@ -89,23 +92,23 @@ class ResponseEvents:
         self._output.append(whole)
 
     def complete(self, status: str) -> Iterator[Json]:
-        """The end of a response that has its reply: ``completed``, ``incomplete`` or ``cancelled``."""
+        """The end of a response with a reply: ``completed``, ``incomplete`` or ``cancelled``."""
         yield from self._close_open_items("completed" if status == "completed" else "incomplete")
         kind = "response.completed" if status == "completed" else "response.incomplete"
         yield self._event(kind, response=self.resource(status, tuple(self._output)))
 
     def fail(self) -> Iterator[Json]:
-        """The events at the end of a failed response. The resource names the error."""
+        """The events at the end of a failed response. The resource contains the error."""
         yield from self._close_open_items("incomplete")
         yield self._event("response.failed", response=self.resource("failed", tuple(self._output)))
 
     def own(self, kind: str, data: Json) -> Json:
-        """An event of this service, for a client that asked for such."""
+        """An event of this service, for a client that asked for such events."""
         return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number()}
 
     @property
     def said(self) -> str:
-        """The reply as it was told."""
+        """The text of the reply as it was sent."""
         return "".join(self._pieces)
 
     @property

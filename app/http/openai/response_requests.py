@@ -1,4 +1,4 @@
-"""The bodies of responses, conversations and compacted input, and what they stand for."""
+"""The bodies of responses, conversations and compacted input, and what they mean."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from app.http.openai.settings import (
 
 MAX_ITEMS: Final = 10_000
 MAX_CREATED_ITEMS: Final = 20
-"""Items that one call adds to a conversation, as in that API."""
+"""The most items that one call may add to a conversation, as in that API."""
 OWN_EVENTS: Final = "throughline.events"
 """The word in ``include`` with which a client asks for this service's own events in a stream."""
 
 
 def checked(items: list[Any]) -> list[Any]:
-    """The same items. Raises ``ValueError`` where one cannot be kept."""
+    """The same items. Raises ``ValueError`` if one cannot be stored."""
     for item in items:
         if isinstance(item, MessageItem | CallItem | ResultItem):
             draft_of(item)
@@ -43,7 +43,7 @@ def checked(items: list[Any]) -> list[Any]:
 
 
 def not_empty(text: str) -> str:
-    """The same text. Raises ``ValueError`` where nothing is said."""
+    """The same text. Raises ``ValueError`` if it is empty."""
     if not text.strip():
         raise ValueError("input cannot be empty: leave it out where nothing is said")
     return text
@@ -57,7 +57,7 @@ Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], 
 
 
 class FunctionTool(ClientFunction):
-    """A tool: functions alone."""
+    """A tool. Only functions are supported."""
 
     type: Literal["function"]
 
@@ -69,20 +69,20 @@ class NamedConversation(Given):
 
 
 class ReasoningSettings(Given):
-    """How much the model thinks."""
+    """How much the model reasons."""
 
     effort: Annotated[str, Field(max_length=40)] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
-    """Whether it is asked to show its thoughts; how long they are told is the provider's matter."""
+    """Whether the model is asked to show its reasoning; the provider decides how long the shown text is."""
 
 
 class TextFormat(AnswerSchema):
-    """What the answer looks like."""
+    """The format of the answer."""
 
     type: Literal["text", "json_object", "json_schema"] = "text"
 
     def shown(self) -> dict[str, Any]:
-        """As a response repeats it."""
+        """The format as a response repeats it."""
         if self.type != "json_schema":
             return {"type": self.type}
         return {
@@ -95,14 +95,14 @@ class TextFormat(AnswerSchema):
 
 
 class TextSettings(Given):
-    """The words of the answer."""
+    """Settings of the answer's text."""
 
     format: TextFormat | None = None
     verbosity: str | None = None
 
 
 class WithHistory(Given):
-    """What a request is about: input of its own, what a stored response ended with, a conversation."""
+    """What a request refers to: its own input, a stored response, or a conversation."""
 
     input: Input | None = None
     instructions: Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT)] | None = None
@@ -124,12 +124,12 @@ class WithHistory(Given):
 
     @property
     def conversation_name(self) -> str | None:
-        """The id of the conversation, as it was written."""
+        """The id of the conversation as it was written."""
         return self.conversation.id if isinstance(self.conversation, NamedConversation) else self.conversation
 
 
 class Requested(WithHistory):
-    """What responses and the count of their input share."""
+    """The fields that responses and the count of their input share."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     tools: Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS)] | None = None
@@ -149,7 +149,7 @@ class Requested(WithHistory):
 
 
 class ResponseRequest(Requested):
-    """A response; what is not listed is passed over."""
+    """A response. Fields that are not listed are ignored."""
 
     stream: bool | None = None
     store: bool | None = None
@@ -167,12 +167,12 @@ class ResponseRequest(Requested):
     max_tool_calls: int | None = None
     top_logprobs: int | None = None
     generate: bool | None = None
-    """Over a socket: ``False`` asks that nothing be answered yet."""
+    """Over a socket: ``False`` asks for no answer yet."""
     prompt_cache_options: Any = None
     prompt: Any = None
 
     def refuse_unsupported(self) -> None:
-        """Raises ``InvalidInputError`` for what would otherwise be dropped in silence."""
+        """Raises ``InvalidInputError`` for fields that would otherwise be ignored silently."""
         verbosity = self.text.verbosity if self.text else None
         logprobs = "message.output_text.logprobs" in (self.include or ())
         options = self.prompt_cache_options
@@ -192,7 +192,7 @@ class ResponseRequest(Requested):
 
     @property
     def stores(self) -> bool:
-        """Whether the response is to be kept."""
+        """Whether the response has to be stored."""
         return self.store is not False
 
     @property
@@ -201,7 +201,7 @@ class ResponseRequest(Requested):
         return OWN_EVENTS in (self.include or ())
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
-        """(how the model is called, the tools that it may call)."""
+        """How the model is called, and the tools that it may call."""
         choice, tools = chosen(self.tool_choice, self.tools or ())
         settings = value_of(
             CallSettings,
@@ -216,7 +216,7 @@ class ResponseRequest(Requested):
         return settings, tools
 
     def echo(self, model: str) -> dict[str, Any]:
-        """What the response says of this request: only what differs from saying nothing."""
+        """The fields in which the response repeats this request, without those that have their default."""
         form = self.text.format if self.text and self.text.format else None
         choice = self.tool_choice
         said = {
@@ -248,7 +248,7 @@ class ResponseRequest(Requested):
 
 
 class CompactedInputRequest(WithHistory):
-    """Input to be compacted: what is given, a stored response's conversation, or (ours) a conversation itself."""
+    """Input to be compacted: given items, a stored response's conversation or, as an extension, a conversation."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -269,13 +269,13 @@ class ConversationRequest(Given):
 
 
 class ConversationUpdate(Given):
-    """New metadata of a conversation, in place of the old."""
+    """New metadata that replaces a conversation's metadata."""
 
     metadata: Metadata
 
 
 class NoBody(Given):
-    """Nothing is asked for."""
+    """An empty body."""
 
 
 class ItemsRequest(Given):

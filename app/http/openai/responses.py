@@ -1,4 +1,4 @@
-"""Responses: made, read, stopped, deleted; their input listed, counted and compacted."""
+"""Responses: make, read, stop and delete them; list, count and compact their input."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ async def create_response(
 ) -> Response:
     """Answer input.
 
-    A response is a turn of a conversation: of the one that `conversation` or a header names, of that which
-    `previous_response_id` belongs to (before its end: of a copy up to there), else of a new one. With `store: false`
-    nothing is kept. The header `X-Throughline` of the response says what was done.
+    A response is a turn of a conversation: the one that `conversation` or a header names, the one that
+    `previous_response_id` belongs to (or a copy of it up to there, if it has gone on since), otherwise a new one. With
+    `store: false` nothing is stored. The response header `X-Throughline` says what was done.
     """
     answering = await begin_response(services, tenant, body, headers=request.headers, attempt=attempt)
     if not body.stream:
@@ -72,7 +72,7 @@ async def create_response(
 async def count_response_input(
     services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[Requested, Body()]
 ) -> dict[str, Any]:
-    """How many tokens the input of a response would have, as estimated."""
+    """The estimated number of tokens of a response's input."""
     whole = await off_loop(lambda: ResponseRequest.model_validate(body.model_dump(by_alias=True, exclude_unset=True)))
     tokens = await services.openai.stateless.count(await prompt_of(services, tenant, whole))
     conversation_id = await _context_conversation(services, tenant, body)
@@ -85,9 +85,9 @@ async def count_response_input(
 async def compact_response(
     services: Services, tenant: Tenant, _attempt: Attempts, body: Annotated[CompactedInputRequest, Body()]
 ) -> dict[str, Any]:
-    """Compact input: what users said last, word for word, and one item that stands for all of it.
+    """Compact input: the result has the last messages of users, word for word, and one item that stands for all input.
 
-    Only this key's tenant can use that item, with those messages before it or alone. With `conversation` (ours) the
+    Only this key's tenant can use that item, alone or after those messages. With `conversation` (an extension) the
     stored conversation itself is compacted.
     """
     chosen_model(services, body.model)
@@ -126,21 +126,21 @@ async def retrieve_response(
     stream: Annotated[bool, Query()] = False,  # noqa: FBT002 - a parameter of the query
     starting_after: Annotated[int | None, Query(ge=0, description="The last event that is not sent again.")] = None,
 ) -> dict[str, Any] | Response:
-    """A stored response; as events also one that is being made, from its beginning."""
+    """A stored response. As a stream, a response that is still being made is sent too, from its beginning."""
     found = await services.openai.responses.get(tenant, _turn_id(response_id))
     if not stream:
         return present_response(found)
     echo = found.turn.request or {}
     begun = await services.openai.stored.again(tenant, found.turn.id)
     answering = stored(services, begun, str(echo.get("model", "")), echo)
-    answering.on_disconnect = None  # who looks on decides nothing
+    answering.on_disconnect = None  # a client that only follows does not end the turn
     events = after(response_events(answering), starting_after)
     return send_stream(services, answering, events, stopping, named=True)
 
 
 @router.delete("/responses/{response_id}")
 async def delete_response(response_id: str, services: Services, tenant: Tenant) -> dict[str, Any]:
-    """Erase a response's output and its input, with all that was made of them."""
+    """Erase a response's output and input, with everything derived from them."""
     await services.openai.responses.delete(tenant, _turn_id(response_id))
     return deletion_object(response_id, "response")
 
@@ -153,7 +153,7 @@ async def cancel_response(
     _attempt: Attempts,
     _body: Annotated[NoBody, Body()] = NoBody(),  # noqa: B008 - a frozen value
 ) -> dict[str, Any]:
-    """Stop a response that is being made; what came is kept."""
+    """Stop a response that is being made; what was said so far is kept."""
     return present_response(await services.openai.responses.cancel(tenant, _turn_id(response_id)))
 
 
@@ -166,7 +166,7 @@ async def list_response_input(
     after: After = None,
     order: Order = "desc",
 ) -> dict[str, Any]:
-    """What a response answered."""
+    """The input that a response answered."""
     page = await services.openai.responses.input_page(
         tenant, _turn_id(response_id), items_of, limit=limit, after=after, order=order
     )
@@ -195,7 +195,7 @@ async def _compacted(
     if done.usage.input_tokens:
         return done.compacted, done.usage
     read = await services.openai.stateless.count(Prompt(messages=tuple(drafts)))
-    return done.compacted, replace(done.usage, input_tokens=read)  # no model counted what was read: estimated
+    return done.compacted, replace(done.usage, input_tokens=read)  # no model counted the input: estimated
 
 
 async def _context_conversation(services: Container, tenant: UUID, body: Requested) -> UUID | None:

@@ -1,4 +1,4 @@
-"""The routes of OpenAI's API: the same key, and parameters that we do not know are passed over, as it does."""
+"""The routes of OpenAI's API: they need the same key, and ignore unknown parameters, as that API does."""
 
 from __future__ import annotations
 

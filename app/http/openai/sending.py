@@ -1,4 +1,4 @@
-"""Sends an answer, whole or as a stream, with the header that says what was done with the request."""
+"""Sends an answer, whole or as a stream, with a header that says what was done with the request."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
 
 HEADER: Final = "X-Throughline"
-"""Says whether a request was answered from a conversation, from which, and how much was served of how much."""
+"""The header that says which conversation, if any, a request was answered from, and how much of it was served."""
 STOPPING_GRACE: Final = 3.0
-"""Seconds that a stream may still go on when the process ends."""
+"""How many seconds a stream may go on when the process ends."""
 
 
 async def send_whole(request: Request, answering: Answering, making: Coroutine[Any, Any, Json]) -> Response:
-    """The answer as one object. Raises what it failed with, and ``ClientGoneError``."""
+    """The answer as one object. Raises the error that it failed with, and ``ClientGoneError``."""
     try:
         made = await while_present(making, request.receive)
     except ClientGoneError:
@@ -37,7 +37,7 @@ async def send_whole(request: Request, answering: Answering, making: Coroutine[A
 def send_stream(
     services: Container, answering: Answering, events: AsyncGenerator[Json, None], stopping: Stopping, *, named: bool
 ) -> Response:
-    """The answer as server-sent events; ``named`` ones say their type in ``event:`` too."""
+    """The answer as server-sent events. With ``named`` the type is also sent in ``event:``."""
     steps = Steps(_frames(events, named=named), services.settings.timings.stream_heartbeat_seconds)
     stream = EventStream(steps, bytes, stopping=stopping, grace=STOPPING_GRACE, on_disconnect=answering.on_disconnect)
     stream.headers[HEADER] = answering.told

@@ -1,4 +1,4 @@
-"""Reads how a client wants the model called, in the words of chat completions and responses, or refuses it."""
+"""Reads how a client wants the model called, in the terms of chat completions and responses, or refuses it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Penalty = Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 MAX_TOOLS = 256
-"""More than any model takes: what is wrong with fewer is told one by one."""
+"""More tools than any model takes. Errors in fewer tools are reported one by one."""
 
 
 class ClientFunction(Given):
@@ -29,7 +29,7 @@ class ClientFunction(Given):
     strict: bool | None = None
 
     def spec(self) -> ToolSpec:
-        """The tool as a model is offered it."""
+        """The tool as it is offered to a model."""
         parameters = self.parameters or {"type": "object", "properties": {}}
         return ToolSpec(name=self.name, description=self.description or "", parameters=parameters)
 
@@ -52,7 +52,7 @@ class NamedTool(Given):
 
 
 class AllowedTools(Given):
-    """Some of the tools, by their names."""
+    """Some of the tools, by name."""
 
     type: Literal["allowed_tools"]
     mode: Literal["none", "auto", "required"] = "auto"
@@ -63,7 +63,7 @@ Mode = Literal["none", "auto", "required"]
 
 
 class AnswerSchema(Given):
-    """What a structured answer looks like."""
+    """The schema of a structured answer."""
 
     name: Name = "output"
     description: str | None = None
@@ -71,7 +71,7 @@ class AnswerSchema(Given):
     strict: bool | None = None
 
     def output(self) -> StructuredOutput:
-        """The core's value."""
+        """The schema as a value of the core."""
         return StructuredOutput(
             schema=self.schema_, name=self.name, description=self.description or "", strict=self.strict
         )
@@ -80,7 +80,7 @@ class AnswerSchema(Given):
 def chosen(
     choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
 ) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
-    """(the choice, ``None`` where the model chooses; the tools that may be called)."""
+    """The choice (``None`` if the model chooses), and the tools that may be called."""
     offered = tuple(tool.spec() for tool in tools)
     match choice:
         case NamedTool(name=name):
@@ -93,13 +93,13 @@ def chosen(
 
 
 def refuse_unsupported(found: Iterable[tuple[str, bool, str]]) -> None:
-    """Refuse what would otherwise be dropped in silence.
+    """Refuse parameters that would otherwise be ignored silently.
 
     Args:
-        found: (the parameter, whether it asks for something that is not done here, why).
+        found: for each parameter its name, whether it asks for something unsupported, and why.
 
     Raises:
-        InvalidInputError: One does.
+        InvalidInputError: One of them does.
     """
     wrong = [FieldError(field=name, message=why) for name, asks, why in found if asks]
     if wrong:

@@ -1,8 +1,8 @@
 """Responses over one connection that stays open: a WebSocket at ``/v1/responses``.
 
-Each text frame is a ``response.create``, answered by the events of a response's stream, one request at a time. What is
-kept nowhere (``store: false``) is remembered for this connection alone, so that it can be gone on from; a request that
-goes on from it and fails lets go of it.
+Each text frame is a ``response.create``, answered by the events of a response's stream, one request at a time. A
+response that is not stored (``store: false``) is remembered for this connection only, so that it can be continued. If a
+request that continues it fails, it is forgotten.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.shared.caller import Principal, RequestScope
 
 LIFE: Final = 3_600.0
-"""Seconds that a connection lasts at most; one with a key may have a shorter life, and ends with its key."""
+"""The most seconds that a connection lasts. With a key it may last less, and it ends when its key does."""
 REMEMBERED: Final = 8
-"""Responses that a connection remembers."""
+"""How many responses a connection remembers."""
 REMEMBERED_MESSAGES: Final = 2_000
-"""Messages of one of them, the newest."""
+"""How many messages of one response a connection remembers, the newest."""
 REMEMBERED_BYTES: Final = 16_000_000
 """The most bytes that a connection remembers. Older responses are dropped first, then the oldest messages of one."""
 LAST_WORDS: Final = 2.0
-"""Seconds that what is being done still has once the client has left."""
+"""How many seconds the present work may go on after the client has left."""
 WAITING: Final = 1
-"""Requests that wait while one is answered: whoever sends more waits with sending."""
+"""How many requests may wait while one is answered; a client that sends more is not read meanwhile."""
 REFUSED: Final = 1008
 ENDED: Final = 1001
 CREATE: Final = "response.create"
 GONE: Final = (WebSocketDisconnect, RuntimeError)
-"""What receiving and sending raise once the client has left."""
+"""What receiving and sending raise after the client has left."""
 
 router = APIRouter(prefix=PREFIX)
 log = structlog.get_logger("throughline.http")
@@ -66,7 +66,7 @@ log = structlog.get_logger("throughline.http")
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What was said up to the end of a response, and how many bytes that is."""
+    """The messages up to the end of a response, and their sizes in bytes."""
 
     messages: tuple[MessageDraft, ...]
     sizes: tuple[int, ...]
@@ -77,16 +77,16 @@ _NOTHING_KEPT: Final = _Kept((), ())
 
 @dataclass(slots=True)
 class Memory:
-    """What a connection remembers of responses that are kept nowhere."""
+    """What a connection remembers of responses that are not stored."""
 
     _kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
 
     def before(self, id_: str | None) -> tuple[MessageDraft, ...]:
-        """What was said up to the end of that response; nothing where it is not remembered."""
+        """The messages up to the end of that response; empty if it is not remembered."""
         return self._kept.get(id_ or "", _NOTHING_KEPT).messages
 
     def keep(self, id_: str, previous: str | None, messages: Sequence[MessageDraft]) -> None:
-        """Remember a response that goes on from the previous one with these messages."""
+        """Remember a response that continues the previous one with these messages."""
         before = self._kept.get(previous or "", _NOTHING_KEPT)
         sizes = (*before.sizes, *map(bytes_of, messages))[-REMEMBERED_MESSAGES:]
         count = len(first_fitting(sizes[::-1], REMEMBERED_BYTES, int))
@@ -97,18 +97,18 @@ class Memory:
 
     @property
     def _bytes(self) -> int:
-        # What two of them have in common counts twice.
+        # Messages that two responses share count twice.
         return sum(sum(kept.sizes) for kept in self._kept.values())
 
     def let_go(self, id_: str | None) -> None:
-        """Forget one that a request could not go on from."""
+        """Forget a response that a request could not continue."""
         if id_:
             self._kept.pop(id_, None)
 
 
 @router.websocket("/responses")
 async def respond_over_socket(socket: WebSocket) -> None:
-    """Accept a connection of somebody who may, and answer until it ends."""
+    """Accept a connection with a valid key, and answer requests until it ends."""
     services: Container = socket.app.state.container
     if not _is_allowed_origin(socket, services):
         await socket.close(REFUSED)
@@ -135,7 +135,10 @@ async def respond_over_socket(socket: WebSocket) -> None:
 
 
 async def _principal(socket: WebSocket, services: Container) -> Principal:
-    """Whose key the socket was opened with, as it stands now. Raises as ``authorize``."""
+    """The principal of the key with which the socket was opened, as the key is now.
+
+    Raises what ``authorize`` raises.
+    """
     key = given_key(services, socket.headers.get("authorization"), placeholders=True)
     principal = await services.keys.authenticate(key, address_of(socket))
     principal.require("write")
@@ -154,7 +157,7 @@ async def _answer_until_over(socket: WebSocket, services: Container, principal: 
     try:
         await asyncio.wait(tasks, timeout=LIFE, return_when=asyncio.FIRST_COMPLETED)
         left = reading.done()
-        if left:  # what is being done may come to its end
+        if left:  # the present work may still end
             await asyncio.wait({answering}, timeout=LAST_WORDS)
     finally:
         for task in tasks:
@@ -170,7 +173,7 @@ async def _queue_frames(socket: WebSocket, requests: asyncio.Queue[str | None]) 
         while True:
             await requests.put(await _next_frame(socket))
     except GONE:
-        # ``None`` says that the client has left.
+        # ``None`` means that the client has left.
         with suppress(asyncio.QueueFull):
             requests.put_nowait(None)
 
@@ -179,7 +182,7 @@ async def _next_frame(socket: WebSocket) -> str:
     try:
         return await socket.receive_text() or ""
     except KeyError:
-        # A frame of bytes: as an empty text it is refused as no JSON.
+        # A frame of bytes is read as an empty text, which is refused because it is not JSON.
         return ""
 
 
@@ -255,7 +258,7 @@ async def _respond(
         given = await drafts_of(services, tenant_id, body.items)
         made = await off_loop(lambda: ResponseRequest.model_validate({"input": response["output"]}).items)
         said = [*given, *await drafts_of(services, tenant_id, made)]
-        if not memory.before(body.previous_response_id):  # it goes on from one that is stored
+        if not memory.before(body.previous_response_id):  # it continues a stored response
             said = [*before, *said]
         await off_loop(memory.keep, response["id"], body.previous_response_id, said)
 
@@ -270,6 +273,6 @@ def _error_event(error: DomainError) -> Json:
 
 
 def _is_allowed_origin(socket: WebSocket, services: Container) -> bool:
-    # A browser asks before a request to another origin (CORS), and not before it opens a socket.
+    # A browser sends a preflight request for another origin (CORS), but not before it opens a socket.
     origin: Any = socket.headers.get("origin")
     return origin is None or origin in services.settings.cors_origins

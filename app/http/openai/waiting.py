@@ -1,4 +1,4 @@
-"""How long a request waits for a turn or a compaction, before it is told to try again."""
+"""How long a request waits for a turn or a compaction before it is told to try again."""
 
 from __future__ import annotations
 

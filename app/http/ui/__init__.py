@@ -1,1 +1,1 @@
-"""The wire of the AI SDK's ``useChat``: UI messages, and their stream (version 1)."""
+"""The protocol of the AI SDK's ``useChat``: UI messages, and their stream (version 1)."""

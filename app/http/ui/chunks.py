@@ -1,6 +1,6 @@
 """Chunks of the UI message stream, version 1: only those that version 6 of the AI SDK knows.
 
-Its reader ends at the first chunk of an unknown type, so that nothing else may ever be sent.
+Its reader stops at the first chunk of an unknown type, so nothing else may be sent.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ FINISH: Final[Mapping[FinishReason, str]] = {
     "tool_call": "tool-calls",
     "blocked": "content-filter",
 }
-"""Reasons by ours; any other is ``other``."""
+"""The AI SDK's finish reasons by this service's; any other is ``other``."""
 
 
 def sse(chunk: Json) -> bytes:
-    """A chunk on the wire: no ``event`` and no ``id``."""
+    """A chunk as bytes, without ``event`` and ``id``."""
     return b"data: " + to_json(chunk) + b"\n\n"
 
 
 def data(name: str, value: Any, id_: str, *, transient: bool = False) -> Json:
-    """A part of our own; one with the same name and id takes its place."""
+    """A part of this service; a later one with the same name and id replaces it."""
     chunk: Json = {"type": f"data-{name}", "id": id_, "data": value}
     return {**chunk, "transient": True} if transient else chunk
 
@@ -45,7 +45,7 @@ def piece_of(kind: Words, id_: str, piece: str) -> Json:
 
 
 def tool_called(call_id: str, name: str, arguments: Any, *, is_ours: bool) -> Json:
-    """A call; ``is_ours``: the service runs it, and the frontend does not."""
+    """A call. With ``is_ours`` the service runs it, and the frontend does not."""
     chunk = {"type": "tool-input-available", "toolCallId": call_id, "toolName": name, "input": arguments}
     return {**chunk, "dynamic": True, **({"providerExecuted": True} if is_ours else {})}
 
@@ -56,7 +56,7 @@ def finish(reason: FinishReason, metadata: Json) -> Json:
 
 
 def chunks_before(parts: Sequence[Json]) -> Iterator[Json]:
-    """The chunks that tell what a message held before the turn; their ids tell its texts from those of the turn."""
+    """The chunks of what a message contained before the turn. The ids of its texts differ from those in the turn."""
     is_in_step = False
     for number, part in enumerate(parts):
         match part["type"]:
@@ -95,7 +95,7 @@ def _tool_chunks(part: Json) -> Iterator[Json]:
     if is_ours or part["state"] == "input-available":
         yield tool_called(call_id, name, part["input"], is_ours=is_ours)
     else:
-        # A frontend runs the calls that come whole: one that has run comes as a delta.
+        # A frontend runs calls that arrive as one chunk, so a call that has already run is sent as a delta.
         yield {"type": "tool-input-start", "toolCallId": call_id, "toolName": name, "dynamic": True}
         arguments = to_json(part["input"]).decode()
         yield {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": arguments}

@@ -16,7 +16,7 @@ from app.usecases.ui.threads import Thread
 
 
 async def present_thread(thread: Thread, notifier: Notifier) -> dict[str, Any]:
-    """The page: ``data`` is what ``useChat`` takes as ``messages``, once it is in order."""
+    """The page. Its ``data``, in the order of time, is what ``useChat`` takes as ``messages``."""
     return {
         "data": [await present_entry(entry, thread, notifier) for entry in thread.entries],
         "next_cursor": thread.cursor,
@@ -25,7 +25,7 @@ async def present_thread(thread: Thread, notifier: Notifier) -> dict[str, Any]:
 
 
 async def present_entry(entry: Entry, thread: Thread, notifier: Notifier) -> Json:
-    """One UI message. What was done before its words stands before them, later compactions at the end."""
+    """One UI message. Compactions within its turn come before its text, later ones at the end."""
     inside: list[Json] = []
     after: list[Json] = []
     for row in entry.compactions:

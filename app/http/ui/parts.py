@@ -1,4 +1,4 @@
-"""Parts of UI messages, made of stored messages: pure."""
+"""Makes the parts of UI messages from stored messages; nothing here reads or writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.http.ui.chunks import RECALLED, Json, data
 from app.usecases.ui.threads import Passages
 
 TITLE: Final = 80
-"""Characters of a passage that its title quotes."""
+"""How many characters of a passage its title quotes."""
 COMPACTION: Final = (
     *("trigger", "ran_in", "reason", "from_seq", "to_seq", "messages_covered"),
     *("tokens_before", "tokens_after", "duration_ms", "state_version"),
@@ -24,7 +24,7 @@ COMPACTION: Final = (
 
 
 def metadata_of(message: Message) -> Json:
-    """What is told of a message beside its parts: of an answer, of its last message."""
+    """The metadata of a message; for an answer, those of its last message."""
     return {
         "message_id": str(message.id),
         "seq": message.seq,
@@ -38,7 +38,7 @@ def metadata_of(message: Message) -> Json:
 
 
 def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> list[Json]:
-    """The parts of an answer: a step for each message of the model, each call with its result."""
+    """The parts of an answer: a step for each message of the model, and each call with its result."""
     parts: list[Json] = []
     calls: dict[str, Json] = {}
     for message in messages:
@@ -55,7 +55,7 @@ def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> lis
 
 
 def said_parts(message: Message) -> Iterator[Json]:
-    """The reasoning, the words and the media of a message."""
+    """The reasoning, the text and the media of a message."""
     if message.reasoning:
         yield {"type": "reasoning", "text": message.reasoning}
     said = own_content(message.role, message.content, message.parts)
@@ -74,7 +74,7 @@ def call_part(part: Part, own_tools: Collection[str]) -> Json:
 
 
 def result_of(part: Part) -> Json:
-    """What a result sets in the part of its call."""
+    """The fields that a result sets in the part of its call."""
     match part.get("content"):
         case {"error": str(error), **others} if not others:
             return {"state": "output-error", "errorText": error}
@@ -83,7 +83,7 @@ def result_of(part: Part) -> Json:
 
 
 def recalled_parts(seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
-    """What was brought back for an answer, and each passage as a source."""
+    """What was recalled for an answer, and each passage as a source."""
     runs = [run.model_dump(mode="json") for run in present_recalled(seqs, passages.segments)]
     yield data(RECALLED, runs, RECALLED)
     for seq in seqs:
@@ -98,20 +98,20 @@ def recalled_parts(seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
 
 
 def title_of(message: Message) -> str:
-    """A date, and the first words."""
+    """A title for a passage: a date and the first words."""
     words = " ".join(message.content[: TITLE * 4].split())
     return f"{message.created_at:%Y-%m-%d} · {clip(words, TITLE)}".rstrip(" ·")
 
 
 def notice_parts(warnings: Iterable[str]) -> Iterator[Json]:
-    """What a client is warned of; what follows the colon of a warning is its subject."""
+    """The warnings for a client; the text after the colon of a warning is its subject."""
     for warning in warnings:
         words = warning.replace("_", " ").replace(":", ": ", 1)
         yield data("notice", {"level": "warning", "code": warning, "message": words}, f"notice:{warning}")
 
 
 def compaction_part(numbers: Mapping[str, Any], status: str, notification: Notification | None) -> Json:
-    """A compaction as it stands: by its id, the part with its next status takes its place."""
+    """A compaction as it is now. The part with its next status has the same id and replaces this one."""
     words = present_notification(notification)
     value = {"status": status} | {name: numbers.get(name) for name in COMPACTION}
     value["notification"] = words.model_dump(mode="json") if words else None

@@ -1,4 +1,4 @@
-"""Reads what ``useChat`` sends: its last message, or all messages, of which only the last one counts."""
+"""Reads what ``useChat`` sends: its last message, or all messages, of which only the last one is used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.usecases.ui.turns import Again
 
 MAX_URL: Final = 8_192
 MAX_SENT: Final = 4_096
-"""The most parts of an assistant's message. All but results of tools are ignored."""
+"""The most parts of an assistant's message. Everything except results of tools is ignored."""
 DATA_URL: Final = compiled(r"data:([^,;\s]{1,200})((?:;[^,;\s]{1,100}){0,8});base64,", re.IGNORECASE)
 ADDRESS: Final = compiled(r"https?://", re.IGNORECASE)
 
@@ -35,7 +35,7 @@ Id = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class _Given(BaseModel):
-    """What we do not know is passed over: applications add to their requests as they like."""
+    """Unknown fields are ignored, since applications add fields of their own to their requests."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -56,7 +56,7 @@ class UiPart(_Given):
 
     @property
     def is_tool(self) -> bool:
-        """Whether it is a call of a tool."""
+        """Whether it is a tool call."""
         return self.type == "dynamic-tool" or self.type.startswith("tool-")
 
 
@@ -69,12 +69,12 @@ class UiMessage(_Given):
 
     @property
     def words(self) -> str:
-        """The message's texts."""
+        """The texts of the message joined."""
         return "\n\n".join(part.text for part in self.parts if part.type == "text" and part.text)
 
 
 class UiRequest(_Given):
-    """The body that ``DefaultChatTransport`` sends, or one with the last message alone."""
+    """The body that ``DefaultChatTransport`` sends, or one with only the last message."""
 
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message: UiMessage | None = Field(default=None, description="The last message.")
@@ -101,7 +101,7 @@ class UiRequest(_Given):
         return {**value, "message": messages[-1], "messages": []}
 
     def submitted(self) -> tuple[str, ChatInput]:
-        """(the message's own name, what it says). Raises ``InvalidInputError``."""
+        """The frontend's id of the message, and its content. Raises ``InvalidInputError``."""
         message = self.message
         if message is None:
             raise invalid_field("message", "send the last message, or all of them in messages")
@@ -123,7 +123,7 @@ class UiRequest(_Given):
         return Again(named=self.messageId, question=question), self._chat_input()
 
     def idem(self, conversation_id: UUID) -> Idem | None:
-        """The key that the message's id stands for; ``None`` where nothing tells a request from the next one."""
+        """The key that the message's id gives; ``None`` if a repeated request cannot be recognised."""
         message = self.message
         if self.trigger == "regenerate-message":
             return _idem(conversation_id, f"regenerate:{self.messageId}", None) if self.messageId else None
@@ -160,7 +160,7 @@ class UiRequest(_Given):
 
 
 def _results_of_last_step(message: UiMessage) -> list[ToolResultInput]:
-    """What the frontend's tools came to in the last step: results of the steps before were sent before."""
+    """The results of the frontend's tools in the last step; results of earlier steps were sent before."""
     starts = [number for number, part in enumerate(message.parts) if part.type == "step-start"]
     last_step = message.parts[starts[-1] + 1 :] if starts else message.parts
     results: list[ToolResultInput] = []
@@ -177,7 +177,7 @@ def _results_of_last_step(message: UiMessage) -> list[ToolResultInput]:
 
 
 def _media(part: UiPart, field: str) -> Part:
-    """A file as it is stored."""
+    """A file in its stored form."""
     source, name = part.url or "", {"name": part.filename} if part.filename else {}
     inline = DATA_URL.match(source)
     if inline is not None:

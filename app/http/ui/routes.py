@@ -1,4 +1,4 @@
-"""The AI SDK's wire: what ``useChat`` posts, and the stream that it resumes."""
+"""The routes for the AI SDK: what ``useChat`` posts, and the stream that it resumes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ async def answer_ui_message(
     stopping: Shutdown,
     idem: IdempotencyKey,
 ) -> Response:
-    """Answer the last message of a chat, go on from results of its tools, or make its last reply again.
+    """Answer the last message of a chat, continue with results of its tools, or make its last reply again.
 
-    Without an `Idempotency-Key` the message's own id is the key: sent twice it has one effect, and both are told it.
+    Without an `Idempotency-Key` the message's own id is the key: a message that is sent twice has one effect, and both
+    requests get the answer.
     """
     turns, key = services.ui_turns, idem or body.idem(conversation_id)
     regenerates = body.trigger == "regenerate-message"
@@ -50,7 +51,7 @@ async def answer_ui_message(
 async def resume_ui_stream(
     conversation_id: UUID, request: Request, services: Services, tenant: Tenant, stopping: Shutdown
 ) -> Response:
-    """The running turn from its beginning, in whichever process it runs; its message as a whole."""
+    """The running turn from its beginning, in whichever process it runs, with its whole message."""
     turn = await services.chat.follow(tenant, conversation_id)
     if turn is None:
         return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""A turn as a stream for a frontend of the AI SDK: made of its events, and of what is stored."""
+"""A turn as a stream for a frontend of the AI SDK, made from its events and from what is stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMPACTIONS: Final = frozenset({STARTED, *EVENTS.values()})
 INTERRUPTED: Final = "reply.interrupted"
 NOTHING: Final = Passages()
 AWAY: Final = (DependencyUnavailableError, NotFoundError)
-"""What a stream goes on without: the database is away for a moment, or something was deleted."""
+"""Errors after which a stream goes on: the database is away for a moment, or something was deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class TurnStream:
     def response(self, turn: TurnHandle, stopping: Stopping, *, tells_before: bool) -> EventStream[bytes]:
         """The stream.
 
-        ``tells_before``: the client has nothing of the message that the turn goes on with.
+        ``tells_before``: the client does not yet have the message that the turn continues, so it is sent too.
         """
         stream: EventStream[bytes] = EventStream(
             Steps(
@@ -74,7 +74,7 @@ class TurnStream:
         yield DONE
 
     async def _chunks(self, turn: TurnHandle, *, tells_before: bool) -> AsyncGenerator[Json, None]:
-        """The chunks of a turn; the last one always says how it ended."""
+        """The chunks of a turn; the last one always says how the turn ended."""
         writing: Writing | None = None
         try:
             async with aclosing(turn.events()) as events:
@@ -96,7 +96,7 @@ class TurnStream:
         if turn_id is not None:
             with suppress(*AWAY):
                 return await self.services.ui_threads.beginning(self.tenant, self.conversation, UUID(turn_id))
-        # Without the database, the answer begins with the turn.
+        # If the database is away, the answer is sent from the beginning of the turn.
         return Beginning(id=UUID(reply_id) if reply_id else self.conversation, before=())
 
     async def _first_chunks(self, writing: Writing, before: Sequence[Message]) -> list[Json]:
@@ -126,7 +126,7 @@ class TurnStream:
         return made
 
     async def _stored_chunks(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
-        # The messages that the turn began with are known.
+        # The client already has the messages that the turn began with.
         if "turn_id" in data or data["role"] not in MADE_FOR_AN_ANSWER:
             return []
         found = await self._passages([data["seq"]])
@@ -173,7 +173,7 @@ class TurnStream:
 
 
 async def told_compaction(notifier: Notifier, numbers: Mapping[str, Any], type_: str) -> Json:
-    """A compaction with the words for the user; ``type_``: of the event that tells how it stands."""
+    """A compaction, with its notification; ``type_`` is the type of the event, which gives its status."""
     words = None
     with suppress(*AWAY):
         words = await notifier.notification(type_, numbers)

@@ -1,4 +1,4 @@
-"""Writes a UI message as chunks while a turn runs. Pure."""
+"""Writes a UI message as chunks while a turn runs. It does no input or output."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from app.usecases.ui.threads import Passages
 
 @dataclass(slots=True, kw_only=True)
 class Writing:
-    """Makes the chunks of one message: ``begin``, what happens, then ``complete`` or ``fail``."""
+    """Makes the chunks of one message: ``begin``, then its events, then ``complete`` or ``fail``."""
 
     id: str
     own_tools: Collection[str]
     _opened: int = 0
-    """Texts and thoughts so far."""
+    """The number of texts and reasoning parts so far."""
     _open: Words | None = None
-    """What is being written."""
+    """The kind of part that is open; ``None`` if none is open."""
     _is_in_step: bool = False
     _has_said: bool = False
     _has_called: bool = False
     """Whether the model has called a tool in this step."""
     _is_left_open: bool = False
     _to_come: set[str] = field(default_factory=set)
-    """Calls of the frontend's tools in a step that called the service's too."""
+    """Calls of the frontend's tools in a step that also called the service's tools."""
     _called: set[str] = field(default_factory=set)
     _compacted: set[str] = field(default_factory=set)
     _recalled: tuple[int, ...] = ()
@@ -52,11 +52,11 @@ class Writing:
         yield from self._write("text", piece)
 
     def think(self, piece: str) -> Iterator[Json]:
-        """A piece of what the model shows of its thoughts."""
+        """A piece of the model's reasoning."""
         yield from self._write("reasoning", piece)
 
     def recalled(self, seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
-        """What was brought back for the reply; said again, it takes the place of what was said before."""
+        """What was recalled for the reply. If it is sent again, it replaces what was sent before."""
         if tuple(seqs) == self._recalled:
             return
         self._recalled = tuple(seqs)
@@ -69,7 +69,7 @@ class Writing:
                 yield part
 
     def called(self, message: Message) -> Iterator[Json]:
-        """The model calls tools of the service, and maybe of the frontend: those are told at the end."""
+        """The model called tools of the service, and perhaps of the frontend; the latter are sent at the end."""
         if self._open != "text":
             yield from self._next_step()
         yield from self._end_words()
@@ -80,7 +80,7 @@ class Writing:
                 self._to_come.add(str(part["id"]))
 
     def returned(self, message: Message) -> Iterator[Json]:
-        """The results of tools of the service; the model is asked again then."""
+        """The results of the service's tools; the model is asked again afterwards."""
         for part in message.parts:
             if part.get("type") == "tool_result" and part["tool_call_id"] in self._called:
                 known = call_part({"id": part["tool_call_id"], "name": part.get("name")}, self.own_tools)
@@ -97,16 +97,16 @@ class Writing:
         yield from self._call_chunks(call)
 
     def compaction(self, part: Json) -> Json:
-        """How a compaction stands."""
+        """The state of a compaction."""
         self._compacted.add(part["id"])
         return part
 
     def has_told(self, compaction_id: str) -> bool:
-        """Whether a compaction was told of."""
+        """Whether a compaction was already sent."""
         return compaction_id in self._compacted
 
     def complete(self, result: ChatResult, passages: Passages, *, interrupted: bool) -> Iterator[Json]:
-        """The end of a turn that has its reply."""
+        """The end of a turn with a reply."""
         if not self._has_said:
             yield from self.say(result.reply.content)
         for call in result.open_calls:
@@ -150,7 +150,7 @@ class Writing:
         yield tool_called(str(part["id"]), str(part["name"]), part.get("arguments"), is_ours=is_ours)
 
     def _next_step(self) -> Iterator[Json]:
-        # What follows calls is another step of the model.
+        # After calls, the model begins another step.
         if self._has_called:
             yield from self._end_step()
         if not self._is_in_step:

@@ -18,11 +18,11 @@ from app.storage.database import make_patient_engine, role_of
 from app.storage.row_security import DEFAULT_ROLE, provide_role
 from app.storage.tables import TenantScoped
 
-# Any fixed number: two processes that migrate at once take turns.
+# Any fixed number. It makes two processes that migrate at once take turns.
 MIGRATION_LOCK = 7_430_211_002
 POLL_SECONDS = 0.2
 _CHANGES = "destination_rev"
-"""Of Alembic's options, one that only commands have that change the schema."""
+"""The Alembic option by which commands that change the schema are recognised; only they have it."""
 
 
 def database_url() -> str:
@@ -46,7 +46,7 @@ def migrate(connection: Connection) -> None:
         context.run_migrations()
     role = role_of(database_url())
     if role is not None and _CHANGES in context.get_context().opts:
-        # Also where the schema is new already: the role may be made today that could not be made before.
+        # Done even if the schema is already new: the role may be possible today although it was not before.
         connection.exec_driver_sql(provide_role(role))
         connection.commit()
 
@@ -64,7 +64,8 @@ async def run() -> None:
 async def take_turn(connection: Any) -> None:
     """Open a transaction that holds the lock for as long as the revisions take, also through a pooler.
 
-    Nobody may wait with a snapshot, be it for the lock or with it: CREATE INDEX CONCURRENTLY waits for those who do.
+    Neither the process with the lock nor one that waits for it may keep a snapshot: CREATE INDEX CONCURRENTLY would
+    wait for it.
     """
     while True:
         transaction = connection.transaction()
@@ -73,12 +74,12 @@ async def take_turn(connection: Any) -> None:
             break
         await transaction.rollback()
         await asyncio.sleep(POLL_SECONDS)
-    # A simple query, which ends the one before it with its snapshot.
+    # A simple query, which ends the previous one and its snapshot.
     await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
 def print_sql() -> None:
-    """``alembic upgrade head --sql``: the statements, for who applies them by hand."""
+    """Print the statements, for an operator who applies them by hand: ``alembic upgrade head --sql``."""
     context.configure(
         dialect_name="postgresql",
         target_metadata=TenantScoped.metadata,

@@ -1,1 +1,1 @@
-"""The SQL of the use cases, a repository for each kind of row."""
+"""The SQL of the use cases; one repository for each kind of row."""

@@ -50,9 +50,9 @@ _MESSAGE = (
     .limit(literal_column("1"))
     .lateral("message")
 )
-"""The anchor's message, which has a row of its own.
+"""Reads an anchor's message, which has a row of its own.
 
-Looked up for each anchor that is read: a plain join reads every message of the tenant where they are few.
+It is looked up for each anchor: if there are few messages, a plain join would read all messages of the tenant.
 """
 _OF_MESSAGE = {
     "said_at": _MESSAGE.c.said_at,
@@ -60,7 +60,7 @@ _OF_MESSAGE = {
 }
 """The fields of an anchor that are read from its message."""
 _UNREAD: dict[str, Any] = {"said_at": None, "said_by": ""}
-"""Their values where they are not read."""
+"""The values of these fields if they are not read."""
 
 
 def _column(name: str) -> Any:
@@ -183,9 +183,9 @@ class AnchorRepository(Repository):
     async def active(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
     ) -> list[Anchor]:
-        """The newest ``limit`` active ones (up to that ``seq``), in order of position.
+        """The newest ``limit`` active anchors (up to that ``seq``), in order of position.
 
-        Read by columns, which costs a third of objects.
+        Reading columns costs a third of reading objects.
         """
         return await in_slices(_anchor, await self._newest_in_order(_ACTIVE, conversation_id, through_seq, limit))
 
@@ -197,7 +197,7 @@ class AnchorRepository(Repository):
         return await in_slices(_anchor, await self._newest_in_order(_THESE, conversation_id, None, len(ids), ids=these))
 
     async def active_since(self, conversation_id: UUID, from_seq: int, *, limit: int) -> list[Anchor]:
-        """The newest ``limit`` active ones from that ``seq`` on, in order of position."""
+        """The newest ``limit`` active anchors from that ``seq`` on, in order of position."""
         return await in_slices(
             _anchor, await self._newest_in_order(_SINCE, conversation_id, None, limit, from_seq=from_seq)
         )
@@ -208,20 +208,20 @@ class AnchorRepository(Repository):
         return [record_from_row(Anchor, row, **_UNREAD) for row in await self._session.all(statement)]
 
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
-        """Id, ``seq`` and content of the newest ``limit`` active ones, in order of position.
+        """Id, ``seq`` and content of the newest ``limit`` active anchors, in order of position.
 
-        All as text, ids too: reading them takes a tenth of the time that whole anchors take.
+        All are read as text, also the ids: this takes a tenth of the time of whole anchors.
         """
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return (await self._session.first(_TEXTS, **given) or [])[::-1]
 
     async def active_seqs(self, conversation_id: UUID, *, limit: int) -> list[int]:
-        """The ``seq`` of the newest ``limit`` active ones, in any order: a twentieth of the time of ``active``."""
+        """The ``seq`` of the newest ``limit`` active anchors, in any order, in a twentieth of ``active``'s time."""
         given = {"conversation_id": conversation_id, "through_seq": _NO_END, "limit": limit}
         return await self._session.first(_SEQS, **given) or []
 
     async def superseded_texts(self, conversation_id: UUID, *, limit: int) -> list[str]:
-        """The contents of the newest superseded ones, the newest first."""
+        """The contents of the newest superseded anchors, the newest first."""
         return await self._session.all(_SUPERSEDED, conversation_id=conversation_id, limit=limit)
 
     async def servable(
@@ -259,7 +259,7 @@ class AnchorRepository(Repository):
         return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
-        """The newest ``limit`` active ones up to that ``seq`` with an unsettled claim, in order of position."""
+        """The newest ``limit`` active anchors up to that ``seq`` with an unsettled claim, in order of position."""
         return await in_slices(_anchor, await self._newest_in_order(_CLAIMED, conversation_id, through_seq, limit))
 
     async def rank(self, conversation_id: UUID, ranking: Ranking) -> None:
@@ -312,7 +312,7 @@ class AnchorRepository(Repository):
         await self._session.write(_CHANGE, rows)
 
     async def withdraw_of(self, conversation_id: UUID, seq: int) -> tuple[int, int]:
-        """Withdraw the anchors of a message, and activate those again that they superseded; how many of each."""
+        """Withdraw the anchors of a message, and reactivate those that they superseded; return the number of each."""
         here = col(AnchorRow.conversation_id) == conversation_id
         away = {"superseded_by": None, "claimed_status": None, "claimed_seq": None}
         gone = await self._session.all(

@@ -1,4 +1,4 @@
-"""The SQL of the audit log: rows are written in the transaction that they tell of, and never changed."""
+"""The SQL of the audit log. Rows are written in the transaction of the action that they record, and never changed."""
 
 from __future__ import annotations
 

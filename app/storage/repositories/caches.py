@@ -34,7 +34,7 @@ class CacheRepository(Repository):
         return None if row is None else _cache(row)
 
     async def locked(self, cache: ProviderCache) -> ProviderCache:
-        """The row of this prefix, locked until the end of the transaction; it is inserted where there is none.
+        """The row of this prefix, locked until the end of the transaction. If there is none, it is inserted.
 
         Raises ``NotFoundError`` when there is no such tenant.
         """
@@ -54,7 +54,7 @@ class CacheRepository(Repository):
         return await self._session.first(changed) is not None
 
     async def lost(self, cache_id: UUID, name: str) -> bool:
-        """Record that the provider no longer keeps the cache of that name; ``False`` where that was known."""
+        """Record that the provider no longer keeps the cache with that name; ``False`` if this was already known."""
         gone = {"name": None, "made_at": None, "expires_at": None, "uses": 0, "due_at": None}
         which = (col(_row.id) == cache_id) & (col(_row.name) == name)
         return await self._session.first(update(_row).where(which).values(**gone).returning(col(_row.id))) is not None
@@ -94,7 +94,7 @@ class CacheRepository(Repository):
         return found
 
     async def minimum(self, model: str, account: str) -> int:
-        """The fewest tokens that the provider caches, learnt from what it refused; 0 if it refused nothing yet."""
+        """The fewest tokens that the provider caches, learnt from its refusals; 0 if it has refused nothing yet."""
         least = select(func.max(col(_row.minimum))).where(col(_row.model) == model, col(_row.account) == account)
         return int(await self._session.first(least) or 0)
 
@@ -114,12 +114,18 @@ class CacheRepository(Repository):
             await self._make_due_for_sweeper([before])
 
     async def leave(self, conversation_id: UUID) -> int:
-        """End all memberships of a conversation, and return how many there were."""
+        """End all memberships of a conversation; return how many there were.
+
+        The prefixes become due, so that the sweeper deletes those without members.
+        """
         gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
         return await self._make_due_for_sweeper(await self._session.all(gone))
 
     async def leave_holding(self, files: Sequence[str]) -> int:
-        """End all memberships in prefixes with one of these files (by SHA-256), and return how many prefixes."""
+        """End all memberships in prefixes with one of these files (by SHA-256); return how many prefixes there were.
+
+        The prefixes become due, so that the sweeper deletes them.
+        """
         if not files:
             return 0
         holding = select(col(_row.id)).where(col(_row.files).op("&&")(cast(list(files), TEXTS)))
@@ -158,7 +164,10 @@ class CacheRepository(Repository):
         return int(await self._session.first(kept) or 0)
 
     async def add_entry(self, entry: CacheEntry) -> None:
-        """Insert one line of the account of costs. Raises ``NotFoundError`` without its conversation or tenant."""
+        """Insert one entry of the account of costs.
+
+        Raises ``NotFoundError`` if its conversation or tenant does not exist.
+        """
         await self._session.execute(insert(CacheEntryRow).values(**columns(entry)))
 
     async def _make_due_for_sweeper(self, ids: Sequence[UUID]) -> int:
@@ -169,7 +178,7 @@ class CacheRepository(Repository):
 
 
 def _is_begun_with() -> Any:
-    # By tenant too, since the key begins with it.
+    # The tenant is compared too, since the key begins with it.
     whose = (col(_member.tenant_id) == col(_row.tenant_id)) & (col(_member.cache_id) == col(_row.id))
     return select(col(_member.conversation_id)).where(whose).exists()
 

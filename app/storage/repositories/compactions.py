@@ -35,7 +35,7 @@ _JSON: dict[str, TypeAdapter[Any]] = {
 }
 _NO_LEASE = {"lease_token": None, "lease_until": None, "owner": None}
 _id = col(CompactionRow.id)
-# Words, not parameters: only so can the planner be sure that the partial indexes hold them.
+# Literal SQL, not parameters: only then can the planner be sure that the partial indexes apply.
 _RUNNING = text(RUNNING)
 _QUEUED = text(QUEUED)
 
@@ -44,7 +44,7 @@ class CompactionRepository(LeasedRepository):
     """Rows of ``compactions``. Leases are in database time."""
 
     async def claim(self, compaction: Compaction) -> Compaction | None:
-        """Insert the row; ``None`` where the conversation has a queued or running one (a partial unique index).
+        """Insert the row; ``None`` if the conversation already has a queued or running one (a partial unique index).
 
         A row inserted as ``running`` gets a lease and ``claims = 1``.
         """
@@ -88,7 +88,7 @@ class CompactionRepository(LeasedRepository):
         status: str | None = None,
         scored: bool = False,
     ) -> tuple[list[Compaction], str | None]:
-        """Newest first by default; ``scored``: only those with a continuity score."""
+        """A page of compactions, by default the newest first; ``scored``: only those with a continuity score."""
         statement = select(CompactionRow).where(not_deleted(CompactionRow))
         if conversation_id is not None:
             statement = statement.where(col(CompactionRow.conversation_id) == conversation_id)
@@ -100,13 +100,13 @@ class CompactionRepository(LeasedRepository):
         return cut(found, page.limit, lambda compaction: (compaction.id,))
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Compaction]:
-        """The compactions between two ids, in order; ``None``: from the first, to the last."""
+        """The compactions between two ids, in order; ``None`` = without a limit on that side."""
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, *bounds).order_by(_id))
 
     async def durations(self, conversation_id: UUID, *, limit: int) -> list[float]:
-        """The seconds that its newest applied compactions took, from the request to the end, newest first."""
+        """The seconds that its newest applied compactions took, from the request to the end, the newest first."""
         row = CompactionRow
         took = func.extract("epoch", col(row.finished_at) - col(row.requested_at))
         statement = select(took).where(col(row.conversation_id) == conversation_id, col(row.status) == "applied")
@@ -114,7 +114,7 @@ class CompactionRepository(LeasedRepository):
         return [max(float(one), 0.0) for one in found]
 
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
-        """The compactions that were asked to keep something in view."""
+        """The compactions that were asked to focus on something."""
         focus = col(CompactionRow.request).op("->>")("focus")
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
@@ -122,8 +122,8 @@ class CompactionRepository(LeasedRepository):
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
         """Take a row that is ``queued``, or ``running`` with an expired lease: it runs with this lease, ``claims + 1``.
 
-        A row that was claimed ``MAX_CLAIMS`` times is left to the sweeper, which gives it up. Otherwise a message that
-        the broker delivers again after each crash would have it taken without end.
+        A row that was claimed ``MAX_CLAIMS`` times is left to the sweeper, which gives it up. Otherwise it would be
+        taken for ever if the broker delivers its message again after each crash.
         """
         return await self._one_or_none(
             update(CompactionRow)
@@ -141,12 +141,12 @@ class CompactionRepository(LeasedRepository):
         )
 
     async def takeable(self, compaction_id: UUID) -> bool:
-        """Whether ``take`` would succeed now; a look without a lock, for those who wait."""
+        """Whether ``take`` would succeed now. It looks without a lock, for processes that wait."""
         statement = select(CompactionRow).where(_id == compaction_id, _can_be_taken())
         return await self._one_or_none(statement) is not None
 
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
-        """Prolong the lease, also an expired one that nobody took over; False where another process has taken it."""
+        """Prolong the lease, even an expired one that nobody took over; false if another process has taken it."""
         statement = (
             update(CompactionRow)
             .where(_held_by(compaction_id, lease_token))
@@ -155,12 +155,18 @@ class CompactionRepository(LeasedRepository):
         return await self._session.first(statement.returning(_id)) is not None
 
     async def update(self, compaction_id: UUID, lease_token: UUID, **changes: Any) -> Compaction | None:
-        """Set fields of a row while its lease is held; a status that ends it ends the lease. ``None`` if it is lost."""
+        """Set fields of a row while its lease is held; a status that ends the row ends the lease.
+
+        ``None`` if the lease is lost.
+        """
         statement = update(CompactionRow).where(_held_by(compaction_id, lease_token)).values(**_values_to_set(changes))
         return await self._one_or_none(statement.returning(CompactionRow))
 
     async def update_locked(self, compaction_id: UUID, **changes: Any) -> Compaction:
-        """Set fields of a row that this transaction has locked, whoever has its lease. Raises ``NotFoundError``."""
+        """Set fields of a row that this transaction has locked, whichever process has its lease.
+
+        Raises ``NotFoundError``.
+        """
         statement = update(CompactionRow).where(_id == compaction_id).values(**_values_to_set(changes))
         return await self._one(statement.returning(CompactionRow))
 
@@ -170,7 +176,7 @@ class CompactionRepository(LeasedRepository):
         return await self._session.first(statement.returning(_id)) is not None
 
     async def release_owner(self, owner: str) -> int:
-        """Queue again all rows that a process holds, without counting its claims; for a process that ends (SIGTERM)."""
+        """Queue again all rows of a process, without counting its claims; called when the process ends (SIGTERM)."""
         statement = update(CompactionRow).where(_RUNNING, col(CompactionRow.owner) == owner)
         return len(await self._session.all(statement.values(**_as_queued(count=False)).returning(_id)))
 
@@ -179,7 +185,7 @@ class CompactionRepository(LeasedRepository):
         await self._session.execute(update(CompactionRow).where(_id.in_(compaction_ids)).values(sent_at=now()))
 
     async def expired(self, *, limit: int) -> list[Compaction]:
-        """Running rows of all tenants whose lease has expired, the longest expired first. They are not locked."""
+        """Running rows of all tenants with an expired lease, the longest expired first. They are not locked."""
         statement = select(CompactionRow).where(_has_expired_lease()).order_by(col(CompactionRow.lease_until))
         return await self._all(statement.limit(limit))
 

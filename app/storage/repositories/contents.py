@@ -1,7 +1,8 @@
-"""The SQL of ``contents``: the data of media, each once for a tenant, counted up by whoever stores a message.
+"""The SQL of ``contents``: the data of media, each stored once for a tenant, with a count of its messages.
 
-The database itself counts down when a message is erased or deleted, and takes a content away with its last message
-(the trigger ``release_contents``): no way of deleting can forget it. Rows are locked in the order of their hashes.
+Code that stores a message adds to the count. The database itself counts down when a message is erased or deleted, and
+removes a content with its last message (the trigger ``release_contents``), so that no code that deletes can forget it.
+Rows are locked in the order of their hashes.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from app.storage.tables import ContentRow, MessageRow
 _row = ContentRow
 _message = MessageRow
 Place = tuple[UUID, UUID]
-"""A tenant, and a message of it."""
+"""The id of a tenant, and of one of its messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """A message that may have data within it."""
+    """A message whose parts may contain data."""
 
     tenant_id: UUID
     conversation_id: UUID
@@ -41,19 +42,22 @@ class ContentRepository(Repository):
     """Contents by their hashes."""
 
     async def count_up(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
-        """Add messages that refer to contents: new ones are stored, present ones counted.
+        """Add messages that refer to contents: new contents are stored, existing ones counted up.
 
-        ``contents`` may be new, by hash; ``uses`` are the hashes that each of the messages refers to, each once.
+        ``contents`` are those that may be new, by hash; ``uses`` are the hashes that each message refers to, each once.
 
         Raises:
-            ConflictError: One is not given, and its last message was erased meanwhile.
+            ConflictError: A content is not given, and its last message was erased meanwhile.
         """
         counts = Counter(sha256 for of_message in uses for sha256 in of_message)
         await self._store([contents[sha256] for sha256 in sorted(counts) if sha256 in contents], counts)
         await self._add_uses({sha256: count for sha256, count in counts.items() if sha256 not in contents})
 
     async def filled(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages with their data as it was given; without any, they are returned as they are, unasked."""
+        """The messages with their data as it was given.
+
+        If they have none, they are returned unchanged, without a query.
+        """
         wanted = references(part for message in messages for part in message.parts)
         if not wanted:
             return list(messages)
@@ -70,7 +74,7 @@ class ContentRepository(Repository):
         return (await self.filled([message]))[0]
 
     async def read(self, sha256s: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these hashes, as far as they are there."""
+        """The contents with these hashes, as far as they exist."""
         wanted = col(_row.sha256) == any_(literal(sorted(sha256s), ARRAY(Text)))
         found = select(col(_row.sha256), col(_row.data)).where(wanted)
         return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
@@ -79,7 +83,7 @@ class ContentRepository(Repository):
         """Messages, of the next ``limit``, that may still hold their data inline, as older versions stored it.
 
         Returns:
-            Them, and the place that was reached; ``None`` at the end.
+            The messages, and the place that was reached; ``None`` at the end.
         """
         key = tuple_(col(_message.tenant_id), col(_message.id))
         begin = true() if after is None else key > after

@@ -74,10 +74,15 @@ built_once(_GET, _EPOCH, _LOCK, _LISTED)
 
 
 class ConversationRepository(Repository):
-    """Rows of ``conversations`` of one tenant. One that is deleted is found by nobody, while its rows are removed."""
+    """Rows of ``conversations`` of one tenant.
+
+    A deleted conversation cannot be found any more while its rows are removed.
+    """
 
     on_read: Callable[[Conversation], Awaitable[None]] | None = None
-    """Awaited with what was read, before anybody works with it: large system prompts are weighed off the event loop."""
+    """Awaited with each conversation that was read, before it is used: it weighs large system prompts off the event
+    loop.
+    """
 
     async def _read(self, row: ConversationRow | None) -> Conversation:
         return await self._weigh(_conversation(row))
@@ -107,13 +112,16 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 
     async def update(self, conversation_id: UUID, **changes: Any) -> Conversation:
-        """Set fields by their names in ``Conversation`` (``total``, ``covered``, ``quiet``, ``live`` … as values)."""
+        """Set fields by their names in ``Conversation``.
+
+        Composed fields (``total``, ``covered``, ``quiet``, ``live`` …) are given as values.
+        """
         values = _columns(changes)
         given = {"conversation_id": conversation_id, **new_values(values)}
         return await self._read(await self._session.change(_update_of(frozenset(values)), **given))
 
     async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
-        """Like ``update``, for a conversation that this transaction has locked and read: only the time is read back."""
+        """Like ``update``, for a conversation that this transaction has locked and read; only the time is read back."""
         self._check_tenant(known.tenant_id)
         values = _columns(changes)
         given = {"conversation_id": known.id, **new_values(values)}
@@ -123,14 +131,17 @@ class ConversationRepository(Repository):
         return replace(known, **changes, updated_at=updated_at)
 
     async def note_due_anchors(self, conversation_id: UUID, first_seq: int | None) -> None:
-        """Set from which message on anchors are due; ``updated_at`` stays, for nothing that clients see has changed."""
+        """Set from which message on anchors are due.
+
+        ``updated_at`` stays, since nothing that clients see has changed.
+        """
         statement = update(ConversationRow).where(_THIS).values(anchors_due_from=first_seq)
         await self._session.execute(statement, conversation_id=conversation_id)
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
-        """A page in the order of ``last_message_at`` (else ``created_at``), then id; and the next cursor.
+        """A page in the order of ``last_message_at`` (or ``created_at``), then id; and the next cursor.
 
-        Without state and scratchpad, and fewer than asked for where together they are large.
+        State and scratchpad are left out. There are fewer rows than asked for if they are large.
         """
         heads = select(col(ConversationRow.id), _LISTED_AT.label("at"), _LISTED_BYTES).where(_NOT_DELETED)
         if user_id is not None:
@@ -142,59 +153,62 @@ class ConversationRepository(Repository):
         return [await self._weigh(_conversation(row, compressed_state=None, scratchpad={})) for row in rows], cursor
 
     async def locales(self, conversation_ids: Collection[UUID]) -> dict[UUID, str]:
-        """The language of each of them that there is."""
+        """The language of each of these conversations that exists."""
         row = ConversationRow
         statement = select(col(row.id), col(row.locale)).where(col(row.id).in_(conversation_ids), _NOT_DELETED)
         return dict(await self._session.rows(statement))
 
     async def delete(self, conversation_id: UUID) -> None:
-        """Delete with everything derived (foreign keys cascade): of a short one. Raises ``NotFoundError``."""
+        """Delete a short conversation with everything derived (foreign keys cascade). Raises ``NotFoundError``."""
         statement = delete(ConversationRow).where(_THIS).returning(col(ConversationRow.id))
         if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
     async def hide(self, conversation_id: UUID) -> None:
-        """Delete for everybody at once; ``RemovalRepository`` removes its rows. Raises ``NotFoundError``."""
-        # Nothing of it that sweepers and workers look for, over all tenants, may lead them to it.
+        """Hide a deleted conversation from everybody at once; ``RemovalRepository`` removes its rows.
+
+        Raises ``NotFoundError``.
+        """
+        # Sweepers and workers, which look at all tenants, must not find it any more.
         idle = {"deleted_at": now(), "trigger_tokens": None, "trigger_messages": None, "live": None}
         statement = update(ConversationRow).where(_THIS).values(**_columns(idle)).returning(col(ConversationRow.id))
         if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
     async def of_user(self, user_id: str | None, *, limit: int, deleted: bool = False) -> list[UUID]:
-        """Conversations of that end user, with ``None`` of anybody; ``deleted``: those that still have rows."""
+        """Conversations of that end user, or of anybody with ``None``; ``deleted``: deleted ones with rows left."""
         statement = select(col(ConversationRow.id)).where(~_NOT_DELETED if deleted else _NOT_DELETED)
         if user_id is not None:
             statement = statement.where(col(ConversationRow.user_id) == user_id)
         return await self._session.all(statement.limit(limit))
 
     async def is_there(self, conversation_id: UUID) -> bool:
-        """Whether there is one that is not deleted."""
+        """Whether the conversation exists and is not deleted."""
         return await self._session.first(_EPOCH, conversation_id=conversation_id) is not None
 
     async def is_being_removed(self, conversation_id: UUID) -> bool:
-        """Whether one of that id is deleted and still has rows."""
+        """Whether the conversation is deleted and still has rows."""
         own = select(col(ConversationRow.id)).where(col(ConversationRow.id) == conversation_id, ~_NOT_DELETED)
         return await self._session.first(own) is not None
 
     async def with_stale_sums(self, *, limit: int) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) whose running sums are to be made anew, over all tenants."""
+        """Tenant and id of conversations whose running sums have to be computed again, over all tenants."""
         row = ConversationRow
         statement = select(col(row.tenant_id), col(row.id)).where(text(f"conversations.{STALE_SUMS}"), _NOT_DELETED)
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement.limit(limit))]
 
     async def deleted(self, *, limit: int) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) that are deleted and still have rows, over all tenants, the first one first."""
+        """Tenant and id of deleted conversations that still have rows, over all tenants, the first deleted first."""
         row = ConversationRow
         statement = select(col(row.tenant_id), col(row.id)).where(text(f"conversations.{DELETED}"))
         found = await self._session.rows(statement.order_by(col(row.deleted_at)).limit(limit))
         return [(tenant_id, id_) for tenant_id, id_ in found]
 
     async def due(self, *, limit: int) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) due for a compaction, over all tenants, by the partial index; database time.
+        """Tenant and id of conversations that are due for a compaction, over all tenants. Read by the partial index.
 
-        Due: ``context_tokens >= trigger_tokens``, quiet over (all three of ``Quiet``), no row in flight,
-        no running turn with a live lease.
+        A conversation is due if ``context_tokens >= trigger_tokens``, its quiet is over (all three conditions of
+        ``Quiet``), no row is in flight, and no turn with a live lease runs. Times are those of the database.
         """
         row = ConversationRow
         statement = (
@@ -213,7 +227,7 @@ class ConversationRepository(Repository):
 
 
 def _exists_for_conversation(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:
-    # By tenant too, since the system scope adds no tenant.
+    # The tenant is compared too, since the system scope does not add it.
     return exists().where(
         col(table.tenant_id) == col(ConversationRow.tenant_id), col(table.conversation_id) == col(ConversationRow.id)
     )
@@ -224,7 +238,7 @@ def _not_found() -> NotFoundError:
 
 
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:
-    """Fields of ``Conversation`` as columns: the composed ones taken apart."""
+    """Fields of ``Conversation`` as columns, with composed fields split."""
     values = without(changes, "total", "covered", "quiet", "layout", "live", "pace", "metadata", *_JSON)
     values |= {name: as_dict(changes[name]) for name in _JSON if name in changes}
     for name in ("total", "covered"):

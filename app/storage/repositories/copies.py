@@ -1,4 +1,4 @@
-"""The SQL of copies that providers keep (files, responses): which are to be deleted there, and who deletes them now."""
+"""The SQL of copies at providers (files, responses): which have to be deleted there, and which process does so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CopyRepository(Repository, Generic[Copy]):
     key: ClassVar[tuple[str, ...]]
 
     async def due(self, *, limit: int) -> list[Copy]:
-        """Copies of all tenants that are to be deleted now, the longest due first. Read by the partial index."""
+        """Copies of all tenants that have to be deleted now, the longest due first. Read by the partial index."""
         after = col(self.row.delete_after)
         statement = select(self.row).where(text(f"{self.row.__tablename__}.{WANTED}"), after <= now())
         found = await self._session.all(statement.order_by(after).limit(limit))
@@ -45,7 +45,7 @@ class CopyRepository(Repository, Generic[Copy]):
         return None if found is None else record_from_row(self.record, found)
 
     async def forget(self, *key: str) -> None:
-        """Delete the row of a copy that the provider has deleted, or that is given up."""
+        """Delete the row of a copy that the provider has deleted or that is given up."""
         await self._session.execute(delete(self.row).where(self._is_copy(key)))
 
     async def count(self) -> int:

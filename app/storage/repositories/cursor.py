@@ -1,4 +1,4 @@
-"""Cursors: the key of the last row of a page, as an opaque word; and paging by it."""
+"""Cursors for paging: the key of the last row of a page as an opaque word."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from app.core.model.records import Page
 Key = TypeVar("Key", bound=tuple[Any, ...])
 Row = TypeVar("Row")
 
-# The range of Postgres' bigint: a number beyond it is no key of ours.
+# The range of bigint in Postgres; a cursor with a number beyond it was not made here.
 Number = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
 BY_NUMBER = TypeAdapter(tuple[Number])
 BY_PLACE = TypeAdapter(tuple[Number, Number, UUID])
 BY_ID = TypeAdapter(tuple[UUID])
 BY_TIME_AND_ID = TypeAdapter(tuple[AwareDatetime, UUID])
-# Our longest is under 150 characters; what is longer is not ours, and cut off it cannot be read.
+# The longest real cursor has under 150 characters. A longer text was not made here, and is cut so that it cannot be
+# read.
 MAX_CURSOR = 300
 
 
@@ -50,7 +51,7 @@ def _check_times_in_utc(key: tuple[Any, ...]) -> None:
 
 
 def paged(statement: Select[Any], page: Page, columns: Sequence[Any], kind: TypeAdapter[Any]) -> Select[Any]:
-    """The statement in the page's order, after its cursor, and one row more than asked for: see :func:`cut`."""
+    """The statement in the page's order, after its cursor, with one row more than requested; see :func:`cut`."""
     ascending = page.order == "asc"
     if page.after is not None:
         key, after = tuple_(*columns), decode(page.after, kind)
@@ -60,6 +61,6 @@ def paged(statement: Select[Any], page: Page, columns: Sequence[Any], kind: Type
 
 
 def cut(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[Any, ...]]) -> tuple[list[Row], str | None]:
-    """A page out of up to ``limit + 1`` rows: the one too many says that there is more."""
+    """A page from up to ``limit + 1`` rows; the additional row shows that there is more."""
     kept = list(rows[:limit])
     return kept, encode(key(kept[-1])) if len(rows) > limit and kept else None

@@ -39,7 +39,7 @@ class DetailCallRepository(Repository):
         await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
-        """How many calls for L1 texts that began within ``span`` still run, of a conversation or of all in scope."""
+        """How many calls for L1 texts that began within ``span`` still run, in a conversation or in the whole scope."""
         row = DetailCallRow
         recent = col(row.called_at) > func.transaction_timestamp() - span
         statement = select(func.count()).select_from(row).where(IS_UNENDED, recent, FOR_L1S)

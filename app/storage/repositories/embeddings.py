@@ -31,9 +31,9 @@ class EmbeddingRepository(Repository):
     """Vectors of one tenant's messages."""
 
     async def wanting(self, model: str, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
-        """Tenant and conversation wherever covered messages lack a vector of this model, and work on them is due.
+        """Tenant and id of conversations with covered messages that lack a vector of this model and are due.
 
-        Looks at all tenants, by two partial indexes: one for new messages, one for vectors of another model.
+        It looks at all tenants, by two partial indexes: one for new messages, one for vectors of another model.
         """
         found: dict[tuple[UUID, UUID], None] = {}
         for wanted in (text(f"conversations.{UNEMBEDDED}"), _embedded_by_another(model)):
@@ -76,7 +76,7 @@ class EmbeddingRepository(Repository):
         await self._session.execute(update(_conversation).where(of_model).values(**values))
 
     async def put(self, vectors: Sequence[MessageVector]) -> None:
-        """Store vectors, replacing earlier ones. Raises ``NotFoundError`` where the message is gone."""
+        """Store vectors, replacing earlier ones. Raises ``NotFoundError`` if the message no longer exists."""
         if not vectors:
             return
         statement = insert(_embedding)
@@ -98,7 +98,7 @@ class EmbeddingRepository(Repository):
         return {sha256: vector for sha256, vector in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
     async def dimensions(self, conversation_id: UUID, model: str) -> int:
-        """How many numbers a vector of this model has in this conversation; 0 where it has no vectors."""
+        """How many numbers a vector of this model has in this conversation; 0 if the conversation has no vectors."""
         some = select(col(_embedding.dimensions)).where(_is_of_model(conversation_id, model)).limit(1)
         return await self._session.first(some) or 0
 

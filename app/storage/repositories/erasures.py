@@ -1,4 +1,4 @@
-"""The SQL of erasures that are under way, and of copies that providers of stateful models keep."""
+"""The SQL of running erasures, and of copies that providers of stateful models keep."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ErasureRepository(Repository):
         await self._session.execute(insert(ErasureRow).values(**columns(erasure)))
 
     async def unfinished(self, *, limit: int) -> list[Erasure]:
-        """The erasures that are not done, over all tenants, the first one first."""
+        """The unfinished erasures of all tenants, the oldest first."""
         statement = select(ErasureRow).order_by(col(ErasureRow.requested_at)).limit(limit)
         return [record_from_row(Erasure, row) for row in await self._session.all(statement)]
 
     async def find(self, erasure_id: UUID) -> Erasure | None:
-        """One; ``None`` when it is done."""
+        """An erasure; ``None`` if it is done."""
         row = await self._session.first(select(ErasureRow).where(col(ErasureRow.id) == erasure_id))
         return None if row is None else record_from_row(Erasure, row)
 
@@ -48,7 +48,7 @@ class ErasureRepository(Repository):
         )
 
     async def end(self, erasure_id: UUID) -> None:
-        """Forget it, and whose it was."""
+        """Delete the erasure, and with it the name of the end user."""
         await self._session.execute(delete(ErasureRow).where(col(ErasureRow.id) == erasure_id))
 
 
@@ -60,7 +60,7 @@ class ProviderCopyRepository(CopyRepository[ProviderCopy]):
     key = ("response_id",)
 
     async def note(self, copy: ProviderCopy) -> None:
-        """A provider keeps this response."""
+        """Record that a provider keeps this response."""
         self._check_tenant(copy.tenant_id)
         await self._session.execute(upsert(ProviderCopyRow).values(**columns(copy)).on_conflict_do_nothing())
 

@@ -44,7 +44,10 @@ class EventRepository(Repository):
         self._added = added
 
     async def add(self, conversation_id: UUID, type_: str, data: Mapping[str, Any], at: datetime) -> Event:
-        """Take the next number from the conversation row and insert; collected for publishing by the unit of work."""
+        """Take the next number from the conversation's row and insert the event.
+
+        The unit of work collects it for publishing.
+        """
         (event,) = await self.add_many(conversation_id, [(type_, data)], at)
         return event
 
@@ -65,7 +68,7 @@ class EventRepository(Repository):
     ) -> list[Event]:
         """Insert events of a *locked* conversation, together with a change of its row that sets its ``last_event``.
 
-        Their numbers follow that of its newest event: of the row as it was read, or one that was added since.
+        Their numbers follow that of its newest event, which is in the row as it was read or was added since.
         """
         self._check_tenant(conversation.tenant_id)
         added = (event.number for event in self._added if event.conversation_id == conversation.id)

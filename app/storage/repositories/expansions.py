@@ -1,4 +1,4 @@
-"""The SQL of expansions: how much was brought back, in numbers."""
+"""The SQL of expansions: how much was recalled or expanded, in numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ built_once(_INSERT)
 
 
 class ExpansionRepository(Repository):
-    """Rows of ``expansions``: what was brought back, in numbers."""
+    """Rows of ``expansions``: what was recalled or expanded, in numbers."""
 
     async def add(self, expansions: Sequence[Expansion]) -> None:
-        """Insert. Without the conversation the commit raises ``NotFoundError``."""
+        """Insert. If the conversation does not exist, the commit raises ``NotFoundError``."""
         await self._session.write(_INSERT, [new_values(columns(expansion)) for expansion in expansions])
 
     async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
-        """Whether a reply drew on what they brought back."""
+        """Record whether a reply used what these expansions brought back."""
         these = col(ExpansionRow.id) == any_(literal(list(expansion_ids), ARRAY(Uuid)))
         await self._session.execute(update(ExpansionRow).where(these).values(used=used))

@@ -27,7 +27,7 @@ _UNWANTED = col(_copy.delete_after).is_(None)
 
 
 class FileRepository(Repository):
-    """Rows of ``files``; their bytes are contents, which whoever adds one counts up."""
+    """Rows of ``files``. Their bytes are contents, which the code that adds a file counts up."""
 
     async def add(self, file: ConversationFile) -> None:
         """Insert, in a *locked* conversation."""
@@ -35,14 +35,14 @@ class FileRepository(Repository):
         await self._session.execute(insert(_file).values(**columns(file)))
 
     async def get(self, conversation_id: UUID, file_id: UUID) -> ConversationFile:
-        """One. Raises ``NotFoundError``."""
+        """A file. Raises ``NotFoundError``."""
         row = await self._session.first(select(_file).where(_is_file(conversation_id, file_id)))
         if row is None:
             raise NotFoundError("No such file.")
         return record_from_row(ConversationFile, row)
 
     async def of(self, conversation_id: UUID) -> list[ConversationFile]:
-        """All of a conversation, in the order in which they were attached."""
+        """All files of a conversation, in the order in which they were attached."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id).order_by(col(_file.id))
         return [record_from_row(ConversationFile, row) for row in await self._session.all(statement)]
 
@@ -53,7 +53,7 @@ class FileRepository(Repository):
         return cut([record_from_row(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
 
     async def sums(self, conversation_id: UUID) -> tuple[int, int, int]:
-        """How many there are, their bytes and their tokens."""
+        """The number of files, their bytes and their tokens."""
         sums = (
             func.count(),
             func.coalesce(func.sum(col(_file.bytes)), 0),
@@ -75,28 +75,31 @@ class FileRepository(Repository):
 
 
 class ProviderFileRepository(CopyRepository[ProviderFile]):
-    """Rows of ``provider_files``. The database itself wants those deleted whose last file goes (``release_file``)."""
+    """Rows of ``provider_files``.
+
+    The database marks them for deletion when their last file is removed (``release_file``).
+    """
 
     row = ProviderFileRow
     record = ProviderFile
     key = ("account", "name")
 
     async def in_use(self, account: str, sha256s: Sequence[str], *, lasting: timedelta) -> dict[str, ProviderFile]:
-        """The copies of these contents that last so much longer, by hash."""
+        """The copies of these contents that last at least that much longer, by hash."""
         wanted = col(_copy.sha256) == any_(literal(list(sha256s), ARRAY(Text)))
         lasts = col(_copy.expires_at) > now() + lasting
         statement = select(_copy).where(col(_copy.account) == account, wanted, _UNWANTED, lasts)
         return {row.sha256: record_from_row(ProviderFile, row) for row in await self._session.all(statement)}
 
     async def note(self, copy: ProviderFile, *, lasting: timedelta) -> ProviderFile:
-        """A provider keeps this copy; the one that is to be used from now on, which may be another process's.
+        """Record a copy, and return the copy to use from now on, which may be one of another process.
 
-        One that is over gives way. Where no file has the content any more, and where there is another already, this
-        one is to be deleted.
+        An expired copy is replaced. If no file has the content any more, or a usable copy exists already, the given one
+        is marked for deletion.
         """
         self._check_tenant(copy.tenant_id)
         content = select(col(ContentRow.sha256)).where(col(ContentRow.sha256) == copy.sha256)
-        await self._session.first(content.with_for_update(read=True))  # whoever deletes the last file waits
+        await self._session.first(content.with_for_update(read=True))  # a transaction that deletes the last file waits
         same = and_(col(_copy.account) == copy.account, col(_copy.sha256) == copy.sha256, _UNWANTED)
         over = col(_copy.expires_at) <= now() + lasting
         await self._session.execute(update(_copy).where(same, over).values(delete_after=now()))
@@ -121,7 +124,7 @@ class ProviderFileRepository(CopyRepository[ProviderFile]):
         return len(await self._session.all(gone))
 
     async def forget_expired(self, *, limit: int) -> int:
-        """Delete the rows, of all tenants, of copies that providers have deleted by themselves; return how many."""
+        """Delete the rows, of all tenants, of copies that providers have deleted by themselves; return their number."""
         return await self._delete_at_most(limit, _copy, col(_copy.expires_at) <= now())
 
 

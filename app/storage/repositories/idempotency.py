@@ -41,17 +41,17 @@ class IdempotencyRepository(Repository):
     def __init__(self, session: TenantSession) -> None:
         super().__init__(session)
         self._claimed: set[str] = set()
-        """Inserted in this transaction, so that they are there."""
+        """The keys inserted in this transaction, which therefore exist."""
 
     def _key_of_end_user(self, key: str) -> str:
         user = self._session.end_user
         return key if user is None else hashlib.sha256(f"{user}\0{key}".encode()).hexdigest()
 
     async def claim(self, record: IdempotencyRecord) -> IdempotencyRecord | None:
-        """Insert, or the record that is already there, locked: of two requests with one key the second waits."""
+        """Insert, or return the existing record, locked. Of two requests with one key the second waits."""
         key = self._key_of_end_user(record.key)
         given = new_values(columns(record, key=key, ref=dict(record.ref)))
-        # The record in the way may be deleted before it is read: then the key is free, and the insert comes again.
+        # The existing record may be deleted before it is read; then the key is free, and the insert is repeated.
         while not await self._session.begin_with(_CLAIM, **given):
             row = await self._session.first(_LOCK, of_key=key)
             if row is not None:
@@ -60,7 +60,7 @@ class IdempotencyRepository(Repository):
         return None
 
     async def get(self, key: str) -> IdempotencyRecord | None:
-        """What a key stands for; ``None`` where it stands for nothing."""
+        """The record of a key; ``None`` if there is none."""
         row = await self._session.first(_GET, of_key=self._key_of_end_user(key))
         return None if row is None else record_from_row(IdempotencyRecord, row)
 
@@ -73,7 +73,7 @@ class IdempotencyRepository(Repository):
             raise NotFoundError("No such idempotency key.")
 
     async def delete(self, key: str) -> None:
-        """Forget a key whose request had no effect; no error when it is gone."""
+        """Delete the key of a request that had no effect. No error is raised if it does not exist."""
         self._claimed.discard(self._key_of_end_user(key))
         await self._session.execute(delete(IdempotencyRow).where(_key == self._key_of_end_user(key)))
 

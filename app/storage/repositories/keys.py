@@ -22,7 +22,7 @@ from app.storage.tenancy import built_once
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
 _VERSION = cast(literal_column("api_keys.xmin"), Text)
-"""The version of a row: every change gives it another."""
+"""The version of a row; every change gives it another one."""
 _BY_HASH = select(*(getattr(ApiKeyRow, name) for name in ApiKeyRow.model_fields), _VERSION.label("version")).where(
     col(ApiKeyRow.secret_hash) == bindparam("secret_hash"), _USABLE
 )
@@ -34,7 +34,7 @@ _SAME = select(col(ApiKeyRow.id)).where(
 )
 built_once(_BY_HASH, _SAME)
 USER = "user:"
-"""The prefix, among a key's stored scopes, before the only end user whose conversations it sees."""
+"""The prefix of the scope by which a stored key names the only end user whose conversations it sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,14 @@ class ReadKey:
 
     key: ApiKey
     version: str
-    """Of its row."""
+    """The version of its row."""
 
 
 class KeyRepository(Repository):
     """Tenants and API keys; ``by_hash`` works without a tenant."""
 
     async def add_tenant(self, tenant_id: UUID, name: str) -> None:
-        """Insert unless it exists, or another has the name; one that is just being made is waited for."""
+        """Insert a tenant unless it exists or another has the name. A tenant that is just being made is waited for."""
         self._check_tenant(tenant_id)
         statement = insert(TenantRow).values(tenant_id=tenant_id, name=name)
         await self._session.execute(statement.on_conflict_do_nothing())
@@ -63,12 +63,12 @@ class KeyRepository(Repository):
         return found
 
     async def tenant_names(self) -> dict[UUID, str]:
-        """The name of every tenant, of the unit of work's own if it has one."""
+        """The name of every tenant, or only of the unit of work's tenant if it has one."""
         names = select(col(TenantRow.tenant_id), col(TenantRow.name))
         return {tenant_id: name for tenant_id, name in await self._session.rows(names)}  # noqa: C416 - rows are no pairs
 
     async def sealing_secret(self, tenant_id: UUID, fresh: bytes) -> bytes:
-        """The tenant's secret for sealed data that its clients keep; ``fresh`` becomes it where there is none yet.
+        """The tenant's secret, which seals data that its clients keep; if there is none yet, ``fresh`` becomes it.
 
         Raises ``NotFoundError``.
         """
@@ -97,20 +97,23 @@ class KeyRepository(Repository):
         return ReadKey(key=_key(rows[0]), version=rows[0].version) if rows else None
 
     async def is_unchanged(self, read: ReadKey) -> bool:
-        """Whether the key is there as it was read; in one round trip, where reading it again takes three."""
+        """Whether the key is stored as it was read.
+
+        It takes one round trip, while reading the key again takes three.
+        """
         self._check_tenant(read.key.tenant_id)
         of = {"of_tenant": read.key.tenant_id, "key_id": read.key.id, "version": read.version}
         return bool(await self._session.run_alone(_SAME, **of))
 
     async def get(self, key_id: UUID) -> ApiKey:
-        """One key, whatever became of it. Raises ``NotFoundError``."""
+        """A key, even if it is revoked or expired. Raises ``NotFoundError``."""
         row = await self._session.first(select(ApiKeyRow).where(col(ApiKeyRow.id) == key_id))
         if row is None:
             raise NotFoundError("No such key.")
         return _key(row)
 
     async def usable(self, key_ids: Collection[UUID]) -> frozenset[UUID]:
-        """The ids, of these, of keys that are neither revoked nor expired."""
+        """The ids among these of keys that are neither revoked nor expired."""
         expires = col(ApiKeyRow.expires_at)
         lives = or_(expires.is_(None), expires > now())
         found = select(col(ApiKeyRow.id)).where(col(ApiKeyRow.id).in_(key_ids), _USABLE, lives)
@@ -123,7 +126,7 @@ class KeyRepository(Repository):
         return None if row is None else _key(row)
 
     async def note_use(self, key_ids: Collection[UUID]) -> None:
-        """Set when they were last used: now."""
+        """Set the time of their last use to now."""
         self._session.autocommit()
         statement = update(ApiKeyRow).where(col(ApiKeyRow.id).in_(key_ids)).values(last_used_at=now())
         await self._session.execute(statement)

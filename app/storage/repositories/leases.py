@@ -1,4 +1,4 @@
-"""Leases in database time: the clocks of the processes may disagree."""
+"""Leases in database time, since the clocks of the processes may disagree."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ _NOW: Final[ColumnElement[object]] = func.clock_timestamp(type_=DateTime(timezon
 
 
 def now() -> ColumnElement[object]:
-    """The database's clock at this very statement; ``now()`` would be the start of the transaction."""
+    """The database's clock during this statement; ``now()`` would be the start of the transaction."""
     return _NOW
 
 
 def lease_end(seconds: float) -> ColumnElement[object]:
-    """The end of a lease of that many seconds which is taken or prolonged now."""
+    """The end of a lease of that many seconds that is taken or prolonged now."""
     return now() + timedelta(seconds=seconds)
 
 
 def is_over(until: Any) -> ColumnElement[bool]:
-    """Whether what was put off until then is due; also where no time stands, or one that a wrong clock wrote."""
+    """Whether a time until which something was put off is over.
+
+    A missing time, or one set by a wrong clock, counts as over.
+    """
     return or_(until.is_(None), until <= now(), until > now() + LONGEST_WAIT)
 
 
 def began() -> ColumnElement[object]:
-    """When the transaction began: what moves within a statement no index can be searched for."""
+    """When the transaction began. A time that changes within a statement could not be searched for by an index."""
     return func.transaction_timestamp(type_=DateTime(timezone=True))

@@ -29,7 +29,7 @@ def columns(record: Any, **replaced: Any) -> dict[str, Any]:
 
 
 def record_from_row(kind: type[Record], row: Any, **replaced: Any) -> Record:
-    """A record of that kind out of a row's columns, with the fields in ``replaced`` given instead.
+    """A record of that kind, made from a row's columns, with the fields in ``replaced`` given instead.
 
     ``__init__`` is not called, as with ``record_maker``.
     """
@@ -52,7 +52,7 @@ def _reader_and_setters(
 
 
 def record_maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
-    """A function that makes a frozen record with slots out of the values of all its fields, in order.
+    """A function that makes a frozen record with slots from the values of all its fields, in order.
 
     It takes a fifth of the time of ``__init__``, which it does not call: only for a kind without ``__post_init__``.
     """
@@ -94,10 +94,10 @@ def sums_columns(prefix: str, sums: Sums) -> dict[str, int]:
 
 
 def sums_from_row(prefix: str, row: Any) -> Sums:
-    """``Sums`` out of the columns that ``sums_columns`` names."""
+    """``Sums`` from the columns that ``sums_columns`` names."""
     return Sums(**{item.name: getattr(row, f"{prefix}_{item.name}") for item in fields(Sums)})
 
 
 def as_dict(mapping: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A mapping as a ``dict``, which is all that the JSON encoder takes."""
+    """A mapping as a ``dict``, since the JSON encoder takes nothing else."""
     return None if mapping is None else dict(mapping)

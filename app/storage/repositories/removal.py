@@ -1,4 +1,4 @@
-"""The SQL that deletes the rows of deleted conversations, in steps, and rows that are kept for a time only."""
+"""The SQL that deletes the rows of deleted conversations in steps, and rows that are kept only for a time."""
 
 from __future__ import annotations
 
@@ -48,16 +48,18 @@ LARGE: Final[dict[Any, tuple[str, ...]]] = {
     DetailCallRow: ("conversation_id", "id"),
     CacheEntryRow: ("conversation_id", "id"),
 }
-"""Tables in which a conversation may have many rows, with an index to find them. All others are deleted in cascade."""
+"""Tables in which a conversation may have many rows, with the index that finds them. Rows of other tables are deleted
+in cascade.
+"""
 
 
 class RemovalRepository(Repository):
-    """What is removed for good, a bounded number of rows at a time."""
+    """Removes rows for good, a bounded number at a time."""
 
     async def remove(self, conversation_id: UUID, *, limit: int) -> int:
-        """Delete at most ``limit`` rows of a deleted conversation; return how many. Fewer means that it is gone.
+        """Delete at most ``limit`` rows of a deleted conversation; return how many. Fewer means that all are removed.
 
-        Whoever removes it already is left alone, which looks as if everything were gone.
+        If another process already removes it, nothing is done, and the result is as if all were removed.
         """
         row = ConversationRow
         locked = select(col(row.id)).where(col(row.id) == conversation_id, text(f"conversations.{DELETED}"))
@@ -74,7 +76,7 @@ class RemovalRepository(Repository):
         return removed
 
     async def stop(self, conversation_id: UUID) -> None:
-        """Remove what is under way in a conversation: whoever works on it hears so with its next heartbeat."""
+        """Remove the running work of a conversation; the processes notice this at their next heartbeat."""
         under_way: tuple[tuple[Any, str], ...] = (
             (CompactionRow, COMPACTION_IN_FLIGHT),
             (VerificationRow, VERIFICATION_OPEN),
@@ -103,7 +105,7 @@ class RemovalRepository(Repository):
         return removed
 
     async def remove_tenant(self) -> bool:
-        """Remove the unit of work's tenant with its keys, audit and the rest, unless it has conversations."""
+        """Remove the unit of work's tenant with its keys, audit log and the rest, unless it has conversations."""
         rows = ConversationRow
         if await self._session.first(select(col(rows.id)).limit(1)) is not None:
             return False

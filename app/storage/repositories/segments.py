@@ -43,7 +43,7 @@ from app.storage.tenancy import built_once
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
 _FIXED: Final = frozenset({"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"})
-"""What erasure leaves as it is."""
+"""The columns that erasure does not change."""
 _NUMBERED: Final = "_[0-9]+$"
 _BIGINTS: Final = ARRAY(BigInteger)
 _TEXTS: Final = ARRAY(Text)
@@ -56,7 +56,7 @@ _level, _servable = record_maker(SegmentLevel), record_maker(ServableSegment)
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
 _to = col(SegmentRow.to_seq)
-# Words, not parameters: only so can the planner be sure that the partial indexes hold them.
+# Literal SQL, not parameters: only then can the planner be sure that the partial indexes apply.
 _CURRENT = text(f"segments.{CURRENT}")
 _WANTING = text(WANTS_DETAIL)
 
@@ -105,13 +105,16 @@ built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST
 
 
 class SegmentRepository(Repository):
-    """Rows of ``segments`` and ``segment_levels``. Every segment ever made stays; ``is_current`` says which count."""
+    """Rows of ``segments`` and ``segment_levels``.
+
+    Every segment ever made stays; ``is_current`` marks the present ones.
+    """
 
     async def add(self, segments: Sequence[Segment]) -> None:
-        """Insert, with their levels, in two round trips.
+        """Insert segments with their levels, in two round trips.
 
-        The caller has looked for the same range (``of_ranges``) and for free ids. Raises ``NotFoundError`` without the
-        conversation, ``ConflictError`` for an id or a range twice.
+        The caller has checked that the ranges are new (``of_ranges``) and the ids free. Raises ``NotFoundError`` if the
+        conversation does not exist, ``ConflictError`` if an id or a range exists already.
         """
         if not segments:
             return
@@ -136,30 +139,30 @@ class SegmentRepository(Repository):
         return await self._read_segments(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
-        """Ids in use that are one of these, or one of these with a number after it (``auth``, ``auth_2``)."""
+        """Those of these ids that are in use, also with a number after them (``auth``, ``auth_2``)."""
         wanted = any_(literal(list(stems), _TEXTS))
         alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBERED, "") == wanted)
         return frozenset(await self._session.all(select(_id).where(_of(conversation_id), alike)))
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Segment], str | None]:
-        """The current version's, by ``from_seq``, with levels."""
+        """A page of the current version's segments, by ``from_seq``, with levels."""
         statement = select(SegmentRow).where(_of(conversation_id), _CURRENT)
         found = await self._with_all_levels(paged(statement, page, (_from,), BY_NUMBER))
         in_order = found if page.order == "asc" else found[::-1]
         return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
 
     async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[ServableSegment]:
-        """The newest current ones, by ``from_seq``, with what a layout serves or the ``whole``; one query."""
+        """The newest current segments, by ``from_seq``, with what a layout serves or as a ``whole``; one query."""
         found = _WHOLE_NEWEST if whole else _SERVED_NEWEST
         return await self._servable(found, conversation_id=conversation_id, limit=limit)
 
     async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[ServableSegment]:
-        """The segments, of these, among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
+        """Those of these segments among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
         given = {"conversation_id": conversation_id, "ids": list(ids), "limit": limit}
         return await self._servable(_SERVED_AMONG_NEWEST, **given)
 
     async def count(self, conversation_id: UUID) -> int:
-        """How many are current."""
+        """How many segments are current."""
         return int(await self._session.first(_COUNT, conversation_id=conversation_id))
 
     async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> dict[int, str]:
@@ -168,7 +171,7 @@ class SegmentRepository(Repository):
         return {row[0]: row[1] for row in found}
 
     async def touching(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Segment]:
-        """Every one ever made that holds any of these messages, with levels."""
+        """Every segment ever made that contains any of these messages, with levels."""
         if not seqs:
             return []
         near = select(SegmentRow).where(_of(conversation_id), _from <= max(seqs), _to >= min(seqs))
@@ -176,12 +179,12 @@ class SegmentRepository(Repository):
         return [segment for segment in await self._with_all_levels(near) if _contains_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
-        """The segments of these ids, current or not, with levels, by ``from_seq``."""
+        """The segments with these ids, current or not, with levels, by ``from_seq``."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
 
     async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
-        """The segments, of these, with a level that a model wrote, current or not, with levels, by ``from_seq``."""
+        """Those of these segments with a level written by a model, current or not, with levels, by ``from_seq``."""
         level = SegmentLevelRow
         told = select(col(level.segment_id)).where(
             col(level.conversation_id) == conversation_id, col(level.made_by) != EXTRACTIVE
@@ -201,9 +204,9 @@ class SegmentRepository(Repository):
         await self._session.execute(statement, [here | columns(level) for level in levels])
 
     async def rewrite(self, segment: Segment) -> None:
-        """Store a segment's topic, counts, identifiers and levels again (no other level stays).
+        """Store a segment's topic, counts, identifiers and levels again; other levels are deleted.
 
-        For erasures, and for what a model told of it and a message contradicts.
+        For erasures, and for texts of a model that a message contradicts.
         """
         values = {name: item for name, item in columns(segment).items() if name not in _FIXED}
         await self._update_segment(segment.conversation_id, segment.id, values)
@@ -211,7 +214,7 @@ class SegmentRepository(Repository):
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
 
     async def rename(self, conversation_id: UUID, segment_id: str, new_id: str) -> None:
-        """Give a segment another id, wherever one stands (levels, versions, expansions); the old one is forgotten.
+        """Give a segment another id, everywhere (levels, versions, expansions); the old id is no longer stored.
 
         For erasures only.
         """
@@ -235,7 +238,7 @@ class SegmentRepository(Repository):
         await self._update_segment(conversation_id, segment_id, changes)
 
     async def make_current(self, conversation_id: UUID, version: int) -> None:
-        """Recompute ``is_current`` from the chain of parents of that version; rows that stay are not written.
+        """Recompute ``is_current`` from the chain of parents of that version; unchanged rows are not written.
 
         For restores.
         """
@@ -248,16 +251,16 @@ class SegmentRepository(Repository):
         )
 
     async def set_current(self, conversation_id: UUID, segment_ids: Sequence[str]) -> None:
-        """Make these current beside the others."""
+        """Make these segments current in addition to the others."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         await self._session.execute(
             update(SegmentRow).where(_of(conversation_id), these, ~col(SegmentRow.is_current)).values(is_current=True)
         )
 
     async def wanting_detail(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID, str]]:
-        """(tenant, conversation, segment) of current ones that want an L1 and whose ``detail_after`` is over.
+        """Tenant, conversation and id of current segments that want an L1 and whose ``detail_after`` is over.
 
-        Oldest first, over all tenants for the sweeper, by the partial index; database time.
+        The oldest come first, over all tenants for the sweeper, by the partial index. Times are those of the database.
         """
         row, after = SegmentRow, col(SegmentRow.detail_after)
         statement = select(col(row.tenant_id), col(row.conversation_id), _id)
@@ -272,11 +275,11 @@ class SegmentRepository(Repository):
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
     async def _with_all_levels(self, picked: Any) -> list[Segment]:
-        # One statement, so that segments and levels belong together.
+        # One statement, so that segments and levels are of the same moment.
         return await self._read_segments(_with_levels(picked, LEVELS))
 
     async def _servable(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
-        """Segments in order of ``from_seq``; the statement has the newest first."""
+        """Segments in order of ``from_seq``, from a statement that gives the newest first."""
         records = await self._session.records(statement, **given)
         return [_servable((*own, dict(pairs or ()))) for *own, pairs in reversed(records)]
 

@@ -1,4 +1,4 @@
-"""How many bytes rows are, before any of them is read."""
+"""How large rows are in bytes, before any of them is read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.storage.tables import ContentRow, MessageRow
 PAGE_BYTES: Final = 8_000_000
 """The most bytes of one page of messages, conversations or states, unless its first one alone has more."""
 READ_BYTES: Final = 16_000_000
-"""The most bytes of messages that are looked through at once: for recall, a search or an erasure."""
+"""The most bytes of messages that are read at once: for recall, a search or an erasure."""
 _ENCODED: Final = 4 / 3
 
 
 def fitting(sizes: Sequence[int], limit: int) -> int:
-    """How many of the first ones fit together."""
+    """How many of the first sizes fit together into the limit."""
     return len(first_fitting(sizes, limit, int))
 
 
@@ -31,15 +31,15 @@ def cut_to_fit(heads: Sequence[Any], page: Page, key: Callable[[Any], tuple[Any,
 
 
 def within(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:
-    """The first of each pair, as long as the seconds fit together; what has no room is passed over."""
+    """The first numbers of the pairs whose sizes fit together; a pair that does not fit is skipped."""
     return [seq for seq, _ in each_fitting(sizes, limit, lambda one: one[1])]
 
 
 def told_bytes() -> Any:
-    """About the bytes of a message's texts: of what is stored nothing has to be read or unpacked for it.
+    """The approximate bytes of a message's texts, found without reading or unpacking them.
 
-    A message's weight in bytes has its content, and its parts as JSON. A tool's content that repeats its result is not
-    in it.
+    A message's weight in bytes includes its content, and its parts as JSON, but not a tool's content that repeats its
+    result.
     """
     row = MessageRow
     content = func.octet_length(col(row.content))
@@ -48,7 +48,7 @@ def told_bytes() -> Any:
 
 
 def shown_bytes() -> Any:
-    """About the bytes of a message as it is shown, with the data of its media and its reasoning."""
+    """The approximate bytes of a message as it is shown, with the data of its media and its reasoning."""
     row = MessageRow
     data = (
         select(func.coalesce(func.sum(col(ContentRow.size)), 0) * _ENCODED)

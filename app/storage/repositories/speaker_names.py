@@ -12,11 +12,11 @@ from app.core.text.speakers import MOST_OF_NAME
 from app.storage.tables import MessageRow
 
 _READ: Final[ColumnElement[Any]] = literal_column(str(4 * MOST_OF_NAME))
-"""Characters: more than is ever served of a name."""
+"""The number of characters that are read: more than is ever served of a name."""
 _KEY: Final[ColumnElement[Any]] = literal_column("'name'")
 _IS_TEXT: Final = func.jsonb_typeof(col(MessageRow.meta).op("->", return_type=JSONB())(_KEY)) == literal_column(
     "'string'"
 )
 _NAME: Final = func.left(col(MessageRow.meta).op("->>", return_type=Text())(_KEY), _READ)
 SAID_BY: Final = case((_IS_TEXT, _NAME), else_=literal_column("''")).label("said_by")
-"""The name as it was given; empty without one, and where it is no text."""
+"""The name as it was given; empty if there is none or it is not a text."""

@@ -1,4 +1,4 @@
-"""What was spent on models within the last hour, by minute: of chats as it was noted, of the rest from its own rows."""
+"""What was spent on models in the last hour, by minute: recorded for chats, computed from rows for the rest."""
 
 from __future__ import annotations
 
@@ -37,16 +37,19 @@ from app.storage.tenancy import built_once
 
 _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
-"""The transaction's time, not the clock's: what moves within a statement no index can be searched for."""
+"""The transaction's time, not the clock's: a time that changes within a statement cannot be searched for by an index.
+"""
 KEPT: Final = timedelta(hours=3)
 _LATEST: Final = _PRESENT + HOUR
-"""What lies further ahead was written by a process whose clock was wrong: it would count for years."""
+"""Rows later than this were written by a process whose clock was wrong. They would count for years, so they are
+ignored.
+"""
 _ENDED: Final[Mapping[Any, Any]] = {CompactionRow: CompactionRow.finished_at, VerificationRow: VerificationRow.asked_at}
-"""When the calls among a row's attempts count as made."""
+"""The column with the time at which the calls among a row's attempts count as made."""
 
 
 class SpendingRepository(Repository):
-    """Rows of ``chat_spending``, and what compactions and verifications say of their calls."""
+    """Rows of ``chat_spending``, and the calls recorded by compactions and verifications."""
 
     async def add_chat(self, tenant_id: UUID, key_id: UUID, used: Usage) -> None:
         """Count one call of the chat model. Raises ``NotFoundError`` when there is no such tenant."""
@@ -65,7 +68,7 @@ class SpendingRepository(Repository):
         )
 
     async def of(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
-        """What was spent on it within the last hour, minute by minute; of chats that of one key, if it is given."""
+        """What was spent for this purpose in the last hour, by minute; for chats only by one key, if it is given."""
         if purpose == "chat":
             return await self._spent_on_chats(key_id)
         if purpose == "verification":
@@ -76,10 +79,10 @@ class SpendingRepository(Repository):
         return sorted([*made, *await self._spent_by_minute(_aside_by_minute("detail"))], key=lambda one: one.minute)
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
-        """Calls that cost money, recorded within that time (database time): a conversation's, and the whole tenant's.
+        """The number of calls that cost money within that time: a conversation's, and the whole tenant's.
 
-        Those of compactions, those for L1s and those for verdicts together. A call for an L1 or a verdict that has not
-        ended counts; compactions that run count with the calls that they have made.
+        Calls of compactions, for L1s and for verdicts are counted together, in database time. A call for an L1 or a
+        verdict that has not ended counts; compactions that run count with the calls that they have made.
         """
         ((calls, of_tenant),) = await self._session.rows(_METERED_CALLS, span=span, conversation_id=conversation_id)
         return int(calls), int(of_tenant)
@@ -104,7 +107,7 @@ class SpendingRepository(Repository):
 
 
 def _metered_calls() -> Any:
-    """Metered calls of the last ``span``: those of ``conversation_id``, and all."""
+    """Counts the metered calls of the last ``span``: those of ``conversation_id``, and all."""
     since = _PRESENT - bindparam("span", type_=Interval())
     of_compactions = select(
         col(CompactionRow.conversation_id).label("conversation_id"),

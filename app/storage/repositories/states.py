@@ -53,12 +53,12 @@ _REPAIRS = TypeAdapter(tuple[Repair, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
 _WRITTEN_BY: Final[ColumnElement[str]] = literal_column("state_versions.xmin::text || state_versions.ctid::text")
-"""Changes whenever a row is written: its transaction and its place in the table."""
+"""A value that changes whenever a row is written: its transaction and its position in the table."""
 _WITHOUT_STATE = select(
     *(getattr(StateVersionRow, name) for name in StateVersionRow.model_fields if name not in {"state", "layout"})
 )
 READ_AT_ONCE: Final = 50
-"""Versions."""
+"""How many versions are read at once."""
 _LARGE = ("state", "entries", "layout", "repairs")
 _BYTES = func.octet_length(func.concat(*(cast(col(getattr(StateVersionRow, name)), Text) for name in _LARGE)))
 _KEPT = ~col(StateVersionRow.is_forgotten)
@@ -68,14 +68,14 @@ _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification
 
 
 class KnownVersions:
-    """State versions that were read before, by number and row; equal entries are kept once."""
+    """State versions that were read before, by number and row. Equal entries are kept once."""
 
     def __init__(self) -> None:
         self.versions: Final[dict[tuple[int, str], StateVersion]] = {}
         self._entries: Final[dict[StateEntry, StateEntry]] = {}
 
     def version_of(self, row: Any) -> StateVersion:
-        """The version in a row, without state and layout; an entry that is known already is not kept twice."""
+        """The version in a row, without state and layout. An entry that is already known is not kept twice."""
         version = _version(row, state={}, layout=None)
         return replace(version, entries=tuple(self._entries.setdefault(entry, entry) for entry in version.entries))
 
@@ -86,16 +86,19 @@ class Waiting:
 
     versions: int
     since: datetime
-    """When the oldest of them was written."""
+    """When the oldest of these versions was written."""
     tokens_before: int
-    """Tokens of the messages that were covered before this version."""
+    """Tokens of the messages that were covered before the oldest of them."""
 
 
 class StateRepository(Repository):
     """Rows of ``state_versions``."""
 
     async def add(self, conversation_id: UUID, version: StateVersion) -> None:
-        """Insert. Raises ``NotFoundError`` without the conversation, ``ConflictError`` for a version twice."""
+        """Insert a version.
+
+        Raises ``NotFoundError`` if there is no conversation, ``ConflictError`` if the version exists already.
+        """
         values = {"conversation_id": conversation_id, **_columns(version)}
         await self._session.execute(insert(StateVersionRow).values(**values))
 
@@ -111,7 +114,7 @@ class StateRepository(Repository):
         return _version(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
-        """A page of versions; fewer than asked for where together they are large."""
+        """A page of versions; fewer than asked for if they are large."""
         of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _KEPT)
         heads = paged(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
         shown, cursor = cut_to_fit(await self._session.rows(heads), page, lambda head: (head.version,))
@@ -123,12 +126,12 @@ class StateRepository(Repository):
     async def since_boundary(self, conversation_id: UUID, seq: int, known: KnownVersions) -> list[StateVersion]:
         """Every version whose boundary is at or after that ``seq``, oldest first, without state and layout.
 
-        There may be thousands, and most of their entries are those of the version before: each is kept once.
+        There may be thousands, and most of their entries are the same as in the version before: each is kept once.
 
         Args:
-            conversation_id: Locked.
-            seq: Of a message.
-            known: Those that were read before; rows that were not written since are not read again.
+            conversation_id: The conversation, which is locked.
+            seq: The position of a message.
+            known: The versions that were read before; rows that were not written since are not read again.
         """
         since = and_(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
         heads = select(_number, _WRITTEN_BY.label("written_by")).where(since, _KEPT).order_by(_number)
@@ -143,14 +146,14 @@ class StateRepository(Repository):
         return [known.versions[key] for key in keys]
 
     async def segments_since_boundary(self, conversation_id: UUID, seq: int) -> list[str]:
-        """The segments that these versions made, and those among them that are forgotten."""
+        """The segments that these versions made, including forgotten versions."""
         statement = select(func.unnest(col(StateVersionRow.segment_ids))).where(
             col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq
         )
         return sorted(set(await self._session.all(statement)))
 
     async def forget(self, conversation_id: UUID, *, through: int) -> int:
-        """Blank the texts of the last ``FORGOTTEN_AT_ONCE`` versions up to that one; return how many had any."""
+        """Remove the texts of the last ``FORGOTTEN_AT_ONCE`` versions up to that one; return how many had any."""
         some = _number.between(through - FORGOTTEN_AT_ONCE + 1, through)
         empty: dict[str, Any] = {"state": {}, "entries": [], "repairs": [], "layout": None, "is_forgotten": True}
         statement = (
@@ -184,7 +187,7 @@ class StateRepository(Repository):
         )
 
     async def unmark(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
-        """Stop waiting for a model's verdict on the versions between these: they stay judged by code alone."""
+        """Record that the versions between these wait no longer for a model's verdict: only code has judged them."""
         between = (_number > after, _number < before)
         await self._session.execute(
             update(StateVersionRow)
@@ -193,7 +196,7 @@ class StateRepository(Repository):
         )
 
     async def waiting(self, conversation_id: UUID) -> Waiting | None:
-        """The versions that wait for a verifier, summed up; ``None`` where none does."""
+        """A summary of the versions that wait for a verifier; ``None`` if none waits."""
         parent = aliased(StateVersionRow)
         is_parent = and_(
             col(parent.tenant_id) == col(StateVersionRow.tenant_id),
@@ -216,7 +219,7 @@ class StateRepository(Repository):
         return None
 
     async def repairs_of(self, compaction_ids: Sequence[UUID]) -> dict[UUID, tuple[Repair, ...]]:
-        """What was done to the summaries of these compactions, over all versions that each wrote."""
+        """The repairs to the summaries of these compactions, over all versions that each of them wrote."""
         compaction_id = col(StateVersionRow.compaction_id)
         listed = literal(list(compaction_ids), ARRAY(Uuid))
         rows = await self._session.rows(

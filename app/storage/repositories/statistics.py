@@ -1,4 +1,4 @@
-"""The figures of statistics: sums over the rows of a conversation, of a tenant, and of late over all tenants."""
+"""The figures of statistics: sums over the rows of a conversation or a tenant, and over recent rows of all tenants."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ from app.storage.tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTurn:
-    """A turn that is over, with what its conversation looks like by now."""
+    """A turn that has ended, with the present data of its conversation."""
 
     turn: Turn
     usage: Mapping[str, Any] | None
     """The usage of its reply."""
     preset: str
     policy: Mapping[str, Any]
-    """The overrides."""
+    """The conversation's overrides of its policy."""
     context_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What ended of late, over all tenants: for metrics, which forget whose it was."""
+    """Rows of all tenants that ended recently: for metrics, which do not show whose they are."""
 
     compactions: list[Compaction]
     turns: list[EndedTurn]
     expansions: list[Expansion]
     details: list[DetailCall]
-    """Each under the time at which it began."""
+    """Calls for details, each at the time at which it began."""
     verifications: list[Verification] = field(default_factory=list)
     caches: list[CacheEntry] = field(default_factory=list)
     levels: Mapping[UUID, Sequence[LevelMeasure]] = field(default_factory=dict)
-    """The levels of the segments that an applied compaction made, by its id."""
+    """The levels of the segments that an applied compaction made, by the compaction's id."""
 
 
 _ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
@@ -115,18 +115,18 @@ _KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row
 
 
 ANSWERED: Final = ("before", "after", "contradicted")
-"""Counts of a judged score of continuity."""
+"""The counts of a continuity score."""
 _CONTINUITY: Final = TypeAdapter(Continuity)
 MOST: Final = 200_000
-"""Rows of a kind that are added up, the newest: some seconds at most. Ids are in the order of time."""
+"""The most rows of a kind that are summed, the newest; this takes some seconds at most. Ids are ordered by time."""
 _FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 
 
 class StatisticsRepository(Repository):
-    """Sums over rows, made by the database: exact by construction, whoever writes meanwhile."""
+    """Sums over rows, computed by the database, so that they are exact while others write."""
 
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
-        """Everything counted, of a conversation or of the whole tenant; of what ended at or after ``since``."""
+        """All figures of a conversation or of the whole tenant, of rows that ended at or after ``since``."""
         of = partial(_scope, conversation_id=conversation_id, since=since)
         compactions = of(CompactionRow, "finished_at")
         expansions = of(ExpansionRow, "created_at")
@@ -134,7 +134,7 @@ class StatisticsRepository(Repository):
         verifications = of(VerificationRow, "finished_at")
         turns = of(TurnRow, "finished_at")
         caches = of(CacheEntryRow, "at")
-        await asyncio.sleep(0)  # put together for the first time, these are a stretch of their own
+        await asyncio.sleep(0)  # building the statements for the first time takes a while
         took = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
         newest = select(col(_row.id)).where(_IS_APPLIED, *compactions.conditions).order_by(col(_row.id).desc()).limit(1)
         return Measured(
@@ -153,11 +153,11 @@ class StatisticsRepository(Repository):
         )
 
     async def levels(self, conversation_ids: Sequence[UUID]) -> list[LevelMeasure]:
-        """What the current segments of these conversations weigh at each level that they have."""
+        """The sizes of the current segments of these conversations at each level that they have."""
         return await self._levels(conversation_ids, text(f"segments.{CURRENT}"))
 
     async def levels_of(self, conversation_id: UUID, compaction_id: UUID) -> list[LevelMeasure]:
-        """What the segments that this compaction made weigh at each level that they have."""
+        """The sizes of the segments that this compaction made, at each level that they have."""
         made = select(func.unnest(col(StateVersionRow.segment_ids))).where(
             col(StateVersionRow.conversation_id) == conversation_id,
             col(StateVersionRow.compaction_id) == compaction_id,
@@ -165,7 +165,7 @@ class StatisticsRepository(Repository):
         return await self._levels([conversation_id], col(SegmentRow.id).in_(made))
 
     async def ended(self, since: datetime, *, limit: int) -> Ended:
-        """What ended after ``since``, over all tenants, by indexes on time; at most ``limit`` of each, the first."""
+        """Rows of all tenants that ended after ``since``, by indexes on time; of each kind the first ``limit``."""
         compactions = select(CompactionRow).where(col(_row.finished_at) > since).order_by(col(_row.finished_at))
         expansions = select(ExpansionRow).where(col(ExpansionRow.created_at) > since)
         details = (
@@ -219,7 +219,7 @@ class StatisticsRepository(Repository):
         )
 
     async def waiting(self) -> Mapping[str, int]:
-        """Compactions in flight by status, over all tenants, by the partial index."""
+        """The number of compactions in flight by status, over all tenants, by the partial index."""
         status = col(_row.status)
         statement = select(status, func.count()).select_from(CompactionRow).where(text(COMPACTION_IN_FLIGHT))
         return {name: int(count) for name, count in await self._session.rows(statement.group_by(status))}
@@ -309,9 +309,10 @@ class StatisticsRepository(Repository):
         ]
 
     async def _caches(self, scope: _Scope) -> CacheMeasure:
-        """A sum is known where every part of it is.
+        """The figures of caches. A sum is known only if every part of it is known.
 
-        What a deletion gives back counts only beside what was spent: that goes with the conversation that had spent it.
+        Money that a deletion gives back counts only together with what was spent. Both disappear with the conversation
+        that spent it.
         """
         row, making = CacheEntryRow, aliased(CacheEntryRow)
         made = select(col(making.cache_id)).where(col(making.action) == "made")
@@ -392,7 +393,7 @@ class StatisticsRepository(Repository):
         return [_level_measure(*row) for row in await self._session.rows(statement)]
 
     async def _levels_by_compaction(self, compactions: Sequence[CompactionRow]) -> dict[UUID, list[LevelMeasure]]:
-        """The levels of the segments that each of these compactions made, where it was applied."""
+        """The levels of the segments that each of these compactions made, if it was applied."""
         made = (
             select(
                 col(StateVersionRow.tenant_id).label("tenant_id"),
@@ -436,14 +437,14 @@ class StatisticsRepository(Repository):
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Whose rows of a table, and from when on."""
+    """The conditions that choose the rows of a table: whose they are, and since when."""
 
     conditions: tuple[Any, ...]
     given: Mapping[str, Any]
     """The values of their ``bindparam``s."""
 
     def having(self, condition: Any) -> _Scope:
-        """Only those with that."""
+        """The same scope with one more condition."""
         return _Scope((condition, *self.conditions), self.given)
 
 
@@ -455,7 +456,7 @@ def _scope(table: Any, ended: str, *, conversation_id: UUID | None, since: datet
 
 @cache
 def _conditions_of(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, ...]:  # noqa: FBT001 - a cache's key
-    # Kept, since putting them together takes longer than all else that is done at a stretch.
+    # Cached, since building the conditions takes longer than everything else that is done at once.
     older = aliased(table)
     of = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
     whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
@@ -468,7 +469,7 @@ def _conditions_of(table: Any, ended: str, of_one: bool, late: bool) -> tuple[An
 
 
 def _is_same_row(id_: Any, table: Any) -> Any:
-    # By tenant too: it leads in the key.
+    # The tenant is compared too, since the key begins with it.
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
 
 

@@ -1,8 +1,8 @@
 """Keys of the word index: one 64-bit number for each stem of each conversation.
 
-The conversation is part of what is hashed, so that one index over all messages finds those of one conversation
-without another condition. Keys are made with the stems of ``app.core.text.words``, and of a text that may be in one of
-the languages of ``app.core.text.stemming`` with that language's stems too. When either changes, the keys of stored
+The conversation is part of what is hashed, so that one index over all messages finds those of one conversation without
+a further condition. Keys are made with the stems of ``app.core.text.words``. A text that may be in one of the languages
+of ``app.core.text.stemming`` also gets keys with that language's stems. When either changes, the keys of stored
 messages are made again: ``throughline index-words``.
 """
 
@@ -26,7 +26,7 @@ from app.storage.repositories.contents import Place
 from app.storage.repositories.sizes import READ_BYTES, fitting, told_bytes
 from app.storage.tables import MessageRow
 
-_BYTES: Final = 8  # Postgres' bigint
+_BYTES: Final = 8  # a bigint in Postgres
 _NAMES: Final = ("id", "conversation_id", "seq", "role", "content", "status", "is_command", "created_at")
 _PLACE: Final = (col(MessageRow.tenant_id), col(MessageRow.id))
 _READ: Final = tuple(col(getattr(MessageRow, name)) for name in (*_NAMES, "parts", "tenant_id", "term_keys"))
@@ -53,7 +53,7 @@ class TermKeys:
         return sorted(keys)
 
     def of_message(self, message: Message) -> list[int]:
-        """The keys of all that a message says; a command and an erased message say nothing."""
+        """The keys of everything that a message says; a command or an erased message has none."""
         if message.is_command or message.status == "erased":
             return []
         return self.of_text(message_text(message))
@@ -84,7 +84,7 @@ class TermKeyRepository(Repository):
         """Look at the next ``limit`` messages of all tenants, or at fewer where they are large.
 
         Returns:
-            Those whose keys would be others today, and the place that was reached; ``None`` at the end.
+            The messages that would get other keys today, and the place that was reached; ``None`` at the end.
         """
         place = tuple_(*_PLACE)
         begin = true() if after is None else place > after
@@ -100,7 +100,7 @@ class TermKeyRepository(Repository):
         return found, last if count < len(listed) or len(listed) == limit else None
 
     async def renew(self, message_id: UUID) -> bool:
-        """Make a message's keys again from its present text, which may have been erased meanwhile."""
+        """Make a message's keys again from its present text; it may have been erased meanwhile."""
         of = col(MessageRow.id) == message_id
         rows = await self._session.rows(select(*_READ).where(of).with_for_update(key_share=True))
         for row in rows:

@@ -26,11 +26,11 @@ from app.storage.tables import RUNNING, TurnRow
 from app.storage.tenancy import built_once
 
 LEASE_EXPIRED = TurnLostError.code
-"""``error_code`` of a turn whose process went away."""
+"""The ``error_code`` of a turn whose process has died."""
 
 _id = col(TurnRow.id)
 _LISTS = ("warnings", "recalled")
-# Words, not a parameter: only so can the planner be sure that the partial indexes hold them.
+# Literal SQL, not a parameter: only then can the planner be sure that the partial indexes apply.
 _RUNNING = text(RUNNING)
 
 _HERE = col(TurnRow.conversation_id) == bindparam("of")
@@ -76,7 +76,7 @@ class TurnRepository(LeasedRepository):
     """Rows of ``turns``."""
 
     async def start(self, turn: Turn) -> Turn | None:
-        """Insert with a fresh lease, in database time; ``None`` while one runs, or a dead one was not ended."""
+        """Insert a turn with a new lease, in database time; ``None`` if one runs, or a dead one was not ended yet."""
         self._check_tenant(turn.tenant_id)
         lists = {name: list(getattr(turn, name)) for name in _LISTS}
         values = new_values(columns(turn, **lists, request=as_dict(turn.request)))
@@ -87,7 +87,7 @@ class TurnRepository(LeasedRepository):
         return await self._one(select(TurnRow).where(_id == turn_id, not_deleted(TurnRow)))
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
-        """The turn that began last, whatever became of it."""
+        """The turn that began last, whether it runs or how it ended."""
         return await self._one_or_none(_NEWEST, of=conversation_id)
 
     async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
@@ -105,9 +105,9 @@ class TurnRepository(LeasedRepository):
         return await self._one_or_none(_LIVING, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
-        """The turns that began after one id and before another, in order; ``None``: from the first, to the last.
+        """The turns that began after one id and before another, in order; ``None`` = without a limit on that side.
 
-        They come without what other APIs' requests said: that may be megabytes of each.
+        They are read without the stored requests of other APIs' clients, each of which may be megabytes.
         """
         bounds = [*([_id > since] if since else ()), *([_id < until] if until else ())]
         statement = _WITHOUT_REQUEST.where(_of_conversation(conversation_id), *bounds).order_by(_id)
@@ -128,7 +128,7 @@ class TurnRepository(LeasedRepository):
         await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
 
     async def forget_requests_of(self, conversation_id: UUID, reply_ids: Collection[UUID]) -> None:
-        """The same for the turns of these replies: once a reply is erased, nobody finds its response any more."""
+        """The same for the turns of these replies, since nobody can find the response of an erased reply."""
         has_one = (col(TurnRow.reply_id).in_(reply_ids), col(TurnRow.request).is_not(None))
         await self._session.execute(
             update(TurnRow).where(_of_conversation(conversation_id), *has_one).values(request=None)
@@ -139,12 +139,12 @@ class TurnRepository(LeasedRepository):
         return await self._one_or_none(_BEAT, turn_id=turn_id, lease=self._lease)
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
-        """Set an ending status and other fields of a running turn; ``None`` when it has ended before."""
+        """Set an ending status and other fields of a running turn; ``None`` if it has already ended."""
         values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
         return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **new_values(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
-        """Ask the running turn to stop: its process sees that when it next reads the row. ``None`` where none runs."""
+        """Ask the running turn to stop; its process sees that when it next reads the row. ``None`` if no turn runs."""
         return await self._one_or_none(
             update(TurnRow)
             .where(_of_conversation(conversation_id), _RUNNING)
@@ -186,5 +186,5 @@ def _of_conversation(conversation_id: UUID) -> Any:
 
 
 def as_turn(row: TurnRow, **left_out: Any) -> Turn:
-    """The record of a row; ``left_out``: what stands for columns that were not read."""
+    """The record of a row; ``left_out`` are the values of columns that were not read."""
     return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS}, **left_out)

@@ -1,6 +1,6 @@
-"""The offset from UTC that the time of a message was given with: the database keeps moments without one.
+"""The offset from UTC with which the time of a message was given; the database stores moments without it.
 
-What is said at half past midnight in Moscow is said on another day than in UTC, and "yesterday" is another day too.
+Half past midnight in Moscow is still the day before in UTC, so "yesterday" is another day too.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OWN_TIME: Final[Any] = func.timezone(
     ),
     col(MessageRow.created_at),
 )
-"""When a message was said, as the clock there showed it: without an offset of its own."""
+"""When a message was said, as the speaker's clock showed it, without an offset."""
 
 
 def with_offset(moment: datetime, minutes: int | None) -> datetime:
-    """The same moment, on the clock with this offset."""
+    """The same moment on a clock with this offset."""
     return moment if minutes is None else moment.astimezone(_zone(minutes))
 
 

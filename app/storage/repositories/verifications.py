@@ -1,4 +1,4 @@
-"""The SQL of verifications: those that wait, run, and have ended. Times are those of the database."""
+"""The SQL of verifications that wait, run or have ended. Times are those of the database."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
 
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
 _row = VerificationRow
-# Words, not parameters: only so can the planner be sure that the partial indexes hold them.
+# Literal SQL, not parameters: only then can the planner be sure that the partial indexes apply.
 _OPEN = text(VERIFICATION_OPEN)
 IS_RUNNING = and_(text(RUNNING), ~is_over(col(_row.after)))
 """The condition that a process is working on a verification."""
 
 
 class VerificationRepository(Repository):
-    """Rows of ``verifications``: at most one of a conversation waits or runs."""
+    """Rows of ``verifications``; at most one per conversation waits or runs."""
 
     async def open(self, verification: Verification) -> None:
-        """Insert, unless one waits or runs: that one will look at the newest version."""
+        """Insert a verification, unless one waits or runs, which will look at the newest version anyway."""
         statement = insert(_row).values(**_columns(columns(verification)))
         await self._session.execute(
             statement.on_conflict_do_nothing(
@@ -54,13 +54,16 @@ class VerificationRepository(Repository):
         await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
 
     async def keep(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
-        """Prolong the claim of that try while it runs, also one that is over; False where another try has begun."""
+        """Prolong the claim of that try while it runs, even one that is over; false if another try has begun."""
         until = case((text(RUNNING), lease_end(seconds)), else_=col(_row.after))
         mine = update(_row).where(col(_row.id) == verification_id, col(_row.tries) == tries)
         return await self._session.first(mine.values(after=until).returning(col(_row.id))) is not None
 
     async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
-        """(tenant, conversation) of those that are due, and of those whose process died; over all tenants by index."""
+        """Tenant and id of conversations whose verification is due, or whose verifying process died.
+
+        It looks at all tenants, by index.
+        """
         after = col(_row.after)
         statement = select(col(_row.tenant_id), col(_row.conversation_id)).where(_OPEN, is_over(after))
         if conversation_id is not None:
@@ -76,7 +79,7 @@ class VerificationRepository(Repository):
 
 
 def as_verification(row: VerificationRow) -> Verification:
-    """A row as a value."""
+    """The record of a row."""
     return record_from_row(Verification, row, attempts=_ATTEMPTS.validate_python(row.attempts))
 
 

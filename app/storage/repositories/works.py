@@ -37,12 +37,12 @@ built_once(_BEGIN, _END)
 
 
 class WorkRepository(Repository):
-    """Rows of ``works`` and ``crashes``: what processes work on, and how often one ended over it."""
+    """Rows of ``works`` and ``crashes``: what processes work on, and how often one ended during that work."""
 
     async def begin(self, work: Work, *, seconds: float) -> Crashes | None:
-        """Insert a record with a lease, commit at once, and return what is known of the conversation.
+        """Insert a record with a lease, commit at once, and return the crashes of the conversation so far.
 
-        Everything that works on a text waits for this: it is one statement, and one round trip.
+        All work on a text waits for this, so it is one statement and one round trip.
         """
         self._check_tenant(work.tenant_id)
         given = new_values(columns(work)) | {"of": work.conversation_id, "lease": timedelta(seconds=seconds)}
@@ -57,11 +57,11 @@ class WorkRepository(Repository):
         await self._session.execute(statement.values(lease_until=lease_end(seconds)))
 
     async def end(self, work_ids: Collection[UUID]) -> None:
-        """Delete; committed at once."""
+        """Delete the records; committed at once."""
         await self._session.run_alone(_END, ids=list(work_ids))
 
     async def abandoned(self, *, limit: int) -> list[Work]:
-        """The works whose lease is over; not locked."""
+        """The records whose lease is over; they are not locked."""
         statement = select(WorkRow).where(col(_row.lease_until) < now()).order_by(col(_row.lease_until)).limit(limit)
         return [record_from_row(Work, row) for row in await self._session.all(statement)]
 
@@ -76,11 +76,14 @@ class WorkRepository(Repository):
         return bool(await self._session.all(statement.returning(col(_row.id))))
 
     async def crashes(self, conversation_id: UUID) -> Crashes | None:
-        """What is known of a conversation; ``None`` where no process ended."""
+        """The crashes of a conversation; ``None`` if no process ended during work on it."""
         return _crashes(await self._session.first(select(CrashRow).where(_of(conversation_id))))
 
     async def count_crash(self, work: Work, *, most: int) -> Crashes:
-        """Count one more; from ``most`` on the conversation is set aside. Raises ``NotFoundError`` without it."""
+        """Count one more crash; at ``most`` crashes the conversation is set aside.
+
+        Raises ``NotFoundError`` if it does not exist.
+        """
         self._check_tenant(work.tenant_id)
         key = {"tenant_id": work.tenant_id, "conversation_id": work.conversation_id}
         first = now() if most <= 1 else None
@@ -105,7 +108,7 @@ class WorkRepository(Repository):
         return counted
 
     async def forget_crashes(self, conversation_id: UUID, *, kind: str | None = None) -> Crashes | None:
-        """Begin to count anew; with ``kind`` only where that is the last one's and nothing is set aside."""
+        """Reset the count; with ``kind`` only if the last crash was of it and the conversation is not set aside."""
         statement = delete(CrashRow).where(_of(conversation_id))
         if kind is not None:
             statement = statement.where(col(_crash.kind) == kind, col(_crash.set_aside_at).is_(None))

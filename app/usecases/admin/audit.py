@@ -9,9 +9,9 @@ from app.usecases.shared.shell import Service
 
 
 class AuditService(Service):
-    """The record of a tenant; it is written where things are done (``shared.caller.audit``)."""
+    """The audit log of a tenant. The services that change things write it (``shared.caller.audit``)."""
 
     async def page(self, tenant_id: UUID, page: Page) -> tuple[list[AuditEntry], str | None]:
-        """Entries in the order in which it happened; and the next cursor."""
+        """A page of entries in the order in which they happened, and the cursor of the next page."""
         async with self._shell.uow(tenant_id) as uow:
             return await uow.audit.page(page)

@@ -1,4 +1,4 @@
-"""Limits how often a minute an address may try keys that are not valid."""
+"""Limits how often per minute one address may try invalid keys."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from app.core.model.errors import RateLimitedError
 MOST_ADDRESSES: Final = 10_000
 MOST_KNOWN: Final = 10_000
 IPV6_NETWORK: Final = 64
-"""Bits of an address that its holder cannot choose."""
+"""How many leading bits of an IPv6 address are compared: the holder of a network chooses the rest freely."""
 
 
 class FailedKeys:
-    """Counts failures in this process, in bounded memory: the address that was heard of longest ago is forgotten first.
+    """Counts failures in this process, in bounded memory: the address that failed longest ago is forgotten first.
 
-    A key that was good a while ago is let through however often others fail from its address, so that nobody can shut
-    out those behind the same proxy.
+    A key that was accepted a while ago is let through, however many other keys fail from its address. So nobody can
+    lock out the other users of a shared proxy.
 
-    ``most`` is failures a minute and address; 0 = any number.
+    ``most`` is the number of failures allowed per minute and address; 0 = no limit.
     """
 
     def __init__(self, most: int, monotonic: Callable[[], float]) -> None:
@@ -32,7 +32,7 @@ class FailedKeys:
         self._good: OrderedDict[bytes, None] = OrderedDict()
 
     def check(self, address: str | None, digest: bytes) -> None:
-        """Check an address before a key is looked up. Raises ``RateLimitedError``."""
+        """Check an address before a key is looked up. Raises ``RateLimitedError`` if too many keys failed from it."""
         if not self._most or address is None or digest in self._good:
             return
         count, now = self._failed.get(_address_to_count(address)), self._monotonic()
@@ -46,7 +46,7 @@ class FailedKeys:
         )
 
     def failed(self, address: str | None) -> None:
-        """A key was unknown, revoked or expired."""
+        """Note that a key was unknown, revoked or expired."""
         if address is None:
             return
         name = _address_to_count(address)
@@ -55,14 +55,14 @@ class FailedKeys:
             self._failed.popitem(last=False)
 
     def succeeded(self, digest: bytes) -> None:
-        """A key was good."""
+        """Note that a key was accepted."""
         self._good[digest] = None
         self._good.move_to_end(digest)
         if len(self._good) > MOST_KNOWN:
             self._good.popitem(last=False)
 
     def forget(self, digest: bytes) -> None:
-        """Forget a key that was valid before and no longer is."""
+        """Forget a key that was accepted before and is no longer valid."""
         self._good.pop(digest, None)
 
 
@@ -73,5 +73,5 @@ def _address_to_count(address: str) -> str:
         return address[:64]
     if found.version == 4:  # noqa: PLR2004 - IPv4
         return address
-    # Whoever has an IPv6 network chooses its single addresses freely.
+    # The holder of an IPv6 network chooses the single addresses in it freely.
     return str(ipaddress.ip_network((found, IPV6_NETWORK), strict=False))

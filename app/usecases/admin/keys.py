@@ -1,4 +1,4 @@
-"""API keys and the tenants they belong to: made, changed, revoked, and checked at each request.
+"""API keys and the tenants they belong to: makes, changes and revokes them, and checks a key at each request.
 
 Only the hash of a key is stored, and hashes are compared in constant time.
 """
@@ -60,17 +60,17 @@ class KeyService:
         self._default_tenant: UUID | None = None
         self._failures = FailedKeys(failures_per_minute, shell.clock.monotonic)
         self._cached: dict[bytes, ReadKey] = {}
-        """By the hash of the secret."""
+        """The cached keys, by the hash of their secret."""
         self._uses_to_note: set[UUID] = set()
         self._noting: asyncio.Task[None] | None = None
 
     @property
     def anonymous_allowed(self) -> bool:
-        """Whether a request without a key is taken as one of the default tenant."""
+        """Whether a request without a key is treated as a request of the default tenant."""
         return self._anonymous_allowed
 
     async def authenticate(self, key: str | None, address: str | None = None) -> Principal:
-        """The principal of a key; without one, the default tenant where that is allowed (loopback, embedded).
+        """The principal of a key; without a key the default tenant's, where that is allowed (loopback, embedded).
 
         Raises:
             UnauthenticatedError: The key is unknown, revoked or expired, or there is none.
@@ -86,7 +86,7 @@ class KeyService:
         """The record of a key.
 
         Raises:
-            UnauthenticatedError: It is unknown, expired or revoked.
+            UnauthenticatedError: The key is unknown, expired or revoked.
             RateLimitedError: Too many keys from this address were refused.
         """
         digest, now = hash_of(key), self._shell.clock.now()
@@ -102,7 +102,7 @@ class KeyService:
         return found
 
     async def _stored(self, digest: bytes) -> ApiKey | None:
-        """The key with that hash, unless revoked."""
+        """The key with that hash; ``None`` if there is none or it is revoked."""
         cached = self._cached.get(digest)
         async with self._shell.uow(None) as uow:
             if cached is not None and await uow.keys.is_unchanged(cached):
@@ -117,7 +117,10 @@ class KeyService:
         return cached.key
 
     async def usable(self, tenant_id: UUID, key_id: UUID) -> ApiKey | None:
-        """The tenant's key with that id, if it can be used now. For browser sessions, which name a key by its id."""
+        """The tenant's key with that id; ``None`` if it cannot be used now.
+
+        For browser sessions, which name a key by its id.
+        """
         now = self._shell.clock.now()
         async with self._shell.uow(tenant_id) as uow:
             try:
@@ -139,14 +142,14 @@ class KeyService:
         limits: Mapping[str, Any] | None = None,
         expires_at: datetime | None = None,
     ) -> tuple[ApiKey, str]:
-        """Make a key; the tenant is made too where none has that name.
+        """Make a key. If no tenant has that name, make the tenant too.
 
         Returns:
             The key, and its secret, which cannot be read again.
 
         Raises:
-            InvalidInputError: The name of the tenant or the end user is unfit, the expiry is past, or a key of one end
-                user would have the scope admin.
+            InvalidInputError: The name of the tenant or the end user is not valid, the expiry is past, or a key of
+                one end user would have the scope admin.
         """
         now = self._shell.clock.now()
         if not tenant.strip() or not tenant.isprintable():
@@ -220,13 +223,13 @@ class KeyService:
             return await uow.keys.any()
 
     async def drain(self) -> None:
-        """Write the last uses of keys that are not written yet. For the end of the process."""
+        """Write the last uses of keys that are not yet written. Called when the process ends."""
         if self._noting is not None:
             await asyncio.wait([self._noting], timeout=self._shell.timings.heartbeat_seconds)
             self._noting.cancel()
 
     async def make_default_tenant(self) -> None:
-        """Make the default tenant where it is missing, for requests without a key."""
+        """Make the default tenant, for requests without a key, if it does not exist."""
         await self._default_tenant_id()
 
     def _note_use_soon(self, key: ApiKey, now: datetime) -> None:
@@ -270,7 +273,7 @@ def parse_limits(words: Collection[str]) -> dict[str, Any]:
     """Limits from the command line: ``name=number``, or ``name=none`` to remove one.
 
     Raises:
-        InvalidInputError: A word is no limit; the message names it.
+        InvalidInputError: A word is not a limit; the message names the word.
     """
     given: dict[str, Any] = {}
     for word in words:

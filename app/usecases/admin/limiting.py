@@ -1,7 +1,7 @@
-"""What a tenant and a key may ask for: counted, refused beyond its limits, and shown.
+"""Limits what a tenant and a key may ask for: counts requests, refuses those beyond a limit, and shows the limits.
 
-Requests, running turns and open streams are counted over all processes by ``Counters``; calls, tokens and money stand
-in the database. Whoever needs no key has no limits.
+Requests, running turns and open streams are counted over all processes by ``Counters``. Calls, tokens and money are
+counted in the database. A caller that needs no key has no limits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REQUESTS: Final = "requests_per_minute"
 Kind = Literal["running_turns", "open_streams"]
 PLACES: Final[tuple[Kind, ...]] = ("running_turns", "open_streams")
 TRY_AGAIN: Final = 2.0
-"""Seconds after which a place may be free."""
+"""After how many seconds a client that found no free place is told to try again."""
 WORDS: Final = {
     REQUESTS: "requests a minute",
     "running_turns": "replies that are being made at once",
@@ -53,22 +53,22 @@ class _Bound:
     limits: Limits
 
     def name(self, limit: str) -> str:
-        """The name under which one of them is counted."""
+        """The name under which the counters count this limit."""
         return f"{limit}:{self.whose}:{self.id}"
 
 
 @dataclass(slots=True)
 class _Followed:
-    """Keys with open streams. Each stream is told when its key can no longer be used."""
+    """The open streams, by key. Each stream is told when its key can no longer be used."""
 
     ended: defaultdict[UUID, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
     looking: asyncio.Task[None] | None = None
 
 
 class LimitService:
-    """Limits of one process's requests.
+    """Enforces the limits on the requests of one process.
 
-    ``key`` are the limits of each key that has none of its own.
+    ``tenant`` are the limits of every tenant, ``key`` those of each key that has none of its own.
     """
 
     def __init__(self, shell: Shell, counters: Counters, *, tenant: Limits, key: Limits) -> None:
@@ -79,7 +79,7 @@ class LimitService:
         self._followed = _Followed()
 
     async def admit(self, principal: Principal) -> Standing | None:
-        """Count a request; how the tightest of its limits stands. Raises ``RateLimitedError``."""
+        """Count a request, and return how the tightest of its limits stands. Raises ``RateLimitedError``."""
         bounds = [bound for bound in self._bounds(principal) if bound.limits.requests_per_minute is not None]
         if not bounds:
             return None
@@ -89,7 +89,7 @@ class LimitService:
         return tightest(found[1])
 
     async def take(self, kind: Kind) -> Place | None:
-        """A place for a turn or a stream of the caller; ``None`` without limits. Raises ``RateLimitedError``."""
+        """Take a place for a turn or a stream of the caller; ``None`` without limits. Raises ``RateLimitedError``."""
         principal = current_principal()
         bounds = [] if principal is None else self._bounds(principal)
         limited = [(bound, most) for bound in bounds if (most := getattr(bound.limits, kind)) is not None]
@@ -104,7 +104,10 @@ class LimitService:
         )
 
     async def hold(self, kind: Kind) -> None:
-        """Take a place until the present request ends, at most one of a kind. Raises ``RateLimitedError``."""
+        """Take one place of this kind until the present request ends; a second call takes no further one.
+
+        Raises ``RateLimitedError``.
+        """
         present = current_request()
         if present is None or kind in present.held:
             return
@@ -126,7 +129,7 @@ class LimitService:
                 raise _limit_reached_error(max(over, key=lambda one: one.wait))
 
     async def standings(self, principal: Principal) -> list[Standing]:
-        """Every limit of the key and its tenant, as it stands."""
+        """Every limit of the key and its tenant, with how much of it is used."""
         bounds = self._bounds(principal)
         counted = [bound for bound in bounds if bound.limits.requests_per_minute is not None]
         requests = (await self._request_standings(counted, counts=False))[1] if counted else []
@@ -135,12 +138,12 @@ class LimitService:
         return [*requests, *await self._place_standings(bounds), *spent]
 
     def stream_seconds(self, principal: Principal) -> float | None:
-        """How long a stream lasts."""
+        """The longest time that a stream may last, in seconds."""
         lives = [bound.limits.stream_seconds for bound in self._bounds(principal)]
         return min((life for life in lives if life is not None), default=None)
 
     async def stream_over(self, principal: Principal) -> None:
-        """Return when a stream of the key has to end: it is old, or the key is revoked or expired."""
+        """Return when a stream of the key has to end: it is too old, or the key is revoked or expired."""
         key_id = principal.key_id
         if key_id is None:
             await asyncio.Event().wait()
@@ -159,7 +162,7 @@ class LimitService:
                 del self._followed.ended[key_id]
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop checking whether keys of open streams are still valid."""
         if self._followed.looking is not None:
             self._followed.looking.cancel()
             await asyncio.gather(self._followed.looking, return_exceptions=True)
@@ -222,7 +225,7 @@ class LimitService:
 
 def _limit_reached_error(standing: Standing) -> RateLimitedError:
     words = WORDS.get(standing.name) or standing.name.replace("_", " ")
-    limit = f"{standing.limit:.15g}"  # of tokens an hour there may be millions
+    limit = f"{standing.limit:.15g}"  # there may be millions of tokens an hour
     return RateLimitedError(
         f"the limit of this {standing.whose} is reached ({words}: {limit}); try again in {math.ceil(standing.wait)} s",
         retry_after=standing.wait,

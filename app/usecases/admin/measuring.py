@@ -1,7 +1,7 @@
-"""What monitoring sees: rows that ended since the last look, counted once each, whichever process ended them.
+"""Counts for monitoring the rows that ended since the last look: each row once, whichever process ended it.
 
-Workers answer no requests, so that every process that serves counts for all of them; the numbers begin with its start.
-Every one of these processes shows the same: a rate is one of theirs, never their sum.
+The monitoring cannot ask workers, so every process that serves requests counts the work of all processes, from its own
+start on. So all these processes show the same numbers: take the rate of one of them, never the sum.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from app.usecases.ports import Meter
 from app.usecases.shared.shell import Shell
 
 FRESH: Final = 1.0
-"""Seconds for which a look counts as new, however many ask."""
+"""Seconds for which a look counts as new; requests within them start no other look."""
 OVERLAP: Final = timedelta(minutes=2)
-"""What is read again each time: rows are committed a little later than they say, and clocks differ."""
+"""How far back each look reads again: a row is committed a little later than the time it names, and clocks differ."""
 PAGE: Final = 200
-"""Rows of a kind that are read at once: reading more would keep a server from answering meanwhile."""
+"""How many rows of a kind are read at once; with more, reading would keep a server from answering meanwhile."""
 _STEP: Final = timedelta(milliseconds=1)
 _MILLISECONDS: Final = 1_000
 _COMPACTION: Final = "compaction"
@@ -39,36 +39,36 @@ _OUTCOMES: Final = {"completed": "accepted", "interrupted": "accepted", "failed"
 _CHANGES: Final = ("added", "superseded", "dropped", "restored_by_code", "ungrounded")
 
 _Key = tuple[Literal["compaction", "call", "verification", "expansion", "turn", "cache"], UUID]
-"""What a row is, and its id: a turn and what was recalled for it have the same one."""
+"""The kind and the id of a counted row. The kind is needed since a turn and the record of its recall share an id."""
 
 log = structlog.get_logger(__name__)
 
 
 class Measuring:
-    """Feeds the meter."""
+    """Counts ended rows in the meter."""
 
     def __init__(self, shell: Shell, meter: Meter) -> None:
         self._shell = shell
         self._meter = meter
         self._since = shell.clock.now()
         self._seen: dict[_Key, tuple[datetime, bool]] = {}
-        """When it ended, and whether it was counted as used."""
+        """For each counted row, when it ended and whether it was counted as used."""
         self._lock = asyncio.Lock()
         self._looked_at: float | None = None
 
     async def run(self) -> None:
-        """Look again and again, so that also those are told who are not asked."""
+        """Look again and again, so that the numbers also reach monitoring that does not ask."""
         while True:
             await self.look()
             await self._shell.clock.sleep(self._shell.timings.measure_seconds)
 
     async def text(self) -> str:
-        """Everything up to now, as Prometheus reads it; without the database what is known."""
+        """All numbers up to now, in the format of Prometheus; if the database is away, the numbers known so far."""
         await self.look()
         return self._meter.render()
 
     async def look(self) -> None:
-        """Count what ended since the last look; never fails."""
+        """Count the rows that ended since the last look. Never raises."""
         async with self._lock:
             present = self._shell.clock.monotonic()
             if self._looked_at is not None and present - self._looked_at < FRESH:
@@ -136,7 +136,7 @@ class Measuring:
         try:
             resolver = self._shell.resolver
             budget = resolver.budgets(resolver.policy(ended.preset, ended.policy)).budget
-        except DomainError:  # a preset or a model of another release: nothing to show for it
+        except DomainError:  # a preset or a model of another release: it cannot be shown
             return
         if budget:
             self._meter.observe(measures.UTILIZATION, ended.context_tokens / budget)
@@ -179,7 +179,7 @@ def count_verification(meter: Meter, row: Verification) -> None:
 
 
 def count_call(meter: Meter, purpose: str, attempt: Attempt) -> None:
-    """A model call whose end is recorded."""
+    """Count a model call whose end is recorded."""
     meter.count(measures.CALLS, purpose=purpose, outcome=attempt.outcome)
     meter.observe(measures.CALL_TIME, attempt.duration_ms / _MILLISECONDS, purpose=purpose)
     if attempt.reason and attempt.outcome != "accepted":
@@ -196,7 +196,7 @@ def _count_applied(meter: Meter, row: Compaction) -> None:
         _count_continuity(meter, row.continuity)
     if row.tokens_before and row.tokens_after is not None:
         meter.observe(measures.RATIO, row.tokens_after / row.tokens_before)
-        # A counter never goes down: what made a context larger (after an erasure) saved nothing.
+        # A counter never goes down, so a compaction that made a context larger (after an erasure) counts as no saving.
         meter.count(measures.SAVED, max(row.tokens_before - row.tokens_after, 0), trigger=row.trigger)
 
 
@@ -209,7 +209,7 @@ def _count_continuity(meter: Meter, score: Continuity) -> None:
 
 
 def count_expansion(meter: Meter, expansion: Expansion) -> None:
-    """An expansion, whether or not a reply drew on it."""
+    """Count an expansion, whether or not the reply used it."""
     meter.count(measures.EXPANSIONS, way=expansion.way)
     meter.count(measures.PASSAGES, expansion.passages, way=expansion.way)
     meter.count(measures.EXPANSION_TOKENS, expansion.tokens, way=expansion.way)
@@ -217,7 +217,10 @@ def count_expansion(meter: Meter, expansion: Expansion) -> None:
 
 
 def count_cache(meter: Meter, entry: CacheEntry) -> None:
-    """Something that was done with a provider's cache. A counter never goes down: what is given back has its own."""
+    """Count an action on a provider's cache.
+
+    A counter never goes down, so money that is given back has its own counter.
+    """
     meter.count(measures.CACHES, action=entry.action)
     if entry.action == "used":
         meter.count(measures.CACHE_TOKENS, entry.tokens)
@@ -229,7 +232,7 @@ def count_cache(meter: Meter, entry: CacheEntry) -> None:
 
 
 def count_turn(meter: Meter, ended: EndedTurn) -> None:
-    """A turn that is over, and the model call that answered it."""
+    """Count a turn that has ended, and the model call that answered it."""
     turn = ended.turn
     meter.count(measures.TURNS, status=turn.status)
     if turn.finished_at is not None:

@@ -1,4 +1,4 @@
-"""Sessions of browsers: a key is shown once, and a sealed token that names it stands for it for some hours."""
+"""Sessions of browsers: the browser shows a key once, and gets a sealed token that names the key for some hours."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from app.usecases.shared.shell import Shell
 
 LIFE: Final = timedelta(hours=12)
 SCOPES: Final[frozenset[Scope]] = frozenset({"read", "write"})
-"""What a session may at most: operations want the key itself."""
+"""The most scopes that a session may have; what the operator does needs the key itself."""
 LONGEST: Final = 1_000
-"""Characters of a token; ours are shorter."""
+"""The most characters of a token that are read; real tokens are shorter."""
 ENDED: Final = "this session has ended: log in again"
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a browser keeps."""
+    """What a browser keeps: the token, and how long it is valid."""
 
     token: str
     life: timedelta
@@ -34,7 +34,7 @@ class Session:
 class SessionService:
     """Makes tokens and reads them; nothing is stored. A revoked key's sessions end with it.
 
-    The ``sealer`` is of sessions alone: no other token of ours opens as one.
+    The ``sealer`` is used for sessions only, so no other token of this service is accepted as a session.
     """
 
     def __init__(self, shell: Shell, keys: KeyService, sealer: Sealer) -> None:
@@ -43,7 +43,10 @@ class SessionService:
         self._sealer = sealer
 
     async def begin(self, secret: str, address: str | None = None) -> Session:
-        """A session of a key, as ``KeyService.known`` finds it and with its errors; ``address`` is who asks."""
+        """Begin a session of a key; ``address`` is the address of the browser.
+
+        Raises what ``KeyService.record_of`` raises.
+        """
         key = await self._keys.record_of(secret, address)
         until = self._shell.clock.now() + LIFE
         told = json.dumps({"key": str(key.id), "until": until.timestamp()})
@@ -51,7 +54,7 @@ class SessionService:
         return Session(f"{key.tenant_id.hex}.{sealed}", LIFE)
 
     async def principal(self, token: str) -> Principal:
-        """Who a token stands for. Raises ``UnauthenticatedError``."""
+        """The principal that a token names. Raises ``UnauthenticatedError`` if the token is invalid or has ended."""
         tenant_id, sealed = _tenant_and_sealed(token)
         try:
             told = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))

@@ -1,4 +1,4 @@
-"""What is measured of a conversation and of a tenant: read at one moment, from the rows themselves."""
+"""Measures of a conversation and of a tenant: computed from the rows themselves, as they are at one moment."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Service
 
 SHOWN: Final = 20
-"""Providers' caches that are told one by one."""
+"""The most providers' caches that are listed one by one."""
 LOOKED_AT: Final = 100
-"""Conversations of a tenant, those with the newest messages, whose contexts are looked at: bounds the work."""
+"""How many conversations of a tenant, the newest by message, have their contexts looked at: this bounds the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,34 +34,33 @@ class LastCompaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheView:
-    """How providers' caches stand."""
+    """The state of the providers' caches of a conversation."""
 
     availability: Availability
     mode: CacheMode | None = None
     """The cache mode of the conversation's policy."""
     living: Sequence[ProviderCache] = ()
-    """The caches that a provider keeps now, at most ``SHOWN``."""
+    """The caches that providers keep now, at most ``SHOWN``."""
     prefix: ProviderCache | None = None
-    """What the conversation's requests begin with, as it is known; ``None`` where it is too small, or never was sent.
-    """
+    """The cacheable beginning of the conversation's requests; ``None`` if it is too small or was never sent."""
     tokens: int | None = None
-    """What that weighs now, as estimated."""
+    """The estimated size in tokens of that beginning now."""
     terms: CacheTerms | None = None
-    """Of the chat model as it is configured now."""
+    """The cache terms of the chat model as it is configured now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationMeasures:
-    """What is measured of one conversation."""
+    """The measures of one conversation."""
 
     resolved: Resolved
     measured: Measured
     levels: Sequence[LevelMeasure]
-    """Of the current segments."""
+    """Measures of the levels of the current segments."""
     last: LastCompaction | None
     caches: CacheView
     cost: Cost
-    """Of the chat model as it is configured now."""
+    """The cost, at the prices of the chat model as it is configured now."""
 
     @property
     def cost_per_query(self) -> CostPerQuery:
@@ -72,7 +71,7 @@ class ConversationMeasures:
 
     @property
     def history_tokens(self) -> int:
-        """What the next request would weigh if nothing had been compacted."""
+        """How many tokens the next request would have if nothing had been compacted."""
         resolved, total = self.resolved, self.resolved.conversation.total
         said = tokens_of(total.tokens, total.bytes, resolved.policy.estimator)
         return resolved.conversation.counted(resolved.fixed_tokens + said)
@@ -80,22 +79,22 @@ class ConversationMeasures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceMeasures:
-    """What is measured of a tenant."""
+    """The measures of a tenant."""
 
     measured: Measured
     caches: CacheView
     active: Sequence[Resolved]
     """The conversations with the newest messages, at most ``LOOKED_AT``."""
     levels: Sequence[LevelMeasure] = ()
-    """Of the current segments of those."""
+    """Measures of the levels of the current segments of these conversations."""
     since: datetime | None = None
 
 
 class StatsService(Service):
-    """Reads what is measured; each answer is of one moment."""
+    """Computes measures; each answer describes one moment."""
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationMeasures:
-        """What is measured of one conversation. Raises ``NotFoundError``."""
+        """The measures of one conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.use_snapshot()
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
@@ -110,7 +109,7 @@ class StatsService(Service):
             )
 
     async def service(self, tenant_id: UUID, since: datetime | None = None) -> ServiceMeasures:
-        """The statistics of a tenant; with ``since`` only of what ended from then on or still runs."""
+        """The statistics of a tenant; with ``since`` only of rows that ended from then on or still run."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.use_snapshot()
             measured = await uow.statistics.measured(since=since)

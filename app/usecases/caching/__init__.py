@@ -1,1 +1,1 @@
-"""Providers' caches of what requests begin with: named by turns, made and renewed by workers, ended by sweepers."""
+"""Providers' caches of the beginnings of requests: turns name them, workers make and renew them, sweepers end them."""

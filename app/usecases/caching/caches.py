@@ -43,16 +43,16 @@ from app.usecases.shared.shell import Shell
 MOST_CACHES: Final = 100
 """The most caches that providers keep for one tenant at a time."""
 LEASE: Final = timedelta(minutes=3)
-"""How long one process has a prefix to itself: longer than a call of a provider may take."""
+"""How long one process has a prefix to itself; a provider's call takes less."""
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 """The longest pause after failures. The first one is ``FIRST_PAUSE``, each further one twice as long."""
 AT_ONCE: Final = 50
-"""Prefixes that are ended in one step of a sweep."""
+"""How many prefixes one step of a sweep ends."""
 HINTS: Final = 5
-"""Prefixes whose worker is asked for again in one sweep."""
+"""For how many prefixes one sweep asks a worker again."""
 NOBODY: Final = UUID(int=0)
-"""Under which the spending of no key is noted."""
+"""The key id under which spending is recorded that no key caused."""
 
 Outcome = Literal["made", "renewed", "nothing", "too_small", "failed", "later"]
 
@@ -68,7 +68,10 @@ class CacheService:
         self._files = files
 
     async def make_or_renew(self, cache_id: UUID) -> Outcome:
-        """What a turn asked for, if it is wanted still. Delivered twice or late it does nothing."""
+        """Make or renew the cache that a turn asked for, if it is still wanted.
+
+        A repeated or late request does nothing.
+        """
         async with self._shell.uow(None) as uow:
             found = await uow.caches.get(cache_id)
         if found is None:
@@ -76,12 +79,12 @@ class CacheService:
         async with self._shell.uow(found.tenant_id) as uow:
             row = await uow.caches.take(cache_id, pause=LEASE)
             await uow.commit()
-        if row is None:  # another process is at it, or it is done
+        if row is None:  # another process works on it, or it is done
             return "nothing"
         return await _Work(self._shell, self._spending, self._files, row).do()
 
     async def work(self) -> bool:
-        """One step of a sweep: end caches that no request begins with any more, and send lost hints again."""
+        """One step of a sweep: end caches of prefixes that no request begins with now, and send lost hints again."""
         async with self._shell.uow(None) as uow:
             orphans = await uow.caches.orphans(limit=AT_ONCE)
             unwanted = [] if self._shell.caches else await uow.caches.living(limit=AT_ONCE)
@@ -99,7 +102,7 @@ class CacheService:
         now = self._shell.clock.now()
         async with self._shell.uow(found.tenant_id) as uow:
             row = await uow.caches.remove(found.id, orphan=is_orphan)
-            if row is None:  # somebody has begun with it again, or has ended it
+            if row is None:  # a conversation uses it again, or another process has ended it
                 return
             if row.name is not None and row.expires_at is not None and row.expires_at > now:
                 await uow.copies.note(copy_of(row, row.made_for or NOBODY, now))
@@ -112,7 +115,7 @@ class CacheService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What is to be cached, and for whose turn."""
+    """The prefix that is to be cached, and the turn that it is for."""
 
     caching: Caching
     terms: CacheTerms
@@ -122,7 +125,7 @@ class _Plan:
 
 
 class _Work:
-    """One prefix that this process has to itself for a while."""
+    """The work on one prefix, which this process has to itself for a while."""
 
     def __init__(self, shell: Shell, spending: SpendGuard, files: FileServing, row: ProviderCache) -> None:
         self._shell = shell
@@ -130,10 +133,10 @@ class _Work:
         self._files = files
         self._row = row
         self._made_for: UUID | None = None
-        """The conversation whose account it goes on."""
+        """The conversation that the cost is recorded for."""
 
     async def do(self) -> Outcome:
-        """Make it, renew it, or find that nothing is to be done."""
+        """Make the cache, renew it, or find that there is nothing to do."""
         planned = await self._planned()
         if not isinstance(planned, _Plan):
             return planned
@@ -150,7 +153,7 @@ class _Work:
             return "failed"
 
     async def _planned(self) -> _Plan | Outcome:
-        """What is to be done, in a transaction that is over before the provider is asked."""
+        """Decide what to do, in a transaction that ends before the provider is asked."""
         row, shell = self._row, self._shell
         with suppress(InvalidInputError, ModelNotAllowedError):
             await shell.models.prepare(row.model)
@@ -174,7 +177,7 @@ class _Work:
         return replace(plan, step=decision.step)
 
     async def _present_plan(self, uow: UnitOfWork) -> _Plan | None:
-        """What a conversation's requests begin with now, if some begin with this prefix still."""
+        """The prefix of a conversation's requests as it is now, if any conversation still begins with this prefix."""
         terms, conversation_id = terms_of(self._shell, self._row.model), await uow.caches.member(self._row.id)
         if terms is None or conversation_id is None or not self._shell.caches:
             return None
@@ -202,7 +205,7 @@ class _Work:
 
     async def _decision(self, uow: UnitOfWork, plan: _Plan) -> Decision:
         row, now, caching, terms = self._row, self._shell.clock.now(), plan.caching, plan.terms
-        if now - row.last_used_at > caching.ttl:  # it is late: nobody needs it any more
+        if now - row.last_used_at > caching.ttl:  # too late: nobody needs it any more
             return Decision(verdict=row.verdict)
         minimum = max(terms.minimum, await uow.caches.minimum(row.model, row.account))
         return decide(caching, terms, row.demand, row.life, now, minimum=minimum, tokens=row.tokens)
@@ -250,14 +253,18 @@ class _Work:
         return "renewed"
 
     async def _saved(self, values: dict[str, Any], entry: CacheEntry, used: Usage) -> bool:
-        """Whether the prefix is known still, and its conversation there: then all of it is stored."""
+        """Store the cache and its entry.
+
+        Returns false, storing nothing, if the prefix or its conversation no longer exists.
+        """
         tenant_id = self._row.tenant_id
         try:
             async with self._shell.uow(tenant_id) as uow:
                 known = await uow.caches.update(self._row.id, **values, due_at=None, tries=0)
                 if not known:
                     return False
-                # Had everybody left it meanwhile, nobody would end it: the sweeper looks.
+                # If every conversation has left the prefix meanwhile, nothing else would end the cache: make it due for
+                # the sweeper.
                 if await uow.caches.member(self._row.id) is None:
                     await uow.caches.update(self._row.id, due_at=entry.at)
                 await uow.caches.add_entry(entry)
@@ -268,7 +275,7 @@ class _Work:
         return True
 
     async def _delete_unwanted(self, made: ProviderCache, conversation_id: UUID) -> None:
-        # The sweeper deletes what is noted here; for a tenant that is gone nothing can be noted.
+        # The sweeper deletes the copies that are noted here; for a deleted tenant nothing can be noted.
         try:
             async with self._shell.uow(made.tenant_id) as uow:
                 await uow.copies.note(copy_of(made, conversation_id, self._shell.clock.now()))

@@ -1,4 +1,4 @@
-"""A turn's side of providers' caches: which one a request names, and what is noted of it afterwards."""
+"""A turn's use of providers' caches: which cache a request names, and what is recorded afterwards."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from app.usecases.chat.reply import Answer
 from app.usecases.shared.shell import Service, Shell
 
 FORGOTTEN: Final = "provider_cache_forgotten"
-"""The warning: the provider did not take the cache that the request named, and was sent the whole instead."""
+"""The warning: the provider did not take the cache that the request named, so it was sent the whole context."""
 LOST: Final = "cache_lost"
-"""The reason with which an adapter says that a provider no longer keeps a cache, or not for us."""
+"""The reason by which an adapter says that a provider no longer keeps a cache, or not for this account."""
 REFUSALS: Final = frozenset({LOST, "bad_request", "unauthorized", "model_not_found"})
-"""Reasons that may be the cache's: the same request is sent without it, and where that is answered, they were."""
+"""Reasons for which the cache may be to blame. The request is sent again without it; if that works, the cache was."""
 LARGE: Final = 100_000
-"""Characters: a longer prefix is hashed off the event loop."""
+"""The number of characters above which a prefix is hashed off the event loop."""
 
 log = structlog.get_logger(__name__)
 
@@ -52,13 +52,13 @@ class Looked:
 
 
 class PrefixCaches(Service):
-    """Looks caches up and notes uses; whatever fails here, no turn does."""
+    """Looks caches up and records their uses. A failure here never makes a turn fail."""
 
     async def look(self, turn: Turn, model: str | None, caching: Caching | None, request: ChatRequest) -> Looked | None:
         """The prefix of a request; ``None`` where it is not to be cached, or cannot be.
 
-        What a client brings to one turn is stored nowhere, so that it stands in no cache either. A request that has to
-        call a tool says so beside its tools, where one that names a cache may not.
+        What a client brings for one turn only is not stored, so it is not cached either. A request that forces a tool
+        call says so in its tool settings, which a request that names a cache must not have.
         """
         profile = self._shell.models.chat(model).profile
         terms = profile.caches
@@ -85,9 +85,9 @@ class PrefixCaches(Service):
         )
 
     async def note(self, turn: Turn, looked: Looked, said: Answer) -> None:
-        """Count the use, and have a worker make or renew the cache where that pays.
+        """Record the use of the prefix, and have a worker make or renew its cache where that pays.
 
-        A reply that was interrupted says nothing of what was cached.
+        An interrupted reply does not report how much of the request was cached.
         """
         if not said.usage.input_tokens:
             return
@@ -135,7 +135,7 @@ class PrefixCaches(Service):
         await uow.caches.update(row.id, **values)
         await uow.caches.join(turn.conversation_id, row.model, row.id)
         if said.named_cache:
-            read = min(said.usage.cached_tokens, row.tokens)  # the provider may cache more by itself
+            read = min(said.usage.cached_tokens, row.tokens)  # the provider may also have cached more by itself
             saved, beyond = saved_by_use(terms.prices(row.tokens, now.date()), read, demand.known_hit_rate)
             amounts: dict[str, Any] = {"tokens": read, "saved_usd": saved, "beyond_usd": beyond}
             used = entry_of(self._shell, row, turn.conversation_id, now, action="used", **amounts)
@@ -178,14 +178,14 @@ async def note_lost(shell: Shell, cache: ProviderCache, conversation_id: UUID, r
 def entry_of(
     shell: Shell, cache: ProviderCache, conversation_id: UUID | None, now: datetime, **values: Any
 ) -> CacheEntry:
-    """A line of the account of a cache; ``values`` are its action, and what differs from nothing."""
+    """An entry in the account of a cache; ``values`` are its action and the fields that are not empty."""
     return CacheEntry(
         id=shell.new_id(), conversation_id=conversation_id, cache_id=cache.id, model=cache.model, at=now, **values
     )
 
 
 def copy_of(cache: ProviderCache, conversation_id: UUID, now: datetime) -> ProviderCopy:
-    """What a prefix's provider may keep of it, to be deleted now."""
+    """The record of a prefix's cache at its provider, to be deleted now."""
     return ProviderCopy(
         tenant_id=cache.tenant_id,
         response_id=cache.name or "",

@@ -13,11 +13,11 @@ from app.usecases.shared.shell import Shell
 async def calibrated(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, asked: Resolved, said: Answer
 ) -> Conversation:
-    """A *locked* conversation with what this answer teaches about its token factor.
+    """The *locked* conversation, with its token factor adjusted by this answer.
 
-    Each request of a turn counts by itself. It counts only if the chat model reported its own count of a request that
-    we estimated: not for a model that is not metered (the offline one counts as we do), nor for an estimate by another
-    estimator than the present one.
+    Each request of a turn counts separately. It counts only if the chat model itself reported the size of a request
+    that was estimated here. So an unmetered model does not count (the offline model uses the same estimate), and
+    neither does an estimate made by another estimator than the present one.
     """
     if not said.metered or shell.resolver(conversation).policy.estimator != asked.policy.estimator:
         return conversation

@@ -38,7 +38,7 @@ class ChatInput:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Metadata of the user's message."""
     utc_offset: int | None = None
-    """Minutes from UTC to the user's clock: the day of message and reply is the day there."""
+    """The offset of the user's clock from UTC in minutes; it decides the date of the message and of the reply."""
     results: tuple[ToolResultInput, ...] = ()
     """Results of tool calls that wait for the client."""
     instructions: str | None = None
@@ -51,11 +51,11 @@ class ChatInput:
     model: str | None = None
     expected_last_message_id: UUID | None = None
     recall: bool | None = None
-    """Whether this turn recalls; ``None`` = as the policy says."""
+    """Whether this turn recalls earlier messages; ``None`` = as the policy says."""
     passages: tuple[Passage, ...] = ()
-    """Passages of the client's own that are served before the message, beside recalled ones."""
+    """Passages that the client supplies; they are served before the message, next to recalled ones."""
     regenerates: bool = False
-    """Whether the last reply is made again: the new one takes its place."""
+    """Whether the last reply is generated again; the new one takes its place."""
     history: tuple[MessageDraft, ...] = ()
     """Earlier messages that are not stored yet. They are appended together with the new one, or not at all."""
     request: Mapping[str, Any] | None = None
@@ -63,7 +63,7 @@ class ChatInput:
 
     @property
     def asked(self) -> Asked:
-        """What the turn asks recall for."""
+        """What the turn asks recall to find."""
         return Asked(in_turn=True, recall=self.recall, passages=self.passages)
 
     @property

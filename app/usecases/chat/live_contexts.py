@@ -1,4 +1,4 @@
-"""Live contexts: what a stateful chat model goes on from, when it is kept, and when it is given up."""
+"""Live contexts: what a stateful chat model continues from, when that is kept, and when it is given up."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Service
 
 REBUILT = "live_context_rebuilt"
-"""The warning: the provider was sent the whole context anew, though it should have had one."""
+"""The warning: the provider was sent the whole context again, although a live context existed."""
 REFUSALS = frozenset({"previous_response_not_found", "model_not_found", "context_too_long", "bad_request"})
-"""Why a provider refuses to go on; asked anew with the whole, it may not. Whatever it is, no turn fails by it."""
+"""Reasons for which a provider refuses to continue. It may still accept the whole context, so no turn fails by them."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """What a live context is told next."""
+    """A live context, and what its provider is sent next."""
 
     live: LiveContext
     context: AssembledContext
@@ -42,15 +42,15 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A conversation before a stateful model is asked."""
+    """What is known of a conversation before a stateful model is asked."""
 
     sent: Sent
     resumed: Resumed | None = None
-    """How to go on; ``None``: the whole context is to be sent."""
+    """How to continue; ``None`` = the whole context has to be sent."""
 
 
 class LiveContexts(Service):
-    """Reads live contexts, and lets them go."""
+    """Reads live contexts, and gives them up."""
 
     async def look(
         self,
@@ -61,8 +61,8 @@ class LiveContexts(Service):
     ) -> Look | None:
         """The response after which a stateful chat model continues in this turn; ``None`` for a stateless one.
 
-        ``passages`` go beside the message that the turn answers, if the provider does not have it yet. What the client
-        ``options`` goes with each request: a provider keeps none of it.
+        ``passages`` are sent with the message that the turn answers, unless the provider already has that message. The
+        client's ``options`` are sent with each request, since a provider does not keep them.
         """
         profile = self._shell.models.chat(model).profile
         if not profile.stateful:
@@ -83,7 +83,10 @@ class LiveContexts(Service):
         return Look(sent=sent, resumed=resumed)
 
     async def note_copy(self, turn: Turn, said: Answer, sent: Sent | None) -> None:
-        """Note what the provider keeps, to be deleted one day: at once, if something was erased meanwhile."""
+        """Record the copy that the provider keeps, so that it can be deleted later.
+
+        If something was erased meanwhile, it is deleted at once.
+        """
         if said.kept_id is None or sent is None:
             return
         async with self._shell.uow(turn.tenant_id) as uow:
@@ -111,7 +114,7 @@ class LiveContexts(Service):
 
 
 async def _is_unchanged(uow: UnitOfWork, conversation_id: UUID, sent: Sent) -> bool:
-    """Whether nothing was erased since; whoever is erasing, or deleting the conversation, is waited for."""
+    """Whether nothing was erased since the context was read. Waits for a running erasure or deletion to end."""
     try:
         return (await uow.conversations.lock(conversation_id)).content_epoch == sent.content_epoch
     except NotFoundError:
@@ -130,7 +133,7 @@ async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored
 
 
 async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Material:
-    """What stands after the live context, in one bounded query."""
+    """The messages after the live context, as material, read in one bounded query."""
     conversation, budgets = resolved.conversation, resolved.budgets
     before = await uow.messages.sums_at(conversation.id, live.through_seq)
     most = max(budgets.budget, budgets.window)
@@ -154,7 +157,7 @@ async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext
 
 
 def _only_after_live_context(conversation: Conversation, live: LiveContext) -> Conversation:
-    # The provider has the files and the earlier messages themselves, so no state is sent.
+    # The provider already has the files and the earlier messages, so no state is sent.
     return replace(conversation, boundary_seq=live.through_seq, compressed_state=None, layout=None, file_tokens=0)
 
 
@@ -164,7 +167,7 @@ async def _resumed(
     size = sum(AN_ITEM + one.byte_length for one in material.tail)
     context = await off_loop(told_since, material, passages, size=size)
     calls = calls_in(last)
-    if context is None or (len(context.messages) == 1 and not calls):  # nothing but the system prompt
+    if context is None or (len(context.messages) == 1 and not calls):  # only the system prompt
         return None
     continuation = Continuation(response_id=live.response_id, open_calls=calls)
     return Resumed(live=live, context=context, continuation=continuation)

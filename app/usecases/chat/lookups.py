@@ -1,6 +1,6 @@
 """The results of the chat model's tools ``expand_context`` and ``search_history``.
 
-Everything quoted is fenced as data and bounded; what the model got wrong is told, never raised.
+All quoted text is bounded and marked as data. A mistake of the model is described in the result, never raised.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from app.usecases.shared.shell import Shell
 
 LONGEST_QUERY: Final = 1_000  # characters, as in GET …/search
 LONGEST_CURSOR: Final = 400
-_SMALLER: Final = (1, 2, 4, 8)  # parts of the room that a page is asked for, until it fits with its labels
+_SMALLER: Final = (1, 2, 4, 8)  # the page gets one part in so many of the room, ever smaller until it fits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What the model is told."""
+    """The text that the model gets as the result, and what belongs to it."""
 
     text: str
     quotes: tuple[tuple[int, int], ...] = ()
-    """(first, last) ``seq`` of what stands in it, verbatim or in short."""
+    """The first and last ``seq`` of each quoted range, quoted verbatim or shortened."""
     expansions: tuple[Expansion, ...] = ()
-    """What is to be recorded with it."""
+    """The expansions to be recorded with the result."""
     content_epoch: int | None = None
     """The conversation's content epoch before the look-up."""
 
@@ -70,7 +70,7 @@ class Lookups:
     async def expand(
         self, turn: Turn, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
     ) -> ToolResult:
-        """A page of what a marker stands for; our own words are in the language of ``locale``."""
+        """A page of the messages behind a marker; the service's own words are in the language of ``locale``."""
         say = catalogue_of(locale)
         named = str(arguments.get("marker") or "")
         marker, level = parse(named), level_named(arguments.get("level"))
@@ -92,7 +92,10 @@ class Lookups:
     async def _page(
         self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
     ) -> tuple[Expanded, Sequence[Line]]:
-        """The largest page that fits with the labels of its lines; of a single line that is too long, its beginning."""
+        """The largest page that fits with the labels of its lines.
+
+        If a single line is too long, its beginning is returned.
+        """
         for part in _SMALLER:
             page = await self._expansion.expand(
                 turn.tenant_id,
@@ -112,7 +115,7 @@ class Lookups:
     async def search(
         self, turn: Turn, message: Message, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
     ) -> ToolResult:
-        """Earlier messages that fit, none of the turn that ``message`` began."""
+        """Earlier messages that match, without those of the turn that ``message`` began."""
         say = catalogue_of(locale)
         began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:LONGEST_QUERY]
         if not query.strip():

@@ -1,7 +1,7 @@
-"""Follows turns that run in other processes: their events are read from a stream, their end from the database.
+"""Follows turns that run in other processes: events are read from a stream, the end from the database.
 
-The stream may be away, or lack entries. Then followers get the rest once the turn has ended: the part of the reply that
-they lack, in one piece, and the terminal event.
+The stream may be away, or lack entries. Then followers get the missing part of the reply in one piece, and the terminal
+event, once the turn has ended.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from app.usecases.shared.background import begin_task
 from app.usecases.shared.shell import Shell
 
 FIRST_SECONDS: Final = 1.0
-"""How long the first entry of a stream is waited for: a stream that gives none by then is away."""
+"""Seconds to wait for the first entry of a stream. A stream without any entry by then is taken to be away."""
 LAST_SECONDS: Final = 1.0
-"""How long the last entry is waited for once the turn has ended."""
+"""Seconds to wait for the last entry once the turn has ended."""
 LOOKS: Final = 3
 """How often a follower is recorded on the turn's row within ``unfollowed_seconds``."""
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", "reply.failed"})
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class Mirrors:
-    """The turns of other processes that are followed in this one, each read once for all who follow it."""
+    """The turns of other processes that are followed in this process. Each is read once, for all who follow it."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell

@@ -1,4 +1,4 @@
-"""Asking the chat model: a context, an answer; and a smaller context when the provider's window is smaller."""
+"""Asks the chat model: sends a context, and a smaller one if the provider's window is smaller than was assumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_m
 from app.usecases.context.recalling import Asked
 from app.usecases.ports import Models
 
-HALVINGS = 3  # an eighth of what was sent: a window further off than that is a wrong model, not a wrong number
+HALVINGS = 3  # an eighth of what was sent; if the window is still smaller, the model is wrong, not its number
 TOO_LONG = "context_too_long"
 
 Say = Callable[[ChatRequest], Awaitable[Answer]]
@@ -33,12 +33,12 @@ Say = Callable[[ChatRequest], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling(Hearing):
-    """Who follows the turn."""
+    """The callbacks through which the followers of a turn hear of it."""
 
     on_recalled: Callable[[Sequence[int]], None]
     """Hears, before the model is asked, the positions of all messages that were recalled for the turn so far."""
     on_events: Callable[[Sequence[Event]], None]
-    """Events of the conversation, committed."""
+    """Hears committed events of the conversation."""
 
 
 log = structlog.get_logger(__name__)
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Asker:
-    """Asks the chat model of one turn, step by step. It remembers for the turn how much the provider takes."""
+    """Asks the chat model of one turn, step by step. It remembers during the turn how much the provider accepts."""
 
     models: Models
     uow: UnitOfWorkFactory
@@ -60,29 +60,29 @@ class Asker:
     reasoning: Reasoning
     tell: Telling
     _room: int | None = field(default=None, init=False)
-    """The room after system prompt and files, once the provider refused more; ``None``: the policy's budget."""
+    """The room after system prompt and files, once the provider refused more; ``None`` = the policy's budget."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
     _recalled: frozenset[int] = field(default=frozenset(), init=False)
-    """Positions that were told of."""
+    """Positions of the recalled messages that followers were told of."""
     _has_renewed: bool = field(default=False, init=False)
-    """Whether copies of files were made again."""
+    """Whether the copies of files were already made again."""
     _media: int | None = field(default=None, init=False)
-    """Media are sent of this many newest messages, once the provider refused more; ``None``: of all."""
+    """How many of the newest messages are sent with their media, once the provider refused more; ``None`` = all."""
     _told: bool = field(default=False, init=False)
     """Whether the reply of the step has begun."""
 
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
-        """The answer to the context. If the provider refuses it as too long, to its newest half, and so on.
+        """The answer to the context. If the provider refuses it as too long, its newest half is sent, and so on.
 
-        A stateful model continues its live context, and is sent only what came since. If it cannot, it is sent
-        everything, like any other model, with a warning if there was a live context.
+        A stateful model continues its live context, and is sent only the messages that came since. If it cannot, it is
+        sent everything, like any other model, with a warning if there was a live context.
 
         The client's tools are always offered, the service's own only with ``with_own_tools``.
 
         Raises:
-            ModelFailedError: The provider failed, refused, said nothing, or takes not even the smallest.
-            ContextOverWindowError: Under ``keep_full`` the whole exceeds the window, or the real one.
+            ModelFailedError: The provider failed, refused, said nothing, or refuses even the smallest context.
+            ContextOverWindowError: Under ``keep_full`` the whole exceeds the set window, or the provider's real one.
         """
         look: Look | None = None
         self._told = False
@@ -130,7 +130,10 @@ class Asker:
         )
 
     async def _resumed(self, resumed: Resumed, say: Say, *, with_own_tools: bool) -> Answer | None:
-        """The answer to what came since; ``None`` where the provider refuses to go on, and the context is let go."""
+        """The answer to the messages that came since.
+
+        ``None`` if the provider refuses to continue; the live context is given up.
+        """
         try:
             said = await say(
                 self._request(resumed.context, with_own_tools=with_own_tools, continues=resumed.continuation)
@@ -141,12 +144,12 @@ class Asker:
                 raise
             await self.live.let_go(self.turn, resumed.live, reason)
             return None
-        # The provider counts what it holds as well: nothing is learned of that.
+        # The provider's count includes the context that it holds, so nothing can be learned from it.
         return said.of_context(resumed.context.warnings, estimated=0)
 
     async def _answer_to_whole_context(self, look: Look, say: Say, *, with_own_tools: bool) -> Answer:
         warnings = (REBUILT,) if look.sent.live else ()
-        if look.resumed is not None:  # let go meanwhile
+        if look.resumed is not None:  # it was given up meanwhile
             look = await self.live.look(self.turn, self.model) or look
         said = await self._ask_whole(say, with_own_tools=with_own_tools)
         return replace(said.with_warnings(warnings), sent=look.sent)
@@ -175,10 +178,10 @@ class Asker:
         return await self.context.renew_files(self.turn.tenant_id, context, self.model)
 
     def _lets_media_go(self, context: AssembledContext, error: ModelFailedError) -> bool:
-        """Whether the request may be refused for its media, and is sent with fewer: the newest alone, then none.
+        """Whether to try again with fewer media, since the request may be refused because of them.
 
-        A picture that no provider can read would end each turn until a compaction folds it, or for ever where it is
-        held.
+        First only the newest message keeps its media, then none. Otherwise a picture that no provider can read would
+        make each turn fail until a compaction folds it, or for ever if its message is held.
         """
         carrying = messages_with_data(context.messages)
         if self._told or not carrying or error.extra.get("reason") != "bad_request":
@@ -188,7 +191,10 @@ class Asker:
         return True
 
     async def _assembled(self) -> AssembledContext:
-        """Afresh for each step. Raises the provider's refusal when the last message alone is more than it takes."""
+        """The context, assembled anew for each step.
+
+        Raises the provider's refusal if the last message alone is more than the provider accepts.
+        """
         turn = self.turn
         try:
             return await self.context.assemble(
@@ -214,7 +220,8 @@ class Asker:
         is_complete = context.is_complete and REFUSED not in context.warnings
         return said.of_context(
             context.warnings,
-            # What the context weighs counts its tools, files and media: nothing is learned where some are not sent.
+            # The context's weight includes its tools, files and media. If some of them are not sent, nothing can be
+            # learned.
             estimated=context.estimated if request.tools == context.tools and is_complete else 0,
             recalled=recalled,
         )
@@ -226,7 +233,10 @@ class Asker:
         self.tell.on_recalled(sorted(self._recalled))
 
     async def _with_cache(self, context: AssembledContext, request: ChatRequest, say: Say) -> Answer:
-        """The answer to a request that names the provider's cache, if there is one; without it, where it is refused."""
+        """The answer to a request that names the provider's cache, if there is one.
+
+        If that is refused, it is sent without it.
+        """
         looked = await self.caches.look(self.turn, self.model, context.caching, request)
         if looked is None:
             return await say(request)

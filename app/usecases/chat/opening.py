@@ -1,6 +1,6 @@
 """Begins a turn: finds or stores the message that it answers.
 
-That is a new message of the user, results of the client's tools, or a stored message that has no reply yet.
+That message is a new message of the user, results of the client's tools, or a stored message without a reply.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from app.usecases.shared.shell import Shell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedOpening:
-    """What a turn's request brings, as far as it is computed before the transaction that stores it."""
+    """What the request of a turn brings, as far as it is computed before the transaction that stores it."""
 
     history: Prepared = NOTHING_PREPARED
-    """Messages before the user's that the client sent along and that are not stored yet."""
+    """The client's messages before the user's message that are not stored yet."""
     said: Prepared = NOTHING_PREPARED
     """The user's message."""
     results: Mapping[str, MessageDraft] = field(default_factory=dict)
     """Large tool results of the client as messages with counted tokens, by the id of the call."""
 
     def unread(self) -> Self:
-        """The same, but anchors of its messages are looked for within the transaction."""
+        """The same without anchors: they are looked for within the transaction."""
         return replace(self, history=self.history.unread(), said=self.said.unread())
 
 
@@ -58,7 +58,7 @@ class Opening:
     message: Message
     """The message that the turn answers: the user's, or the last tool result."""
     question: Message
-    """The user's message, also where the turn answers a tool result that came after it."""
+    """The user's message; it may come before the tool result that the turn answers."""
     resolved: Resolved
 
 
@@ -79,9 +79,9 @@ async def opening_of(
         shell: What all services work with.
         conversation: The conversation, as it was locked.
         given: The request.
-        earlier: What an earlier attempt of the same request recorded, if its turn died: that turn is continued.
+        earlier: What an earlier attempt of the same request recorded, if its turn died; the new turn continues it.
         prepared: What was computed of the request before the transaction.
-        compute: Computes what is large: off the event loop, or for the next try of the transaction.
+        compute: Computes large parts off the event loop, or for the next try of the transaction.
 
     Raises:
         InvalidInputError: The request has no message, and nothing waits for a reply; or a result fits no call.
@@ -118,9 +118,9 @@ async def _opening_without_media(
 
 
 async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
-    """Refuse instructions, tools and schemas that the turn's model cannot be sent.
+    """Refuse instructions, tools and schemas that cannot be sent to the turn's model.
 
-    Schemas may be large: they are checked off the event loop.
+    Large schemas are checked off the event loop.
 
     Raises:
         InvalidInputError: What the client brings is out of contract, or more than the model can take.
@@ -160,7 +160,7 @@ async def prepared_opening(
     if options_size(given.options) > ON_LOOP:
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-        # What they weigh is remembered: the transaction does not count it.
+        # The tokens are counted here and remembered, so the transaction does not count them.
         await off_loop(shell.resolver(conversation, model=given.model).with_options, given.options)
     return PreparedOpening(history=history, said=said, results=results)
 
@@ -168,7 +168,7 @@ async def prepared_opening(
 async def _weighed_results(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput
 ) -> dict[str, MessageDraft]:
-    """Results as messages with counted tokens, where they are large; small ones are counted in the transaction."""
+    """Large tool results as messages with counted tokens; small ones are counted in the transaction."""
     if sum(AN_ITEM + json_size(result.content) for result in given.results) <= ON_LOOP:
         return {}
     async with shell.uow(tenant_id) as uow:
@@ -209,7 +209,7 @@ async def _result_drafts(
 ) -> list[MessageDraft]:
     """One message for each result.
 
-    Results may be missing only where a user's message comes with them: the model is then shown a stub for each.
+    Results may be missing only if a user message comes with the request; the model is then shown a stub for each.
     """
     waiting = exchange.unanswered()
     wrong = await _wrong_results(uow, conversation, exchange, waiting, given.results)
@@ -288,7 +288,7 @@ async def _calls_left_to_client(
 ) -> list[str]:
     unanswered = exchange.unanswered(shell.resolver.own_tools)
     if not unanswered:
-        # Where the turn died, the client never heard of its calls, and need not answer them.
+        # The client never heard of the calls of a turn that died, so it need not answer them.
         return []
     made = {message.id for message in exchange.since if message.role == "assistant"}
     turn = await uow.turns.replied_by(conversation.id, made)

@@ -1,4 +1,4 @@
-"""Makes a reply again. The first one stays stored, but is left out of everything that is made of messages."""
+"""Makes a reply again. The first reply stays stored, but nothing that is made from messages includes it any more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversat
     runs the layout, which changes if anchors become active again that the reply had superseded.
 
     Raises:
-        NotRegenerableError: The last message is no reply to a message, or the state covers it.
+        NotRegenerableError: The last message is not a reply, or the state covers it.
     """
     reply = await uow.messages.last(conversation.id)
     if reply is None or reply.role != "assistant" or reply.status == "erased" or is_inside_answer(reply):

@@ -1,10 +1,10 @@
 """Passes the events of a running turn on to followers in other processes, as numbered entries of a stream.
 
-The turn does not know about this: for it the relay is one more listener. The database decides what a turn said. Where
-the stream ends early or lacks an entry, followers get the rest from the database once the turn has ended.
+The turn does not know about this: for it the relay is one more listener. What counts is the turn as the database has
+it. If the stream ends early or lacks an entry, followers get the rest from the database once the turn has ended.
 
 Entries hold words of a conversation, and the server of the stream may write them to a disk. So they are encrypted with
-a key that stands in the turn's row until the turn ends. After that nobody can read them.
+a key that is kept in the turn's row until the turn ends. After that nobody can read them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from app.core.model.records import Turn
 from app.usecases.chat.turn_handle import PIECES, ChatEvent, TurnHandle, delta
 from app.usecases.ports import Clock, TurnStreams
 
-PAUSE_SECONDS: Final = 0.05  # between two entries: as often as anybody sees words appear
-AGAIN_SECONDS: Final = 0.5  # between two tries with the same entry
-NONCE: Final = 12  # bytes, as the cipher wants them
+PAUSE_SECONDS: Final = 0.05  # seconds between two entries: more often nobody would notice
+AGAIN_SECONDS: Final = 0.5  # seconds between two tries to send the same entry
+NONCE: Final = 12  # bytes; the cipher requires this length
 LONGEST: Final = 16_000  # characters of the reply, and of its reasoning, in one entry
 
 
@@ -43,12 +43,12 @@ class Seal:
         return AESGCM.generate_key(bit_length=256)
 
     def seal(self, number: int, entry: bytes) -> bytes:
-        """The entry, for its place alone."""
+        """The entry, encrypted for this place in the stream only."""
         nonce = os.urandom(NONCE)
         return nonce + self._cipher.encrypt(nonce, entry, self._place_in_stream(number))
 
     def open(self, number: int, sealed: bytes) -> bytes:
-        """The entry. Raises ``ValueError`` where it was not sealed with this key, for this place."""
+        """The decrypted entry. Raises ``ValueError`` unless it was sealed with this key for this place."""
         try:
             return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._place_in_stream(number))
         except InvalidTag as wrong:
@@ -59,7 +59,7 @@ class Seal:
 
 
 async def relay(turn: Turn, handle: TurnHandle, streams: TurnStreams, clock: Clock) -> None:
-    """Pass on everything until the turn ends. The stream may be away at any time: it is tried again from there."""
+    """Pass on all events until the turn ends. If the stream is away, it is tried again from the same entry."""
     if turn.stream_key is None:
         return
     seal, number = Seal(turn.id, turn.stream_key), 0
@@ -76,7 +76,10 @@ async def relay(turn: Turn, handle: TurnHandle, streams: TurnStreams, clock: Clo
 
 
 def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
-    """Events as entries of bounded size. Of the terminal one only its type and number: what came of it is stored."""
+    """Events as entries of bounded size.
+
+    The terminal event has only its type and number, since its result is stored.
+    """
     batch: list[ChatEvent] = []
     size = 0
     for event in events:

@@ -1,4 +1,4 @@
-"""The events of a turn that has ended, made again from what is stored."""
+"""Makes the events of an ended turn again, from what is stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.usecases.shared.resolve import Resolver
 
 
 async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> ChatResult | None:
-    """What came of an ended turn; ``None`` where it has no reply."""
+    """The result of an ended turn; ``None`` if it has no reply."""
     if turn.reply_id is None:
         return None
     rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
@@ -42,7 +42,7 @@ async def stored_end(uow: UnitOfWork, turn: Turn, resolver: Resolver, number: in
 
 
 async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandle:
-    """A repeated stream: the message, what was recalled, the whole reasoning, the whole reply, the end."""
+    """An ended turn as a stream: the message, what was recalled, the whole reasoning, the whole reply, the end."""
     handle, end = TurnHandle(), await stored_end(uow, turn, resolver)
     handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
     if end.result is not None:

@@ -26,34 +26,34 @@ from app.usecases.history.drafts import MESSAGE_BYTES
 from app.usecases.ports import ChatModel
 
 REPLY_CUT_OFF: Final = "reply_cut_off"
-"""The warning of a reply that ended with the room for it."""
+"""The warning on a reply that was cut off because the room for it was used up."""
 REPLY_END_UNTOLD: Final = "reply_end_untold"
 """The warning on a reply whose end the model's server never confirmed."""
 REASONING_CUT_OFF: Final = "reasoning_cut_off"
-"""The warning of a step that showed more of its thoughts than is kept."""
+"""The warning on a step that showed more reasoning than is kept."""
 REASONING_BYTES: Final = 128_000
-"""The most bytes of thoughts that one step may show, some 30,000 tokens. More is neither told nor stored."""
+"""The most bytes of reasoning kept of one step, some 30,000 tokens. The rest is neither sent nor stored."""
 _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
 _NO_ROOM: Final = f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"
 _ENDS: Final[Mapping[FinishReason, tuple[str, ...]]] = {"length": (REPLY_CUT_OFF,), "other": (REPLY_END_UNTOLD,)}
 _WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
-"""A step that ended so has written its calls to their end."""
+"""The finish reasons of a step whose tool calls are complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hearing:
-    """Who hears what a model says while it says it."""
+    """The callbacks that hear what a model says while it says it."""
 
     on_text: Callable[[str], None]
     on_reasoning: Callable[[str], None]
-    """Hears what the model shows of its thoughts, as far as it is kept."""
+    """Hears the model's reasoning, as far as it is kept."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """What is kept of what one step says, or shows of its thoughts: within bounds."""
+    """The text or the reasoning of one step, as far as it is kept: its size is bounded."""
 
     _room: int
     """The room that is left, in bytes."""
@@ -61,7 +61,7 @@ class _Kept:
     is_cut: bool = False
 
     def take(self, piece: str) -> str:
-        """What of a piece is kept."""
+        """The part of a piece that is kept."""
         if self.is_cut:
             return ""
         size = byte_length(piece)
@@ -75,58 +75,59 @@ class _Kept:
 
     @property
     def text(self) -> str:
-        """All that was kept."""
+        """All text that was kept."""
         return "".join(self._pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the model said."""
+    """What the model said in one step or one turn."""
 
     text: str
     model: str
     usage: Usage
     reasoning: str = ""
-    """What its last step showed of the model's thoughts: no part of the text."""
+    """The reasoning that the last step showed; it is not part of the text."""
     metered: bool = True
-    """Whether the model is a provider's: its count of tokens is its own."""
+    """Whether the model is a provider's, so that its count of tokens differs from the service's own."""
     finish: FinishReason = "stop"
-    """Why its last step ended."""
+    """Why the last step ended."""
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
-    """The tools whose results it wants before it goes on."""
+    """The tool calls whose results the model needs before it continues."""
     weighed: tuple[tuple[int, int], ...] = ()
-    """(our estimate, the provider's count) of each request's tokens, system prompt and tools included."""
+    """For each request, its tokens as estimated and as the provider counted them, system prompt and tools included."""
     recalled: tuple[int, ...] = ()
-    """Positions of the messages that were recalled for it."""
+    """Positions of the messages that were recalled for the answer."""
     found: tuple[tuple[UUID, str], ...] = ()
-    """The record of each look-up of the turn, with what it brought back."""
+    """For each look-up of the turn, the id of its record and what it found."""
     response_id: str | None = None
     """The response from which a stateful model can continue, if its answer was complete."""
     kept_id: str | None = None
-    """The id of the response that the provider keeps until it is told to delete it, whatever became of the answer."""
+    """The id of the response that the provider keeps until asked to delete it, even if the answer failed."""
     sent: Sent | None = None
-    """What its request was made of."""
+    """What the request was made of."""
     open_calls: tuple[ToolCall, ...] = ()
     """The calls at the end of the turn whose results the client has to send."""
     named_cache: bool = False
-    """Whether its request named a cache of the provider's."""
+    """Whether the request named a cache of the provider."""
     stored: Message | None = None
-    """The message that makes them, where it is stored already: the service's own calls of that step were run."""
+    """The message that makes the open calls, if it is already stored because the service ran other calls of that step.
+    """
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
-        """This answer, with earlier warnings before its own."""
+        """This answer, with earlier warnings placed before its own."""
         return replace(self, warnings=(*warnings, *self.warnings))
 
     def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
-        """This answer, with its context's warnings, weight and recalled messages."""
+        """This answer, with the warnings, the weight and the recalled messages of its context."""
         reported = self.usage.input_tokens
         weighed = ((estimated, reported),) if estimated and reported else ()
         return replace(self.with_warnings(warnings), weighed=weighed, recalled=recalled)
 
     def after(self, before: Answer) -> Answer:
-        """This answer as the end of a turn, with what the steps before it used, warned of and brought back."""
+        """This answer as the end of a turn: usage, warnings, weights and findings of the steps before it are added."""
         return replace(
             self,
             usage=before.usage.plus(self.usage),
@@ -137,24 +138,24 @@ class Answer:
         )
 
     def having(self, found: tuple[tuple[UUID, str], ...]) -> Answer:
-        """This answer, with what its look-ups brought back."""
+        """This answer, with what its look-ups found."""
         return replace(self, found=(*self.found, *found))
 
     def stopped(self) -> Answer:
-        """The turn's end where it was interrupted after this step: what was said stands with the calls."""
+        """This step as the end of a turn that was interrupted after it; its text is already stored with its calls."""
         return replace(self, text="", reasoning="", calls=(), finish="other", interrupted=True, response_id=None)
 
     def left_open(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
-        """The turn's end where it waits for its client."""
+        """This step as the end of a turn that waits for its client to run the calls."""
         return replace(self, open_calls=calls, finish="tool_call", stored=stored)
 
 
 class NoAnswerError(ModelFailedError):
-    """The model came to its end and said nothing that counts.
+    """The model ended its step without saying anything that counts as an answer.
 
     Args:
-        detail: What is told of it.
-        said: What it used all the same, and what its provider keeps.
+        detail: The error message.
+        said: The answer without text: its usage, and what the provider keeps.
     """
 
     def __init__(self, detail: str, said: Answer, *, extra: Mapping[str, Any], code: str) -> None:
@@ -163,7 +164,7 @@ class NoAnswerError(ModelFailedError):
 
 
 def parts_of(calls: Sequence[ToolCall]) -> tuple[Part, ...]:
-    """Calls as they are stored."""
+    """Tool calls as message parts, the form in which they are stored."""
     return tuple(_call_part(call) for call in calls)
 
 
@@ -173,13 +174,13 @@ def _call_part(call: ToolCall) -> Part:
 
 
 def left_open(reply: Message, own_tools: Collection[str]) -> tuple[ToolCall, ...]:
-    """The calls that a stored reply leaves to its client: none of a tool that the service runs itself."""
+    """The calls that a stored reply leaves to its client: those of tools that the service does not run itself."""
     parts = (part for part in reply.parts if part.get("type") == "tool_call" and part["name"] not in own_tools)
     return tuple(ToolCall(id=part["id"], name=part["name"], arguments=part["arguments"]) for part in parts)
 
 
 def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[ToolCall]) -> FinishReason:
-    """Why the last step of a turn ended, as it can be told of what is stored."""
+    """Why the last step of a turn ended, as far as the stored reply shows."""
     if open_calls:
         return "tool_call"
     if reply.status == "interrupted":
@@ -188,7 +189,7 @@ def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[To
 
 
 def finish_told_by(warnings: Collection[str]) -> FinishReason:
-    """Why a step of words alone ended, by its warnings."""
+    """Why a step without tool calls ended, as its warnings show."""
     if REPLY_CUT_OFF in warnings:
         return "length"
     return "other" if REPLY_END_UNTOLD in warnings else "stop"
@@ -197,8 +198,8 @@ def finish_told_by(warnings: Collection[str]) -> FinishReason:
 async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing) -> Answer:
     """Run one step of the model to its end, or until ``stop`` is set: what was said until then is kept.
 
-    Thoughts alone are no answer. Calls count only where tools were offered and the step came to its own end: half a
-    call is none. A model that says more than a message may hold is cut off there, and not heard any further.
+    Reasoning alone is not an answer. Calls count only if tools were offered and the step was not cut off: half a call
+    is not a call. A reply is cut off at the most that a message may hold.
 
     Raises:
         ModelFailedError: The provider failed or refused.
@@ -243,7 +244,8 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
             warnings=cut_off,
         )
     wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
-    # What the provider holds of an answer that was cut off, or of calls that nobody runs, the history does not.
+    # If an answer is cut off, or nobody runs its calls, the provider holds something else than the history, so no turn
+    # may continue from it.
     is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
     told = Answer(
         text=text,
@@ -264,7 +266,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
 
 
 def refuse_no_answer(reason: FinishReason, said: Answer) -> None:
-    """Refuse a step that says nothing. Raises ``NoAnswerError``."""
+    """Refuse a step that the provider blocked or that has no text. Raises ``NoAnswerError``."""
     if reason == "blocked":
         raise NoAnswerError(_BLOCKED, said, extra={"reason": reason}, code="blocked")
     if not said.text.strip():
@@ -273,9 +275,9 @@ def refuse_no_answer(reason: FinishReason, said: Answer) -> None:
 
 
 async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncGenerator[StepEvent, None]:
-    """The steps, until they end or ``stop`` is set; the provider's stream is closed then, and when cancelled.
+    """Yield the steps until they end or ``stop`` is set; then, or when cancelled, the provider's stream is closed.
 
-    Where it is set before the first one, the provider is not asked at all.
+    If ``stop`` is already set at the beginning, the provider is not asked at all.
     """
     if stop.is_set():
         return

@@ -24,9 +24,9 @@ from app.usecases.shared.caller import current_principal
 async def answer_with_cost_noted(
     uow: UnitOfWorkFactory, model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing
 ) -> Answer:
-    """One step of the model, as ``answer`` runs it and with its errors; its call is on record however it ends.
+    """One step of the model, run by ``answer``, with its errors. The call is recorded however it ends.
 
-    A reply that was paid for is not lost to a note that cannot be made.
+    If it cannot be recorded, the reply is returned all the same: it was paid for.
     """
     if not model.profile.metered:
         return await answer(model, request, stop=stop, hearing=hearing)
@@ -75,9 +75,10 @@ class _Call:
                 await close()
 
     async def used(self, request: ChatRequest) -> Usage:
-        """The usage as the provider reported it, else as we estimate it.
+        """The usage that the provider reported; without a report, an estimate.
 
-        A call that failed or was blocked before it said anything has used nothing. One that its caller left has.
+        A call that failed or was blocked before any output used nothing. A call that its caller abandoned counts as
+        used.
         """
         is_reported = self._reported.input_tokens or self._reported.output_tokens
         if is_reported or (self._is_over and not self._said):

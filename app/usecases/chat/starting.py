@@ -1,4 +1,4 @@
-"""Starting a chat turn: everything of its first transaction, and the task that goes on from there."""
+"""Starts a chat turn: its whole first transaction, and the task that runs the rest."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from app.usecases.shared.shell import Shell
 
 __all__ = ["ChatInput", "ChatService", "ToolResultInput"]
 
-RETRY_AFTER = 2.0  # seconds that a second turn is asked to wait
+RETRY_AFTER = 2.0  # seconds after which a refused second turn is told to try again
 LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
 
 Noting = Callable[[UnitOfWork, Turn], Awaitable[None]]
-"""Notes a turn in the transaction that begins it."""
+"""A function of the caller that records the turn in the transaction that begins it."""
 
 
 @dataclass(slots=True)
 class _Seat:
-    """A place among the running turns: taken once, however often a transaction begins again."""
+    """A place among the running turns. It is taken once, even if the transaction is repeated."""
 
     limits: LimitService
     place: Place | None = None
     is_taken: bool = False
 
     async def take(self) -> None:
-        """Raises ``RateLimitedError``."""
+        """Take the place, unless it is already taken. Raises ``RateLimitedError``."""
         if not self.is_taken:
             self.place = await self.limits.take("running_turns")
             self.is_taken = True
@@ -61,7 +61,7 @@ class _Seat:
 
 
 class ChatService:
-    """Starts turns; each runs in a task of its own, whatever becomes of its client."""
+    """Starts turns. Each runs in a task of its own, which goes on if its client leaves."""
 
     def __init__(self, shell: Shell, inline: InlineCompaction, runner: TurnRunner, limits: LimitService) -> None:
         self._shell = shell
@@ -83,8 +83,8 @@ class ChatService:
     ) -> TurnHandle:
         """Store the message and start the turn. Every 4xx is raised here, before anything is stored.
 
-        Raises ``RateLimitedError`` where whoever asks has as many turns, or has spent as much, as it may, or follows
-        as many turns by requests that are sent again.
+        Raises ``RateLimitedError`` if the caller has as many running turns as it may, has spent as much as it may, or
+        follows as many turns by repeated requests as it may.
         """
         shell, seat = self._shell, _Seat(self._limits)
         if given.model is not None:
@@ -119,7 +119,7 @@ class ChatService:
         ready: PreparedOpening,
         results: Results,
     ) -> TurnHandle | tuple[Started, Sequence[Event]]:
-        """The first transaction, with its events; or the turn that the same request began before."""
+        """Run the first transaction and return its events; or return the turn that the same request began before."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
@@ -139,7 +139,7 @@ class ChatService:
         return started, uow.committed_events
 
     async def follow(self, tenant_id: UUID, conversation_id: UUID) -> TurnHandle | None:
-        """The running turn from its beginning, in whichever process it runs; ``None`` when none runs.
+        """Follow the running turn from its beginning, in whichever process it runs; ``None`` if no turn runs.
 
         Raises:
             NotFoundError: The tenant has no such conversation.
@@ -150,13 +150,13 @@ class ChatService:
         return None if turn is None else self._handle_of_running(turn)
 
     async def follow_turn(self, tenant_id: UUID, turn_id: UUID, *, counts: bool = False) -> TurnHandle:
-        """A turn from its beginning; of one that has ended the message, the reply at once, and the end.
+        """Follow a turn from its beginning. An ended turn gives the message, the whole reply in one piece, and the end.
 
-        ``counts``: one that runs is followed as a stream, until the present request ends.
+        ``counts``: a running turn takes a place for a stream, until the present request ends.
 
         Raises:
             NotFoundError: The tenant has no such turn.
-            RateLimitedError: It counts, and whoever asks has as many streams as it may.
+            RateLimitedError: ``counts`` is set, and the caller already has as many streams as it may.
         """
         async with self._shell.uow(tenant_id) as uow:
             turn = await uow.turns.get(turn_id)
@@ -167,7 +167,7 @@ class ChatService:
         return self._handle_of_running(turn)
 
     async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
-        """Stop the running reply, in whichever process it runs; ``None`` when none runs."""
+        """Stop the running reply, in whichever process it runs; ``None`` if no turn runs."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             turn = await uow.turns.request_interrupt(conversation_id)
@@ -196,18 +196,18 @@ class ChatService:
         ready: PreparedOpening,
         compute: Compute,
     ) -> Started:
-        """Everything of the first transaction but its commit."""
+        """Do everything of the first transaction except the commit."""
         if await uow.turns.running(conversation.id) is not None:
             raise _turn_in_progress()
         dead = await uow.turns.fail_expired_in_conversation(conversation.id)
-        if dead is not None:  # sooner than any sweeper
+        if dead is not None:  # end it here, sooner than a sweeper would
             await tell_failed(uow, dead, self._shell.clock.now())
         last_before = conversation.last_seq
         if given.history and before is None:
             conversation, given = await self._with_history_stored(uow, conversation, given, ready.history, compute)
         opening = await opening_of(uow, self._shell, conversation, given, before, ready, compute=compute)
         input_from = last_before + 1 if opening.message.seq > last_before else opening.message.seq
-        if before is not None:  # what the dead turn was begun with
+        if before is not None:  # the input with which the dead turn began
             input_from = (await uow.turns.get(UUID(before["turn_id"]))).input_from_seq or input_from
         now = self._shell.clock.now()
         turn = await uow.turns.start(
@@ -259,8 +259,8 @@ class ChatService:
         if running is not None and running.id == turn.id:
             await self._limits.hold("open_streams")
             return self._handle_of_running(running)
-        turn = await uow.turns.get(turn.id)  # it may have ended between the two looks
-        # A turn that died has no answer, and is taken up again.
+        turn = await uow.turns.get(turn.id)  # it may have ended between the two reads
+        # A turn that died has no answer; it is continued.
         return None if turn.reply_id is None else await replayed(uow, turn, self._shell.resolver)
 
     def _handle_of_running(self, turn: Turn) -> TurnHandle:
@@ -272,7 +272,7 @@ class ChatService:
         created = [event for event in events if event.type == "message.created"]
         for event in created:
             handle.emit(ChatEvent(type=event.type, id=event.number, data={**event.data, **ids_of(turn)}))
-        if not created:  # the message was there already
+        if not created:  # the message existed already
             handle.emit(created_event(started.message, turn))
         handle.emit_all([event for event in events if event.type == SUPERSEDED])
         running = begin_task(self._runner.run(started, handle), self._tasks)

@@ -1,10 +1,10 @@
 """The loop of a turn: ask the model, run the tools it calls, compact in between if due, ask again.
 
-Each call and each result is a message that is stored when it happens. If a turn is interrupted or crashes in between,
-a call without a result is left, which is served with a stub.
+Each call and each result is a message that is stored when it happens. If a turn is interrupted or crashes in between, a
+call without a result remains; it is served with a stub.
 
-Tools of the client are not run here: a step that calls one is the last of the turn, and its message is the reply. Our
-own tools that the same step calls are run first, so that only the client's results are missing.
+Tools of the client are not run here: a step that calls one is the last of the turn, and its message is the reply. If
+the same step calls tools of the service, they are run first, so that only the client's results are missing.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ USED_UP = "tool_calls_used_up"
 LONGEST_NAME = 64  # characters: as providers take them
 NAMELESS = "tool"
 MOST_OPEN = 64
-"""Calls of the client's tools in one step: a model that makes more has lost its way, and the rest are left out."""
+"""The most calls of the client's tools in one step. A model that makes more has gone wrong; the rest are left out."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Called:
-    """The calls of one step, under ids of ours and in the model's order."""
+    """The calls of one step in the model's order, with ids given by the service."""
 
     calls: tuple[ToolCall, ...]
     theirs: frozenset[str]
@@ -61,7 +61,7 @@ class _Called:
 
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that are run here."""
+        """The calls that the service runs."""
         return tuple(call for call in self.calls if call.name not in self.theirs)
 
     @property
@@ -72,17 +72,17 @@ class _Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """A stored result, and what its transaction claimed."""
+    """A stored tool result, and the compaction that its transaction claimed."""
 
     resolved: Resolved
     claim: InlineClaim | None = None
     created_number: int = 0
     found: tuple[tuple[UUID, str], ...] = ()
-    """The record of each look-up, with what it brought back."""
+    """For each look-up, the id of its record and what it found."""
 
 
 class ToolLoop:
-    """Answers a message, with as many calls of tools as are allowed."""
+    """Answers a message, with up to the allowed number of tool calls."""
 
     def __init__(self, shell: Shell, *, context: ContextService, inline: InlineCompaction, toolbox: Toolbox) -> None:
         self._shell = shell
@@ -96,8 +96,8 @@ class ToolLoop:
         """The reply, or the calls that the client has to run; and the last compaction between calls.
 
         Raises:
-            ModelFailedError: As ``Asker.ask``; what was stored until then stays.
-            TurnLostError: Others have ended the turn.
+            ModelFailedError: As ``Asker.ask`` raises it; everything stored until then stays.
+            TurnLostError: Another process has ended the turn.
         """
         asker = Asker(
             models=self._shell.models,
@@ -123,7 +123,7 @@ class ToolLoop:
             if left == 0:
                 said = said.with_warnings((USED_UP,))
             if len(called.calls) < len(step.calls):
-                said = replace(said, response_id=None)  # its provider waits for results of all of them
+                said = replace(said, response_id=None)  # the provider waits for the results of all its calls
             if not called.calls:
                 refuse_no_answer("other", step)
                 return outcome, said
@@ -152,15 +152,15 @@ class ToolLoop:
         return _Called(calls=tuple(calls), theirs=theirs)
 
     def _with_own_id(self, call: ToolCall) -> ToolCall:
-        # There are providers that number the calls of each answer from one.
+        # Some providers number the calls of each answer from one.
         return replace(call, id=f"call_{self._shell.new_id().hex}", name=call.name[:LONGEST_NAME] or NAMELESS)
 
     async def _run(
         self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, tell: Telling, *, goes_on: bool
     ) -> _Stored | None:
-        """Run the calls one after the other, each result stored when it is there; ``None`` when interrupted.
+        """Run the calls one after the other, and store each result as it arrives; ``None`` when interrupted.
 
-        ``goes_on``: the model is asked again with their results, so what is due is claimed with the last one.
+        ``goes_on``: the model is asked again with the results, so a due compaction is claimed with the last one.
         """
         stored: _Stored | None = None
         for number, call in enumerate(calls, 1):
@@ -175,9 +175,9 @@ class ToolLoop:
         return stored
 
     async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> Message:
-        """Store the model's message with its calls. Its usage is added up on the reply.
+        """Store the model's message with its calls. The reply later has the usage of all steps.
 
-        A stateful model goes on from here only if all of its calls are there: each wants a result.
+        A stateful model can continue from here only if all its calls are stored: each needs a result.
         """
         draft = MessageDraft(
             role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
@@ -221,7 +221,7 @@ class ToolLoop:
         claims_compaction: bool,  # noqa: FBT001 - given by ``partial``
         results: Results,
     ) -> tuple[_Stored, Sequence[Event], Sequence[UUID]]:
-        """The transaction; its events and the compactions to send."""
+        """The transaction, the events to publish, and the compactions to send."""
         turn = scope.turn
         claim: InlineClaim | None = None
         jobs: list[UUID] = []
@@ -253,7 +253,7 @@ class ToolLoop:
 
 
 async def _check_still_running(uow: UnitOfWork, turn: Turn) -> None:
-    # Under the conversation's lock, so that a turn which others have ended adds nothing more.
+    # The conversation is locked, so that a turn which another process has ended adds nothing more.
     if await uow.turns.heartbeat(turn.id) is None:
         raise turn_lost()
 

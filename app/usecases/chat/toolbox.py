@@ -1,6 +1,6 @@
 """Runs the tools that the chat model calls: expand, search, and those of the operator. Each call gets a result.
 
-A result that quotes earlier messages names them, so that erasing one of them also finds the result.
+A result that quotes earlier messages records which, so that an erasure of one of them also finds the result.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """Name, description and parameters, as the model is told of them."""
+        """Name, description and parameters, as the model sees them."""
 
     async def run(self, arguments: Mapping[str, object]) -> str:
         """The result as text.
 
-        Raises ``InvalidInputError`` for arguments that do not fit: the model is told why. Of any other exception it is
-        told the class only.
+        Raises ``InvalidInputError`` for invalid arguments, and the model is told why. Of any other exception it is told
+        the class only.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The turn in which tools are called, and what of it they need."""
+    """The turn in which tools are called, and the settings of it that the calls need."""
 
     turn: Turn
     message: Message
-    """The user's message, also where the turn goes on from results of the client's tools."""
+    """The user's message, even if the turn continues with results of the client's tools."""
     model: str | None = None
-    """The chat model, where it is not the configured one."""
+    """The chat model, if it is not the configured one."""
     locale: str = FALLBACK
     """The conversation's language, in which the model is told that a call failed."""
     options: TurnOptions = NO_OPTIONS
     """Instructions and tools that the client brings to this turn."""
     reasoning: Reasoning = "shown"
-    """Whether the model's thoughts are dropped, shown, or also asked for."""
+    """Whether the model's reasoning is dropped, shown, or also asked for."""
 
 
 class Toolbox:
-    """Runs the calls of a turn; ``further`` are the operator's tools."""
+    """Runs the tool calls of a turn; ``further`` are the operator's tools."""
 
     def __init__(self, shell: Shell, *, lookups: Lookups, further: Sequence[Tool] = ()) -> None:
         self._shell = shell
@@ -69,9 +69,10 @@ class Toolbox:
         self._further = {tool.spec.name: tool for tool in further}
 
     async def run(self, scope: Scope, call: ToolCall, *, calls: int = 1) -> ToolResult:
-        """The result of a call; where the tool is unknown, fails or takes too long, a text that says so.
+        """The result of a call. If the tool is unknown, fails or takes too long, the result is a text that says so.
 
-        ``calls`` is how many the model made at once: their results share the tokens that results may have.
+        ``calls`` is the number of calls that the model made at once; their results share the tokens allowed for
+        results.
 
         Raises:
             DependencyUnavailableError: The database is away: this ends the turn, and the model is told nothing.
@@ -92,7 +93,7 @@ class Toolbox:
             return ToolResult(text=say.text("tools.failed", why=type(error).__name__))
 
     def _name_to_log(self, name: str) -> str | None:
-        # The log holds nothing that a model wrote.
+        # No text that a model wrote goes into the log.
         return name if name in OWN or name in self._further else None
 
     async def _run(self, scope: Scope, call: ToolCall, calls: int, say: Catalogue) -> ToolResult:

@@ -41,7 +41,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
 
-SAVE_TRIES = 4  # a reply that was paid for is not lost to a short hiccup of the database
+SAVE_TRIES = 4  # a short outage of the database must not lose a reply that was paid for
 SAVE_PAUSE = 0.5  # seconds, doubled with each try
 
 log = structlog.get_logger(__name__)
@@ -55,17 +55,17 @@ class Started:
     message: Message
     """The message that the turn answers: the user's, or the last result of the client's tools."""
     question: Message
-    """The user's message that all of it is about."""
+    """The user's message that the turn is about."""
     resolved: Resolved
     options: TurnOptions = NO_OPTIONS
-    """What the client brought for this turn alone."""
+    """What the client brought for this turn only."""
     model: str | None = None
     asked: Asked = NOTHING
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
     events_after: int = 0
-    """What came before the turn, in event numbers."""
+    """The number of the last event before the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class _Ended:
     status: TurnStatus
     result: ChatResult
     number: int | None
-    """The number of its last event, if that is known."""
+    """The number of its last event, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +87,14 @@ class _Stored:
     segments: Mapping[int, str]
     """The id of the segment of each recalled message."""
     number: int
-    """The number of its event."""
+    """The number of the turn's last event."""
     events: Sequence[Event]
     jobs: Sequence[UUID]
     """Compactions to hand to the worker."""
 
 
 class TurnRunner:
-    """Runs turns to their end; whatever goes wrong, the user's message stays stored and the turn row ends."""
+    """Runs turns to their end. Whatever fails, the user's message stays stored and the turn's row ends."""
 
     def __init__(self, shell: Shell, *, inline: InlineCompaction, commands: CommandRunner, loop: ToolLoop) -> None:
         self._shell = shell
@@ -103,7 +103,7 @@ class TurnRunner:
         self._loop = loop
 
     async def run(self, started: Started, handle: TurnHandle) -> None:
-        """Run a turn; the handle gets everything that happens, its terminal event last."""
+        """Run a turn. The handle gets all its events, the terminal event last."""
         shell, turn = self._shell, started.turn
         interrupts = started.resolved.policy.on_disconnect == "interrupt"
         alone = shell.timings.unfollowed_seconds if interrupts else math.inf
@@ -204,7 +204,7 @@ class TurnRunner:
         ready: Prepared,
         results: Results,
     ) -> _Stored | None:
-        """The last transaction; ``None`` where the turn has ended already."""
+        """Run the last transaction; ``None`` if another process has already ended the turn."""
         shell, turn, status = self._shell, started.turn, _status(said)
         async with shell.uow(turn.tenant_id) as uow:
             locked = await uow.conversations.lock(turn.conversation_id)
@@ -253,7 +253,7 @@ class TurnRunner:
         return reply, resolved
 
     async def _reply_stored_earlier(self, started: Started) -> _Ended:
-        # The commit of an earlier try may have arrived without its answer.
+        # An earlier try may have been committed although its answer was lost.
         async with self._shell.uow(started.turn.tenant_id) as uow:
             turn = await uow.turns.get(started.turn.id)
             result = await stored_result(uow, turn, self._shell.resolver)
@@ -262,7 +262,10 @@ class TurnRunner:
         return _Ended(status=turn.status, result=result, number=None)
 
     async def _records_and_use(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
-        """For each record of an expansion, whether the reply used it. The record of recall has the id of the turn."""
+        """For each record of an expansion, whether the reply used it.
+
+        The record of the turn's recall has the id of the turn.
+        """
         turn, question = started.turn, started.question.content
         recorded_texts = [(record, [text]) for record, text in said.found]
         if said.recalled:
@@ -283,7 +286,7 @@ class TurnRunner:
         return view
 
     async def _fail(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
-        """End the turn row, say so in an event, and tell the client; the message stays."""
+        """End the turn's row, record the event, and tell the client; the message stays stored."""
         number = None
         try:
             number = await self._record_failure(started, error)
@@ -292,13 +295,13 @@ class TurnRunner:
             if isinstance(error, TurnLostError) and isinstance(away, NotFoundError):
                 error = away  # the conversation was deleted
         except Exception:
-            log.exception("turn.failure_crashed")  # whoever waits is told all the same; a sweeper ends the row
+            log.exception("turn.failure_crashed")  # followers are told all the same; a sweeper ends the row
         error.extra.setdefault("message_id", str(started.message.id))
         log.warning("turn.failed", code=error.stable_code, reason=error.extra.get("reason"))
         handle.emit(ChatEvent(type="reply.failed", id=number, error=error))
 
     async def _record_failure(self, started: Started, error: DomainError) -> int | None:
-        """The number of the event; ``None`` when others have ended the turn, and said so."""
+        """Record the failure and return its event's number; ``None`` if another process has ended the turn."""
         turn, now = started.turn, self._shell.clock.now()
         async with self._shell.uow(turn.tenant_id) as uow:
             await uow.conversations.lock(turn.conversation_id)
@@ -320,7 +323,7 @@ def _warnings(outcome: InlineOutcome, said: Answer) -> tuple[str, ...]:
 
 
 def ref_of(turn: Turn) -> dict[str, Any]:
-    """What an idempotency key did that began this turn."""
+    """What the request with an idempotency key did, if it began this turn."""
     return {"turn_id": str(turn.id), "message_id": str(turn.message_id)}
 
 

@@ -24,13 +24,13 @@ REASONING: Final = "reasoning.delta"
 PIECES: Final = frozenset({DELTA, REASONING})
 RECALLED: Final = "context.recalled"
 MOST_BYTES: Final = 4_000_000
-"""The most bytes of a running reply that a process keeps: about seven times what models write at most."""
-PIECE_BYTES: Final = 64  # that a piece takes beside its text
+"""The most bytes of a running reply that a process keeps: about seven times the longest reply that models write."""
+PIECE_BYTES: Final = 64  # the memory that a piece takes in addition to its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatResult:
-    """A turn that has its reply."""
+    """A turn that has a reply."""
 
     message: Message
     reply: Message
@@ -38,11 +38,11 @@ class ChatResult:
     compaction: CompactionView | None = None
     warnings: tuple[str, ...] = ()
     recalled: tuple[int, ...] = ()
-    """Positions of the messages that were brought back for it."""
+    """Positions of the messages that were recalled for it."""
     segments: Mapping[int, str] = field(default_factory=dict)
-    """The id of the current segment of each message."""
+    """The id of the current segment of each recalled message."""
     open_calls: tuple[ToolCall, ...] = ()
-    """Calls of the client's tools, which wait for their results: ``reply`` makes them."""
+    """Calls of the client's tools that wait for results; ``reply`` makes them."""
     finish: FinishReason = "stop"
     """Why the last step ended; what the turn used is ``reply.usage``."""
 
@@ -51,8 +51,8 @@ class ChatResult:
 class ChatEvent:
     """One thing that happens in a turn; ``id`` is the conversation's event number where there is one.
 
-    ``tool.called`` tells of each call that is left open, just before the end, with ``id``, ``name`` and ``arguments``.
-    The terminal types ``reply.completed``, ``reply.interrupted`` and ``reply.failed`` carry ``result`` or ``error``.
+    ``tool.called`` announces each open call just before the end, with ``id``, ``name`` and ``arguments``. The terminal
+    types ``reply.completed``, ``reply.interrupted`` and ``reply.failed`` carry ``result`` or ``error``.
     """
 
     type: str
@@ -63,29 +63,29 @@ class ChatEvent:
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing comes after the event."""
+        """Whether this is the last event of the turn."""
         return self.result is not None or self.error is not None
 
 
 def created_event(message: Message, turn: Turn) -> ChatEvent:
-    """The stream's first event: the stored user message, and the id that the reply is going to have."""
+    """The stream's first event: the stored user message, and the id that the reply will have."""
     data = {"message_id": str(message.id), "seq": message.seq, "role": message.role}
     return ChatEvent(type=CREATED, data=data | ids_of(turn))
 
 
 def ids_of(turn: Turn) -> dict[str, str]:
-    """What the first event tells of its turn."""
+    """The ids that the first event gives of its turn."""
     reply_id = turn.planned_reply_id or turn.reply_id
     return {"turn_id": str(turn.id)} | ({"reply_id": str(reply_id)} if reply_id else {})
 
 
 def delta(text: str, type_: str = DELTA) -> ChatEvent:
-    """A piece of the reply, or of what the model shows of its thoughts (``REASONING``)."""
+    """An event with a piece of the reply or, with ``REASONING``, of the model's reasoning."""
     return ChatEvent(type=type_, data={"text": text})
 
 
 class _Thought(str):
-    """A piece of what the model shows of its thoughts, as it is kept; one of the reply is kept as a plain text."""
+    """A piece of the model's reasoning in the log; a piece of the reply is logged as a plain string."""
 
     __slots__ = ()
 
@@ -96,18 +96,18 @@ _KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
 class TurnHandle:
     """Follows one turn. The turn itself runs in a task of its own and does not depend on any listener.
 
-    Everything that happens is kept until the last listener has left, so that each hears it from the beginning. A
-    listener that is slow or late gets several pieces of the reply as one. Of a reply longer than ``most_bytes`` the
-    rest comes as one piece at the end. The same holds for its reasoning, which has as much room of its own.
+    All events are kept until the last listener has left, so that each listener hears them from the beginning. A
+    listener that is slow or late gets several pieces of the reply as one. If a reply is longer than ``most_bytes``, the
+    rest comes as one piece at the end. The same holds for its reasoning, which has a limit of its own of the same size.
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._log: list[ChatEvent | str] = []  # of a piece its text alone
+        self._log: list[ChatEvent | str] = []  # a piece of the reply is kept as its text only
         self._room = dict.fromkeys(PIECES, most_bytes)
         self._cut: set[str] = set()
         self._wake_ups: set[asyncio.Event] = set()
         self._done: asyncio.Future[ChatResult] = asyncio.get_running_loop().create_future()
-        self._done.add_done_callback(lambda future: future.exception())  # looked at, even if nobody waits
+        self._done.add_done_callback(lambda future: future.exception())  # retrieved, even if nobody waits
         self._monotonic = monotonic
         self._followers = 0
         self._followed_at = monotonic()
@@ -116,21 +116,21 @@ class TurnHandle:
 
     @property
     def ended(self) -> bool:
-        """Whether its terminal event is there."""
+        """Whether the terminal event has happened."""
         return self._done.done()
 
     @property
     def begun(self) -> bool:
-        """Whether its first event is there."""
+        """Whether the first event has happened."""
         return bool(self._log)
 
     @property
     def followers(self) -> int:
-        """How many listen, or wait for the result."""
+        """How many listeners follow the turn or wait for its result."""
         return self._followers
 
     def emit(self, event: ChatEvent) -> None:
-        """Called by the turn; what comes after the end is not heard."""
+        """Add an event of the turn. Events after the end are ignored."""
         if self.ended:
             return
         if event.result is not None and self._cut:
@@ -152,24 +152,24 @@ class TurnHandle:
             self.emit(ChatEvent(type=event.type, id=event.number or None, data=event.data))
 
     def emit_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Tell of the calls that a turn leaves open, just before its end."""
+        """Announce the calls that a turn leaves open, just before its end."""
         for call in calls:
             data = {"id": call.id, "name": call.name, "arguments": call.arguments}
             self.emit(ChatEvent(type="tool.called", data=data))
 
     def emit_recalled(self, seqs: Sequence[int]) -> None:
-        """Tell which messages were brought back, before the model is asked."""
+        """Announce which messages were recalled, before the model is asked."""
         self.emit(ChatEvent(type=RECALLED, data={"seqs": list(seqs)}))
 
     def emit_rest(self, reply: Message) -> None:
-        """Before the terminal event, tell what is still untold of the reply and its reasoning."""
+        """Before the terminal event, send the parts of the reply and its reasoning that were not sent yet."""
         for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
             rest = whole.removeprefix(self._emitted_text(type_))
             if rest:
                 self._log.append(_KEPT_AS[type_](rest))
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
-        """Everything that happens, from the beginning on, the terminal event last; close it when you leave early."""
+        """All events from the beginning, the terminal event last. Close the generator if you leave early."""
         with self._following():
             async with aclosing(self.batches()) as batches:
                 async for batch in batches:
@@ -177,7 +177,10 @@ class TurnHandle:
                         yield event
 
     async def batches(self) -> AsyncGenerator[list[ChatEvent], None]:
-        """All events from the beginning on, in batches of those that wait; a reader of them is no follower."""
+        """All events from the beginning, in batches of those that wait.
+
+        A reader of batches does not count as a follower.
+        """
         wake_up, position = asyncio.Event(), 0
         self._wake_ups.add(wake_up)
         try:
@@ -193,16 +196,22 @@ class TurnHandle:
             self._wake_ups.discard(wake_up)
 
     async def result(self) -> ChatResult:
-        """Wait for the end of the turn. Raises the ``DomainError`` that it failed with."""
+        """Wait for the end of the turn. Raises the ``DomainError`` with which it failed."""
         with self._following():
             return await asyncio.shield(self._done)
 
     async def abandoned(self) -> None:
-        """The client went away: under ``on_disconnect: interrupt`` the turn ends unless somebody follows it soon."""
+        """Note that the client left.
+
+        Under ``on_disconnect: interrupt`` the turn ends unless somebody follows it soon.
+        """
         self._is_left = True
 
     def followed_elsewhere(self, at: datetime | None) -> None:
-        """When somebody last followed it in another process, by another clock: a moment that is new counts as now."""
+        """Note when the turn was last followed in another process, by that process's clock.
+
+        A changed time counts as now.
+        """
         if at != self._elsewhere_at:
             self._elsewhere_at = at
             self._followed_at = self._monotonic()

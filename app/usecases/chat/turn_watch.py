@@ -1,4 +1,4 @@
-"""Watches a running turn: keeps its lease, hears of an interruption, and ends the turn when others have ended it."""
+"""Watches a running turn: renews its lease, notices an interruption, and ends it if another process has ended it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ class Watch:
     """What a running turn learns from its watch."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once somebody asked the turn to stop."""
+    """Set once the turn is asked to stop."""
     storing: bool = False
-    """Set by the turn when it begins to store its end: from then on the transaction itself decides who ended it."""
+    """Set by the turn when it begins to store its end; from then on only the transaction decides who ended it."""
 
 
 @asynccontextmanager
 async def watched(
     turn: Turn, handle: TurnHandle, *, uow: UnitOfWorkFactory, bus: EventBus, every: float, alone: float
 ) -> AsyncIterator[Watch]:
-    """Look at the turn's row every ``every`` seconds. Raises ``TurnLostError`` in the body once others ended the turn.
+    """Look at the turn's row every ``every`` seconds.
 
-    The turn is asked to stop once its client left and nobody, in any process, has followed it for ``alone`` seconds.
+    Raises ``TurnLostError`` in the body once another process ended the turn.
+
+    The turn is asked to stop if its client left and nobody in any process has followed it for ``alone`` seconds.
     """
     watch = Watch()
 
@@ -50,7 +52,7 @@ async def watched(
                         await work.commit()
                 except DependencyUnavailableError:
                     log.warning("turn.heartbeat_missed", turn_id=str(turn.id))
-                    handle.followed_elsewhere(None)  # nobody knows: what is heard next counts as new
+                    handle.followed_elsewhere(None)  # unknown: the next reported time counts as new
                     continue
                 if row is None:
                     if not watch.storing:
@@ -68,14 +70,14 @@ async def _wait_for_wake_up(wake_up: WakeUp, watch: Watch, every: float) -> None
     until = monotonic() + every
     while (left := until - monotonic()) > 0:
         woken = await wake_up.wait(left)
-        # While the end is stored, what wakes this is that end: a look at the row would be cancelled half way, and cost
-        # a connection.
+        # While the end is being stored, the wake-up comes from that end. A look at the row would be cancelled half way
+        # and cost a connection.
         if not (woken and watch.storing):
             return
 
 
 def turn_lost() -> TurnLostError:
-    """The error that says what became of the message, and how to go on."""
+    """The error that explains what became of the message, and how to go on."""
     return TurnLostError(
         "the process that answered was silent for too long, and others ended its turn; the message is stored: look at"
         " the conversation, and send the turn again without content if nobody answered it"

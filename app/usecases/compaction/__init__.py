@@ -1,1 +1,1 @@
-"""Compaction: when it is due, who holds it, the attempts, the fenced write, and what makes sure that it ends."""
+"""Compaction: when it is due, which process holds it, the attempts, the fenced write, and how its end is ensured."""

@@ -1,7 +1,7 @@
-"""The attempts at one chunk: ask, ask again naming what was wrong, then ask the fallback model.
+"""The attempts at one chunk: ask, ask again and name what was wrong, then ask the fallback model.
 
-Outside a turn, a request that a provider blocks is made again with ever fewer messages withheld, to find those that it
-blocks.
+Outside a turn, a request that a provider blocks is repeated with fewer and fewer messages withheld, to find the ones
+that it blocks.
 
 Every attempt is recorded. All attempts at a chunk share one budget of calls and one deadline.
 """
@@ -27,9 +27,9 @@ from app.core.validation.gate import GateReport, judge, judge_again
 from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
 
-PAUSE: Final = 0.5  # seconds before asking a provider again that just failed and named no time itself
-WAIT_SHARE: Final = 0.5  # of the time left that may be spent on waiting for a provider: the rest is for its answer
-ROOM_FACTOR: Final = 2  # more output room for the retry of a cut-off or empty answer
+PAUSE: Final = 0.5  # seconds before a provider that failed without naming a time is asked again
+WAIT_SHARE: Final = 0.5  # the most of the time left that may be spent waiting for a provider
+ROOM_FACTOR: Final = 2  # the retry of a cut-off or empty answer may be this many times longer
 NEEDS_ROOM: Final = frozenset({"cut_off", "empty_summary"})
 
 BLOCKED: Final = "blocked"
@@ -41,7 +41,7 @@ NOT_ASKED: Final = "circuit_open"
 Outcome = Literal["accepted", "refused", "error"]
 Apply = Callable[[GateReport], Applied | str]
 RequestFor = Callable[[ModelProfile, Collection[int]], SummaryRequest]
-"""The request for a model, with the messages of these ``seq``s withheld."""
+"""Makes the request for a model, with the messages of these ``seq``s withheld."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +52,21 @@ class AttemptsResult:
     applied: Applied | None = None
     reason: str | None = None
     withheld: tuple[int, ...] = ()
-    """``seq`` of the messages that the summarizer was not shown."""
+    """The ``seq`` of each message that the summarizer was not shown."""
     retry_after: float = 0.0
-    """Seconds that a provider asked to be left alone and was not waited for."""
+    """The seconds that a provider asked to be left alone, if nobody waited for them."""
     exam: Exam | None = field(default=None, compare=False)
-    """The probes of the chunk, where they were made already."""
+    """The probes of the chunk, if they were already made."""
 
     @property
     def accepted(self) -> Attempt:
-        """The last attempt that was accepted, else the last."""
+        """The last accepted attempt; if there is none, the last attempt."""
         accepted = (one for one in reversed(self.attempts) if one.outcome == "accepted")
         return next(accepted, self.attempts[-1])
 
     @property
     def got_no_answer(self) -> bool:
-        """The last attempt got no answer at all, rather than one that was refused."""
+        """Whether the last attempt got no answer at all (rather than an answer that was refused)."""
         return bool(self.attempts) and self.attempts[-1].outcome == "error"
 
     @property
@@ -89,7 +89,7 @@ class Asking:
     seqs: tuple[int, ...]
     """The chunk's messages."""
     withholds_blocked: bool = False
-    """Outside a turn: find the messages that a provider blocks, and halve what is too long, before the fallback."""
+    """Outside a turn: before the fallback, find the messages that a provider blocks, and halve what is too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,13 @@ class _Answer:
     retryable: bool = True
     retry_after: float | None = None
     is_silent: bool = False
-    """Not a word came back."""
+    """Whether the model returned no text at all."""
     is_final: bool = False
-    """Whether it was refused for a reason that no model can change."""
+    """Whether the answer was refused for a reason that no model can change."""
     report: GateReport | None = None
-    """What the gate said of it; ``None`` where no answer came."""
+    """The gate's report on the answer; ``None`` if no answer came."""
     lost: tuple[tuple[int, str], ...] = ()
-    """Sentences that nothing would serve, with their messages' ``seq``."""
+    """Sentences that the new state would lose, with the ``seq`` of their messages."""
 
     @property
     def reason(self) -> str | None:
@@ -114,7 +114,7 @@ class _Answer:
 
 @dataclass(slots=True, kw_only=True)
 class Calls:
-    """The model calls of one chunk: how many may be made, until when, and what became of each."""
+    """The model calls of one chunk: how many are allowed, until when, and what became of each."""
 
     clock: Clock
     most: int
@@ -122,7 +122,7 @@ class Calls:
     """The time at which the calls have to end, by the monotonic clock."""
     attempts: list[Attempt] = field(default_factory=list)
     retry_after: float = 0.0
-    """The longest wait that a provider asked for beyond the time there was."""
+    """The longest wait that a provider asked for and for which there was not enough time."""
 
     @property
     def left(self) -> int:
@@ -130,20 +130,20 @@ class Calls:
         return self.most - len(self.attempts)
 
     def failed_result(self, reason: str | None = None) -> AttemptsResult:
-        """A failed result with the attempts so far."""
+        """A failed result that contains the attempts so far."""
         last = self.attempts[-1].reason if self.attempts else None
         return AttemptsResult(attempts=tuple(self.attempts), reason=reason or last, retry_after=self.retry_after)
 
     async def ask(
         self, summarizer: Summarizer, request: SummaryRequest, apply: Apply, *, asks_again: bool = True
     ) -> _Answer:
-        """One call, recorded whatever becomes of it, also when it is cancelled or the gate has a defect.
+        """Make one call. It is recorded however it ends, even if it is cancelled or the gate has a defect.
 
-        Statements of the answer that fail the exact checks are asked about once more, where there are calls and time
-        left for it.
+        If statements of the answer fail the exact checks, the model is asked about them once more, while calls and time
+        are left.
 
         ``apply`` turns a checked answer into a state, or gives the reason why there is none. Without ``asks_again`` the
-        remaining calls are kept for something else.
+        model is not asked about them, so that the remaining calls can be used otherwise.
         """
         started = self.clock.monotonic()
         answer = await self._recorded(
@@ -179,7 +179,7 @@ class Calls:
         return now + (now - started) > self.deadline
 
     async def wait(self, retry_after: float | None) -> bool:
-        """Pause before the same provider is asked again; False when it asked for more time than there is."""
+        """Pause before the same provider is asked again. Returns false if it asked for more time than is left."""
         pause = PAUSE if retry_after is None else max(retry_after, PAUSE)
         if pause > (self.deadline - self.clock.monotonic()) * WAIT_SHARE:
             self.retry_after = max(self.retry_after, pause)
@@ -195,10 +195,10 @@ class Calls:
 
 
 async def run_attempts(asking: Asking, calls: Calls) -> AttemptsResult:
-    """Ask the model, then once more naming what was wrong, then the fallback model.
+    """Ask the model, ask it once more and name what was wrong, then ask the fallback model.
 
-    A provider that refuses the request itself (a wrong key, an unknown model) is asked once. What is too long is
-    left to the caller, who can halve the chunk.
+    A provider that refuses the request itself (a wrong key, an unknown model) is asked once. A chunk that is too long
+    is left to the caller, who can halve it.
     """
     request = asking.request(asking.summarizer.profile, ())
     answer = await calls.ask(asking.summarizer, request, asking.apply)
@@ -221,7 +221,7 @@ async def _is_worth_retrying(asking: Asking, answer: _Answer, calls: Calls) -> b
     if answer.is_final:
         return False
     if asking.withholds_blocked and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
-        return False  # the prompt was blocked, and it would be the same prompt
+        return False  # the prompt was blocked, and the next prompt would be the same
     if answer.attempt.outcome == "error":
         return answer.retryable and await calls.wait(answer.retry_after)
     return True
@@ -232,7 +232,7 @@ def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
 
 
 async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
-    """Ask with some messages withheld, ever fewer, and take the answer to the request that withheld fewest."""
+    """Ask with some messages withheld, fewer each time, and use the answer to the request that withheld the fewest."""
     search, best = Search(start=0, stop=len(asking.seqs)), calls.failed_result()
     while (hidden := search.next(calls.left)) is not None:
         withheld = asking.seqs[hidden.start : hidden.stop]
@@ -257,7 +257,7 @@ async def _answer_of(
     except ModelUnavailableError as error:
         attempt = _attempt(summarizer, "error", error.reason)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
-    # The gate, then the merge: pure work over a whole chunk, off the event loop.
+    # Run the gate, then the merge, off the event loop: both compute over a whole chunk.
     report, applied, lost = await off_loop(_judged_and_applied, judging, proposal, apply)
     if isinstance(applied, str):
         attempt = _attempt(summarizer, "refused", str(applied), proposal)
@@ -272,13 +272,13 @@ def _judged_and_applied(
     report = judging(proposal)
     applied = report.reason or apply(report)
     told = applied
-    if report.reason and report.examined is not None:  # it is asked about again: what would be lost were all mended
+    if report.reason and report.examined is not None:  # what would be lost if all were mended
         told = apply(replace(report, candidate=report.examined.candidate, reason=None))
     return report, applied, told.lost[:MOST_LOST] if isinstance(told, Applied) else ()
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
-    # Lost values alone are no reason to read the whole chunk again: code adds their sentences.
+    # Lost values alone are no reason to send the whole chunk again: code adds their sentences.
     report = answer.report
     if report is None or report.examined is None or not report.by_model:
         return None
@@ -287,7 +287,7 @@ def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest 
 
 
 def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
-    # After an outage the reason before it holds still: no answer was refused since.
+    # After an outage the earlier reason still holds, since no further answer was refused.
     return request.feedback if attempt.outcome == "error" else attempt.reason
 
 

@@ -1,4 +1,4 @@
-"""One chunk of a compaction: read from the database, planned by the core, ready to be asked about."""
+"""One chunk of a compaction: read from the database and planned by the core, before any model is asked."""
 
 from __future__ import annotations
 
@@ -50,55 +50,55 @@ from app.usecases.shared.shell import Shell
 
 OUTLINE_LIMIT = 4_000  # messages of the tail that one plan looks at: bounds a turn's work after a large import
 DESCRIBED = frozenset[Level]({"L2", "L3"})
-"""The levels that a summarizer writes with the state."""
+"""The levels of segments that a summarizer writes together with the state."""
 OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, provenance and reasoning
 MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
-IN_ONE = 10**12  # tokens of a chunk: whatever there is to fold is one
+IN_ONE = 10**12  # tokens: everything there is to fold is one chunk
 SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
-"""Reasons of a failure after which the next job begins with less."""
+"""Failure reasons after which the next job begins with a smaller chunk."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemShown:
-    """A conversation's system prompt as a summarizer may see it: without secrets."""
+    """A conversation's system prompt without secrets, as a summarizer may see it."""
 
     prompt: str
     excerpt: str
-    """Terms and steps of the system prompt, where the policy wants the summarizer to see them."""
+    """Terms and steps of the system prompt, if the policy lets the summarizer see them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The messages that one step folds, with everything that its model calls are made of."""
+    """The messages that one step folds, with everything that the model calls about them need."""
 
     row: Compaction
     resolved: Resolved
     plan: CompactionPlan
     span: tuple[Message, ...]
-    """The messages, without their secrets: as the summarizer and every check of its answer see them."""
+    """The messages without their secrets, as the summarizer and every check of its answer see them."""
     system: SystemShown
     version: StateVersion | None
-    """The present state; ``None`` while there is none."""
+    """The present state; ``None`` if there is none."""
     anchors: tuple[Anchor, ...]
-    """Active anchors up to the end of the chunk whose messages are not held."""
+    """Active anchors up to the end of the chunk, except those of held messages."""
     most_tokens: int
-    """The most that this chunk was planned to weigh."""
+    """The most tokens for which this chunk was planned."""
     outdated: tuple[Anchor, ...] = ()
     """The newest superseded anchors."""
     demands: frozenset[int] = frozenset()
-    """The messages after the present state in which a user set a constraint or a goal."""
+    """The ``seq`` of each message after the present state in which a user set a constraint or a goal."""
     later: tuple[Message, ...] = ()
-    """The newest messages after it, which stay as they are, their secrets too: only the probes look at them."""
+    """The newest messages after the chunk, unchanged and with their secrets. Only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()
-    """The stretches of the chunk: each ``seq`` that it covers lies in exactly one of them."""
+    """The segments of the chunk: each ``seq`` in its range belongs to exactly one."""
 
     @property
     def previous(self) -> tuple[StateEntry, ...]:
-        """The entries that are served now, in the fields of the schema that is written next."""
+        """The entries that are served now, in the fields of the schema that will be written next."""
         if self.version is None:
             return ()
         entries = served(self.version.entries)
@@ -131,7 +131,7 @@ class Chunk:
 
     @property
     def carries(self) -> bool:
-        """Whether the present state has another schema than what is written next."""
+        """Whether the present state has another schema than the one that will be written next."""
         return self.version is not None and self.version.state_schema != self.resolved.schema.name
 
     @property
@@ -141,11 +141,14 @@ class Chunk:
         return weight // 2 if weight // 2 >= SMALLEST else None
 
     def is_stale(self, present: Conversation) -> bool:
-        """Whether another compaction, a restore or an erasure took effect meanwhile; new messages and pins do not."""
+        """Whether another compaction, a restore or an erasure took effect meanwhile.
+
+        New messages and pins do not count.
+        """
         return _version_numbers(self.resolved.conversation) != _version_numbers(present)
 
     def apply_context(self) -> ApplyContext:
-        """What an accepted candidate is applied to."""
+        """The context in which an accepted candidate is applied."""
         resolved = self.resolved
         return ApplyContext(
             schema=resolved.schema,
@@ -168,7 +171,10 @@ class Chunk:
         )
 
     def request(self, profile: ModelProfile, withheld: Collection[int] = ()) -> SummaryRequest:
-        """What a summarizer is asked; of the messages with these ``seq``s it sees neither words nor anchors."""
+        """The request to a summarizer.
+
+        Of the messages with the ``seq``s in ``withheld`` it contains neither text nor anchors.
+        """
         focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.carries)
         described = self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
@@ -264,12 +270,12 @@ def _tokens_to_fold(resolved: Resolved, digestible: int) -> int:
     conversation = resolved.conversation
     if conversation.quiet.reason not in SMALLER_HELPS:
         return digestible
-    # Half after one failure, then a quarter, so that two blocked messages come into chunks of their own.
+    # Half after one failure, then a quarter, so that two blocked messages end up in different chunks.
     return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), SMALLEST)
 
 
 async def _anchors_beside_state(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
-    # A held message is served whole, and its anchors with it.
+    # A held message is served whole, so its anchors are left out.
     held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
     active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
     return tuple(anchor for anchor in active if anchor.seq not in held)
@@ -294,7 +300,7 @@ async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:
 
 
 async def before_running_turn(uow: UnitOfWork, conversation_id: UUID, request: FoldRequest) -> FoldRequest:
-    """The request, limited where a turn runs: the message that it answers and later ones are not folded."""
+    """The request, limited if a turn runs: the message that the turn answers, and later ones, are not folded."""
     turn = await uow.turns.running(conversation_id)
     if turn is None:
         return request
@@ -322,19 +328,22 @@ def summarizer_of(shell: Shell, resolved: Resolved) -> Summarizer:
 
 
 def wants_detail_by_model(shell: Shell, resolved: Resolved) -> bool:
-    """Whether a model is to write the L1 of a segment: only a metered one writes better than the code, which did so."""
+    """Whether a model is to write the L1 of a segment.
+
+    Only a metered model writes better than code, which already did.
+    """
     try:
         return "L1" in resolved.policy.levels and summarizer_of(shell, resolved).profile.metered
     except InvalidInputError:
-        # No model writes one while its key is gone.
+        # Without its key no model can write one.
         return False
 
 
 async def fallback_of(shell: Shell, resolved: Resolved) -> Summarizer | None:
-    """The model that is asked when the summarizer's retry was in vain; ``None`` where none is set, or it is the same.
+    """The model that is asked when the summarizer's retry failed; ``None`` if none is set or it is the same model.
 
-    In place of a model that the operator does not allow any more it is the configured one. A name that cannot be built
-    any more (its key is gone) costs no compaction.
+    If the operator no longer allows the policy's model, the configured one is used. If the model can no longer be built
+    (its key is gone), the compaction goes on without a fallback.
     """
     name = resolved.policy.fallback_model
     if name is None:
@@ -356,7 +365,7 @@ async def _summarizer_if_allowed(models: Models, name: str) -> Summarizer:
 
 
 async def check_models(models: Models, overrides: Mapping[str, Any]) -> None:
-    """Refuse overrides of a policy that name a model which is not allowed, or cannot be built.
+    """Refuse overrides of a policy that name a model which is not allowed or cannot be built.
 
     Call it outside of a transaction: building a model may take seconds.
 
@@ -367,7 +376,7 @@ async def check_models(models: Models, overrides: Mapping[str, Any]) -> None:
     for field in MODEL_FIELDS:
         name = overrides.get(field)
         if not isinstance(name, str):
-            continue  # unset, or refused with the rest of the policy
+            continue  # unset, or already refused with the rest of the policy
         try:
             await models.prepare(name)
         except InvalidInputError as error:

@@ -18,19 +18,20 @@ from app.usecases.shared.shell import Shell
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 BACK_OFF_MAX = timedelta(hours=1)
 MOST_FAILURES: Final = 30
-"""In a row, so after a day: then it is tried again only where something was said since. Otherwise a conversation that
-nobody goes on with would ask its model, and get a row, every hour for ever."""
+"""How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
+abandoned conversation would ask its model, and get a row, every hour for ever.
+"""
 
 
 async def claim_background(uow: UnitOfWork, resolved: Resolved, shell: Shell, trigger: Trigger) -> UUID | None:
-    """Queue a run in the worker; ``None`` when one is in flight already."""
+    """Queue a run in the worker; ``None`` if a compaction is already in flight."""
     row = new_compaction(resolved, shell, trigger=trigger.name, request=trigger.request(), ran_in="worker")
     claimed = await claim_queued(uow, row, shell.clock.now())
     return claimed.id if claimed else None
 
 
 async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compaction | None:
-    """Insert a queued row; ``None`` when one is in flight already."""
+    """Insert a queued row; ``None`` if a compaction is already in flight."""
     claimed = await uow.compactions.claim(row)
     if claimed is not None:
         await record_event(uow, claimed, "compaction.queued", now)
@@ -40,7 +41,7 @@ async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compa
 async def claim_running(
     uow: UnitOfWork, resolved: Resolved, shell: Shell, *, trigger: str, request: FoldRequest, ran_in: RanIn
 ) -> Compaction | None:
-    """Take the conversation's slot for a run in this very process; ``None`` when one is in flight already."""
+    """Take the conversation's slot for a run in this process; ``None`` if a compaction is already in flight."""
     row = new_compaction(resolved, shell, trigger=trigger, request=request, ran_in=ran_in, running=True)
     claimed = await uow.compactions.claim(row)
     if claimed is not None:
@@ -58,7 +59,7 @@ def new_compaction(
     running: bool = False,
     retry_of: UUID | None = None,
 ) -> Compaction:
-    """A row for this conversation: running with a lease of this process, or queued."""
+    """A row for this conversation: queued, or running with a lease of this process."""
     conversation, now = resolved.conversation, shell.clock.now()
     return Compaction(
         id=shell.new_id(),
@@ -80,7 +81,7 @@ def new_compaction(
 
 
 def numbers_of(row: Compaction) -> dict[str, Any]:
-    """What an event tells of a compaction: ids and numbers."""
+    """The ids and numbers that an event has of a compaction."""
     return {
         "compaction_id": str(row.id),
         "trigger": row.trigger,
@@ -103,15 +104,15 @@ async def record_event(uow: UnitOfWork, row: Compaction, type_: str, now: dateti
 
 
 async def refresh_sizes(uow: UnitOfWork, resolved: Resolved, **changes: Any) -> Conversation:
-    """Store what the sweeper's index looks at, after anything that changed the sums or the policy.
+    """Store the sizes that the sweeper's index uses, after anything that changed the sums or the policy.
 
-    ``changes`` are fields of the row that are stored in the same statement.
+    ``changes`` are further fields of the row that the same statement stores.
     """
     return await uow.conversations.update(resolved.conversation.id, **changes, **sizes_of(resolved))
 
 
 def sizes_of(resolved: Resolved) -> dict[str, int | None]:
-    """What the sweeper's index looks at, by the fields of the conversation that hold it."""
+    """The sizes that the sweeper's index uses, by the names of the conversation's fields."""
     return {
         "context_tokens": resolved.tokens,
         "trigger_tokens": trigger_tokens(resolved.policy, resolved.budgets),
@@ -125,7 +126,8 @@ def quiet_after_failure(
 ) -> Quiet:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    After ``MOST_FAILURES`` in a row a message has to come as well. ``at_least`` is what the provider asked for.
+    After ``MOST_FAILURES`` in a row, there is also no retry until a new message comes. ``at_least`` is the wait that
+    the provider asked for.
     """
     failures = conversation.failure_count + 1
     pause = min(max(pause_after(failures, BACK_OFF, BACK_OFF_MAX), at_least), BACK_OFF_MAX)

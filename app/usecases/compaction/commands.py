@@ -16,7 +16,7 @@ from app.usecases.compaction.manual import CompactInput, ManualCompaction
 COMMAND: Final = "/compact"
 FOCUS_MAX = 1_000  # characters, as in POST …/compact
 _MINUTE = 60  # seconds
-PATIENCE = 110.0  # seconds: below the default timeout of a request
+PATIENCE = 110.0  # seconds: less than the default timeout of a request
 
 
 def compact_command(content: str) -> CompactInput | None:
@@ -31,16 +31,17 @@ def compact_command(content: str) -> CompactInput | None:
 
 
 class TypedCommands:
-    """Tells typed commands and their answers from messages to which a client only gave their type.
+    """Recognises typed commands and their answers among messages to which a client only gave the same type.
 
-    For whoever sees messages from outside, in the order of their conversation: in there each has a mark.
+    It is for code that sees messages in the form of the API, in conversation order; stored messages carry a mark
+    instead.
     """
 
     def __init__(self) -> None:
         self._unanswered = 0
 
     def has(self, role: Any, event_type: Any, content: Any, status: Any) -> bool:
-        """Whether the next message is one of them; a command that was erased is known by its type alone."""
+        """Whether the next message is a command or its answer; an erased command is recognised by its type alone."""
         if event_type != "command":
             return False
         if role == "assistant" and self._unanswered:
@@ -60,7 +61,7 @@ class CommandRunner:
     async def run(self, turn: Turn, message: Message, locale: str) -> tuple[InlineOutcome, Answer]:
         """Compact, and answer with the summary, in the conversation's language. Raises what ``POST …/compact`` raises.
 
-        But for the spend limit: the command is stored by now, so it is answered in words.
+        The spend limit is the exception: the command is already stored, so it is answered in words.
         """
         say = catalogue_of(locale)
         asked = compact_command(message.content) or CompactInput()

@@ -1,4 +1,4 @@
-"""The continuity score of a compaction, and a second try at a record whose score is below the policy's floor."""
+"""The continuity score of a compaction, and a second try if the score is below the policy's floor."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls
 from app.usecases.compaction.chunk import Chunk
 
 BELOW_FLOOR: Final = "below_floor"
-"""The reason on an accepted attempt whose record was made once more, by the attempt that follows."""
+"""The reason on an accepted attempt whose state scored too low; the next attempt made the state once more."""
 _UNATTENDED: Final[frozenset[RanIn]] = frozenset({"worker", "sweeper"})
 """The places to run in which nobody waits for a compaction."""
 
 
 async def exam_of(chunk: Chunk) -> Exam:
-    """The probes of a chunk, and which of them can be answered before it is folded."""
+    """The probes of a chunk, and which of them can be answered before the chunk is folded."""
     layout = chunk.resolved.conversation.layout
     return await off_loop(lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors))
 
@@ -31,7 +31,7 @@ async def score(exam: Exam, applied: Applied) -> Comparison:
 
 
 def added_score(row: Compaction, found: Continuity) -> Continuity | None:
-    """The compaction's score with one more chunk counted in; ``None`` while no chunk had a probe."""
+    """The compaction's score including one more chunk; ``None`` while no chunk had a probe."""
     if not found.total.before:
         return row.continuity
     is_first = row.state_version_after is None or row.continuity is None
@@ -39,10 +39,10 @@ def added_score(row: Compaction, found: Continuity) -> Continuity | None:
 
 
 async def retried_below_floor(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
-    """The result; if its score is below the policy's floor, the better one of it and a second try.
+    """The result; if its score is below the policy's floor, the better one of this result and a second try.
 
-    The second request names what the first answer does not tell. It is made only where no client waits, of a model
-    that reads prompts, and while there are calls and time left.
+    The second request names what the first answer leaves out. It is made only if no client waits, the model reads
+    prompts, and calls and time are left.
     """
     floor, applied = chunk.resolved.policy.continuity_floor, attempted.applied
     reads_prompts = asking.summarizer.profile.reads_prompts

@@ -1,6 +1,6 @@
-"""Asks at each occasion which trigger is due (``core.planning.triggers``), and claims the compaction.
+"""Finds out on each occasion which trigger is due (``core.planning.triggers``), and claims the compaction.
 
-A claim is made in the same transaction as the change that made it due.
+A claim is made in the same transaction as the change that made the compaction due.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
 
 
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
-    """Claim what is due after a message inside a turn, if the turn has to wait for nothing."""
+    """Claim what is due after a message inside a turn, unless the turn itself has to wait for the compaction."""
     return await _claimed_if_due(uow, shell, resolved, {"stored"})
 
 
 async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
-    """Claim what is due after a client's own append. ``last`` is its newest message."""
+    """Claim what is due after a client appended messages. ``last`` is the newest of them."""
     moments = moments_of_append(resolved.policy, turn_is_over=ends_turn(last))
     return await _claimed_if_due(uow, shell, resolved, moments)
 
 
 async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> UUID | None:
-    """Claim what is due after the reply of a turn. The answer of a command changes no context: nothing is claimed."""
+    """Claim what is due after the reply of a turn.
+
+    The answer to a command does not change the context, so nothing is claimed after it.
+    """
     if reply.is_command:
         return None
     return await _claimed_if_due(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
@@ -53,8 +56,8 @@ async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, r
 async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: Message) -> Conversation:
     """A *locked* conversation at the end of the turn that this message began.
 
-    Where nothing could be folded between the calls of the turn, the turn itself stood in the way, and is over now. The
-    reason stays: if nothing can be folded even so, that is no news.
+    If nothing could be folded between the calls of the turn, the turn itself was in the way; that is over now. The
+    reason of the quiet is kept, so that it is not reported again if still nothing can be folded.
     """
     quiet = conversation.quiet
     began_inside = asked.seq < quiet.until_seq <= conversation.last_seq
@@ -64,7 +67,7 @@ async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: 
 
 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
-    """Claim what is due without a new message: after a change of the policy, and for the sweeper."""
+    """Claim what is due without a new message: after a change of the policy, or for the sweeper."""
     last = await uow.messages.last(resolved.conversation.id)
     completed = last is not None and last.status != "interrupted" and ends_turn(last)
     moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")
@@ -83,7 +86,8 @@ async def _claimed_if_due(
 
 
 def _with_quiet_of_turn(resolved: Resolved) -> Resolved:
-    # A turn that is refused for its size tries again also right after a failure: a summary may be had again by now.
+    # A turn that is refused for its size also tries again right after a failure, since a summary may be possible by
+    # now.
     conversation, policy = resolved.conversation, resolved.policy
     refused = policy.on_failure == "keep_full" and resolved.tokens > resolved.budgets.window
     after_failure = conversation.quiet.until is not None and conversation.quiet.reason != SPEND_LIMIT

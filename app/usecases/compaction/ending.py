@@ -24,7 +24,7 @@ EVENTS: dict[CompactionStatus, str] = {
 }
 FAILURES = frozenset({"failed", "rejected"})
 WAITED_IN_VAIN: Final = "waited_in_vain"
-"""Why a conversation is quiet while a compaction is in flight that a turn had no time left to wait for."""
+"""Why a conversation is quiet although a compaction is in flight: a turn had no time left to wait for it."""
 
 log = structlog.get_logger(__name__)
 
@@ -38,10 +38,11 @@ async def end_row(
     reason: str | None,
     attempted: AttemptsResult | None = None,
 ) -> Compaction:
-    """End a row that applied nothing in its last step; the conversation is locked by the caller.
+    """End a row whose last step applied nothing; the caller has locked the conversation.
 
-    With a chunk committed before, the row is ``applied``: ``partial``, unless there simply was no more to fold.
-    A failed automatic row makes the conversation quiet for a while; one that only ran out of time on the way does not.
+    If an earlier chunk was committed, the row is ``applied``: with the reason ``partial``, unless there was simply no
+    more to fold. A failed automatic row makes the conversation quiet for a while; a row that ran out of time between
+    chunks does not.
     """
     changes = attempt_columns(row, attempted) if attempted else {}
     if row.state_version_after is None:
@@ -63,7 +64,7 @@ async def end_row(
 async def finish(
     shell: Shell, uow: UnitOfWork, row: Compaction, *, status: CompactionStatus, **changes: Any
 ) -> Compaction:
-    """Write the end on the row and record its event; turns need not go on without it any longer."""
+    """Write the end on the row and record its event; turns wait for it no longer."""
     if status == "applied":
         changes = _with_reason_withheld(changes, row)
     now = shell.clock.now()
@@ -90,13 +91,13 @@ async def _end_quiet_of_wait(uow: UnitOfWork, conversation_id: UUID) -> None:
 
 
 async def count_compaction(uow: UnitOfWork, row: Compaction) -> Conversation:
-    """Add one to the conversation's count, once per row that applied something, whatever its number of chunks."""
+    """Add one to the conversation's count of compactions: once for each row that applied something."""
     conversation = await uow.conversations.get(row.conversation_id)
     return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
 
 
 def attempt_columns(row: Compaction, attempted: AttemptsResult) -> dict[str, Any]:
-    """The row's fields with the calls of one more chunk, unless a run that was cancelled just then had saved them."""
+    """The row's fields with the calls of one more chunk, unless a cancelled run has just saved these calls."""
     if not attempted.attempts or row.attempts[-len(attempted.attempts) :] == attempted.attempts:
         return {}
     return {
@@ -113,7 +114,7 @@ def _with_reason_withheld(changes: dict[str, Any], row: Compaction) -> dict[str,
 
 
 async def _quiet_conversation(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, *, at_least: float) -> None:
-    # A failed manual call holds up nobody but its caller.
+    # A failed manual call delays only its caller.
     if row.trigger == "manual":
         return
     conversation = await uow.conversations.get(row.conversation_id)

@@ -1,4 +1,4 @@
-"""The compaction inside a turn: run, waited for, or taken over, all within ``sync_deadline``."""
+"""The compaction inside a turn: it is run, waited for, or taken over, all within ``sync_deadline``."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from app.usecases.shared.work_records import is_set_aside
 EVENT_PAGE = 100
 
 TellNew = Callable[[], Awaitable[None]]
-"""Tells what came since it last did."""
+"""Sends the events that came since it was last called."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineClaim:
-    """What a turn found when its trigger fired: its own row, or one in flight."""
+    """What a turn found when its trigger fired: its own row, or a row in flight."""
 
     trigger: Trigger
     row: Compaction
@@ -46,23 +46,23 @@ class InlineClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineOutcome:
-    """How it ended; the turn goes on in any case."""
+    """How the compaction ended; the turn goes on in any case."""
 
     row: Compaction | None = None
     warnings: tuple[str, ...] = ()
 
     def followed_by(self, later: InlineOutcome) -> InlineOutcome:
-        """This outcome and a later one as one: the later compaction, and every warning once."""
+        """This outcome and a later one combined: the later compaction, and each warning once."""
         warnings = tuple(dict.fromkeys((*self.warnings, *later.warnings)))
         return InlineOutcome(row=later.row or self.row, warnings=warnings)
 
 
 async def _tell_nobody() -> None:
-    """For turns without a stream."""
+    """Does nothing: for turns without a stream."""
 
 
 class InlineCompaction:
-    """Brings a turn below its threshold, or says why not."""
+    """Brings a turn below its threshold, or says why it could not."""
 
     def __init__(self, shell: Shell, compaction: CompactionService, ran_in: RanIn = "turn") -> None:
         self._shell = shell
@@ -70,7 +70,10 @@ class InlineCompaction:
         self._ran_in: RanIn = ran_in
 
     async def claim(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> InlineClaim | None:
-        """Claim the slot in the turn's own transaction, or find who has it; ``None`` where it would change nothing."""
+        """Claim the slot in the turn's own transaction, or find the row that has it.
+
+        ``None`` if a compaction would change nothing.
+        """
         row = await self._claim_running(uow, resolved, trigger)
         if row is not None:
             return InlineClaim(trigger=trigger, row=row, own=True)
@@ -88,8 +91,8 @@ class InlineCompaction:
     ) -> InlineOutcome:
         """``settle`` the claim, if there is one, and tell the conversation's compaction events after number ``after``.
 
-        That a compaction began is told before anybody waits for it, also where it began earlier. Once ``stop`` is set
-        nobody waits any more: the worker goes on with what is left.
+        The event that a compaction began is sent before the turn waits for it, even if it began earlier. Once ``stop``
+        is set the turn stops waiting, and the worker does the rest.
         """
         if claim is None:
             return InlineOutcome()
@@ -121,7 +124,10 @@ class InlineCompaction:
         return events[-1].number if events else after
 
     async def settle(self, resolved: Resolved, claim: InlineClaim, tell_new: TellNew = _tell_nobody) -> InlineOutcome:
-        """Run or wait, at most ``sync_deadline`` seconds; never raises for a compaction's sake."""
+        """Run the compaction or wait for it, at most ``sync_deadline`` seconds.
+
+        A failed compaction never raises here.
+        """
         row, seconds = claim.row, resolved.policy.sync_deadline
         deadline = self._shell.clock.monotonic() + seconds
         try:
@@ -135,7 +141,7 @@ class InlineCompaction:
         except (DependencyUnavailableError, LeaseLostError):
             log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
-        except Exception:  # a defect of ours, or in what we count with, must cost a compaction, never a turn
+        except Exception:  # a defect in any code may cost a compaction, but not a turn
             log.exception("compaction.inline_crashed", compaction_id=str(row.id))
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
         return InlineOutcome(row=row, warnings=_warnings(row))
@@ -175,7 +181,7 @@ class InlineCompaction:
             if not _at_threshold(resolved, claim.trigger):
                 return None
             row = await self._claim_running(uow, resolved, claim.trigger)
-            await uow.commit()  # also without a row: the quiet may go on
+            await uow.commit()  # also without a row: the quiet period may have been stored
         await self._shell.outbox.deliver(uow.committed_events)
         return row
 
@@ -194,7 +200,7 @@ class InlineCompaction:
 
     async def _quiet_while_job_may_run(self, resolved: Resolved, row: Compaction) -> None:
         if resolved.policy.on_failure == "keep_full":
-            # Nothing may be left out of such a context: all that a turn can do is to wait.
+            # Nothing may be left out of such a context, so the turn can only wait.
             return
         until = self._shell.clock.now() + timedelta(seconds=self._shell.timings.job_seconds)
         async with self._shell.uow(row.tenant_id) as uow:
@@ -206,7 +212,7 @@ class InlineCompaction:
 
 
 def _started_event(row: Compaction) -> Event:
-    # It goes into the stream only, without a number: the stored event was told before.
+    # This copy goes only into the stream, without a number: the stored event was sent before.
     return Event(
         conversation_id=row.conversation_id,
         number=NOT_NUMBERED,

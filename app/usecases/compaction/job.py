@@ -1,4 +1,4 @@
-"""A running compaction: what it knows from chunk to chunk, and how it asks the summarizer about the next chunk."""
+"""A running compaction: its state between chunks, and how it asks the summarizer about the next chunk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_TURN_CALLS = 3  # ask, retry, fallback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLimits:
-    """How much of a compaction one caller does."""
+    """How much of a compaction one caller may do."""
 
     attempts: int | None = None
     """The most model calls per chunk, where the policy allows more; ``None`` = as many as the policy allows."""
@@ -31,9 +31,10 @@ class JobLimits:
     """How many chunks are folded here before the rest is left to a worker; ``None`` = all."""
     withholds_blocked: bool = True
     """Whether a chunk that is too long for the model is halved, and messages that a provider blocks are found and left
-    out. Both take many calls: not while somebody waits in a chat."""
+    out. Both take many calls, so it is false while a user waits in a chat.
+    """
     deadline: float | None = None
-    """When the caller's time is up, on the monotonic clock; ``None`` = ``job_seconds`` after the job begins."""
+    """When the caller's time is over, on the monotonic clock; ``None`` = ``job_seconds`` after the job begins."""
 
     def until(self, deadline: float) -> JobLimits:
         """These limits with another deadline."""
@@ -47,18 +48,18 @@ LAST_TRY = JobLimits(attempts=1, chunks=1, withholds_blocked=False)
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One run of a compaction: of one row of ``compactions``."""
+    """One run of a compaction, which is one row of ``compactions``."""
 
     shell: Shell
     lease: Lease
     limits: JobLimits
     deadline: float
     most_tokens: int | None = None
-    """The size of the largest chunk. It only shrinks: when the model's window turns out smaller than was assumed."""
+    """The most tokens of a chunk. It only shrinks: when the model's window turns out smaller than assumed."""
     record: OnRecord | None = None
-    """The record that this process is at work on a chunk; taken back while a provider answers."""
+    """The record that this process works on a chunk. It is suspended while a provider answers."""
     calls: Calls | None = None
-    """The model calls about the chunk at hand; ``None`` between two chunks."""
+    """The model calls about the present chunk; ``None`` between two chunks."""
 
     @classmethod
     def of(cls, shell: Shell, lease: Lease, limits: JobLimits) -> Job:
@@ -68,22 +69,24 @@ class Job:
 
     @property
     def unsaved_result(self) -> AttemptsResult | None:
-        """The calls about the present chunk that are not saved yet, for when the job is cancelled."""
+        """The calls about the present chunk that are not saved yet; used when the job is cancelled."""
         return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
     async def read(self) -> Chunk | NoChunk:
-        """The next chunk, or ``NoChunk`` where all is folded."""
+        """The next chunk, or ``NoChunk`` if everything is folded."""
         read = await read_chunk(self.shell, self.lease, most_tokens=self.most_tokens)
         if isinstance(read, Chunk):
             self.most_tokens = read.most_tokens
         return read
 
     async def run_attempts(self, chunk: Chunk) -> tuple[Chunk | NoChunk, AttemptsResult]:
-        """Ask the summarizer about a chunk; where it is too long for the model, about half of it, while calls are left.
+        """Ask the summarizer about a chunk.
+
+        If it is too long for the model, ask about half of it, while calls are left.
 
         Returns:
-            The chunk that was asked about last, and the result of its attempts. In place of a chunk ``NoChunk``, where
-            all was folded meanwhile.
+            The chunk that was asked about last, and the result of its attempts. Instead of a chunk, ``NoChunk`` if
+            everything was folded meanwhile.
         """
         calls = self.begin_calls(chunk)
         while True:
@@ -107,11 +110,11 @@ class Job:
 
     def _summarizer_off_record(self, summarizer: Summarizer) -> Summarizer:
         record = self.record
-        # If this process dies while it waits for a provider, this chunk is not to blame, and no crash is counted.
+        # If this process dies while it waits for a provider, the chunk is not to blame, so no crash is counted.
         return _SummarizerOffRecord(summarizer, record) if record and summarizer.profile.metered else summarizer
 
     async def asking_about(self, chunk: Chunk, apply: Apply) -> Asking:
-        """What the attempts at a chunk need; ``apply`` makes a state of a checked answer."""
+        """What the attempts at a chunk need; ``apply`` makes a state from a checked answer."""
         fallback = await fallback_of(self.shell, chunk.resolved)
         return Asking(
             summarizer=self._summarizer_off_record(summarizer_of(self.shell, chunk.resolved)),
@@ -125,7 +128,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _SummarizerOffRecord:
-    """A summarizer whose calls interrupt the record that this process is at work on a chunk."""
+    """A summarizer that suspends the record of this process's work on a chunk during its calls."""
 
     summarizer: Summarizer
     record: OnRecord

@@ -13,26 +13,26 @@ import structlog
 from app.core.model.records import RanIn
 from app.storage.unit_of_work import UnitOfWorkFactory
 
-# A compaction takes CPU and a model call from the process that serves chats.
+# A compaction takes processor time, and a model call, from the process that serves chats.
 LANES = 2
-MOST_ASIDE = 20  # between two sweeps at least
+MOST_ASIDE = 20  # jobs between two sweeps at least
 IDLE = frozenset({"not_wanted", "not_now"})
-"""What is said where nothing more is to be done for now."""
+"""Outcomes after which there is nothing more to do for now."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Executor(Protocol):
-    """Whoever performs a claimed compaction."""
+    """An object that performs a claimed compaction."""
 
     async def execute(self, compaction_id: UUID, *, ran_in: RanIn) -> object:
-        """Take the row's lease and run it; nothing happens when somebody else holds it."""
+        """Take the row's lease and run it. Nothing happens if another process holds the lease."""
 
 
 class LocalJobRunner:
     """Run jobs of one kind in this process, one at a time, while the broker is down.
 
-    ``work`` does one job of any conversation; ``needed``: the broker is still away.
+    ``work`` does one job of any conversation; ``needed`` returns whether the broker is still away.
     """
 
     def __init__(self, work: Callable[[], Awaitable[str]], *, needed: Callable[[], bool]) -> None:
@@ -41,12 +41,12 @@ class LocalJobRunner:
         self._lane: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, unless it runs already. Returns at once."""
+        """Begin, unless it already runs. Returns at once."""
         if self._lane is None or self._lane.done():
             self._lane = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
-        """Cancel what runs; the claim on it is soon over."""
+        """Cancel the running job; its claim ends soon."""
         if self._lane is not None:
             self._lane.cancel()
             await asyncio.gather(self._lane, return_exceptions=True)
@@ -63,7 +63,8 @@ class LocalJobRunner:
 class LocalCompactionRunner:
     """Run queued compactions in two lanes, each one at a time, until nothing waits or the broker is back.
 
-    ``needed``: the broker is still away. Rows that were sent or requested within ``waited`` are left alone.
+    ``needed`` returns whether the broker is still away. Rows that were sent or requested less than ``waited`` ago are
+    left alone.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class LocalCompactionRunner:
             lane.add_done_callback(self._lanes.discard)
 
     async def stop(self) -> None:
-        """Cancel what runs; its rows are put back into the queue, uncounted."""
+        """Cancel the running compactions; their rows go back into the queue, and no crash is counted."""
         lanes = list(self._lanes)
         for lane in lanes:
             lane.cancel()
@@ -123,7 +124,7 @@ class LocalCompactionRunner:
     async def _next_untried(self) -> UUID | None:
         async with self._uow(None) as uow:
             rows = await uow.compactions.unsent(older_than=self._waited, limit=len(self._tried) + LANES)
-        # No row is run in a circle: one that was tried waits until the lanes were empty.
+        # No row is run again and again: a row that was tried waits until the lanes were empty.
         chosen = next((row.id for row in rows if row.id not in self._tried), None)
         if chosen is not None:
             self._tried.add(chosen)

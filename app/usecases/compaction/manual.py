@@ -1,4 +1,4 @@
-"""``POST …/compact`` and what belongs to it: run now or in the worker, join, preview, retry, look up."""
+"""``POST …/compact`` and what belongs to it: run now or in the worker, join, preview, retry, and read."""
 
 from __future__ import annotations
 
@@ -37,12 +37,16 @@ from app.usecases.shared.shell import Shell
 
 RETRY_AFTER = 5.0
 WITHOUT_EFFECT = FAILURES | {"superseded"}
-"""What a call that waits is refused for: nothing was changed, and it may be tried again, under its key too."""
+"""The statuses with which a waiting call is refused: nothing was changed, so it may be repeated, even under its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactInput:
-    """What a manual call asks for; absent = the policy's ``manual_keep``, everything before it."""
+    """What a manual call asks for.
+
+    Without ``keep_tail_messages`` the policy's ``manual_keep`` holds; without ``up_to_message_id`` everything before
+    the kept messages is folded.
+    """
 
     focus: str | None = None
     up_to_message_id: UUID | None = None
@@ -52,23 +56,23 @@ class CompactInput:
 
     @property
     def is_plain(self) -> bool:
-        """Asks for nothing in particular: joins whatever is in flight."""
+        """Whether the call asks for nothing in particular, so that it may join any compaction in flight."""
         return self.focus is None and self.up_to_message_id is None and self.keep_tail_messages is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A row for a manual call: its own, or the one in flight."""
+    """The row for a manual call: its own, or a row in flight."""
 
     row: Compaction
     mine: bool
     joins: bool
     joined: bool
-    """What the client is told: false for its own row, also when it asks again under its key."""
+    """What the client is told: false for its own row, also when it repeats the call under its key."""
 
 
 class ManualCompaction:
-    """Manual calls; a failed one is always an error, and changes nothing."""
+    """Runs manual calls. A failed call is always an error and changes nothing."""
 
     def __init__(self, shell: Shell, compaction: CompactionService, spending: SpendGuard) -> None:
         self._shell = shell
@@ -87,7 +91,7 @@ class ManualCompaction:
         """Compact now, join what runs, queue, or preview.
 
         Raises:
-            CompactionInProgressError: One that this cannot join is in flight, for longer than ``timeout`` seconds.
+            CompactionInProgressError: A compaction that this call cannot join ran for longer than ``timeout`` seconds.
             RateLimitedError: The hour's model calls are used up; nothing changed.
             SummarizerFailedError: No attempt was accepted; nothing changed.
         """
@@ -103,7 +107,7 @@ class ManualCompaction:
             await self._follow(found.row, deadline)
 
     async def retry(self, tenant_id: UUID, compaction_id: UUID, *, idem: Idem | None = None) -> CompactionView:
-        """Queue what failed once more, as a row of its own."""
+        """Queue a failed compaction once more, as a row of its own."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
@@ -156,7 +160,7 @@ class ManualCompaction:
             return await views_of(uow, rows), cursor
 
     async def _claim(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput, idem: Idem | None) -> _Found:
-        """Take the slot, or find who has it."""
+        """Take the slot, or find the row that has it."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
@@ -193,7 +197,7 @@ class ManualCompaction:
         return await claim_queued(uow, row, self._shell.clock.now())
 
     async def _check_spending(self, uow: UnitOfWork, resolved: Resolved) -> None:
-        # Called after the claim, since a call that joins another spends nothing; an error rolls the claim back.
+        # This is called after the claim, since a call that joins another spends nothing. An error rolls the claim back.
         await self._spending.check(uow, resolved, metered=summarizer_of(self._shell, resolved).profile.metered)
 
     async def _view_when_asked(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
@@ -210,7 +214,7 @@ class ManualCompaction:
             return await self._compaction.end(Lease.of(row), status="failed", reason="deadline")
 
     async def _follow(self, row: Compaction, deadline: float) -> Compaction:
-        """The end of a row: waits while somebody else runs it; one that nobody runs is run here."""
+        """Wait for a row that another process runs, or run a row that nobody runs; return the ended row."""
         if not row.in_flight:
             return row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
@@ -227,7 +231,7 @@ class ManualCompaction:
         return row
 
     async def _finished(self, row: Compaction, *, joined: bool = False) -> CompactionView:
-        """The view of an ended row. Raises what a failed manual call is to its client."""
+        """The view of an ended row. If the manual call failed, raises its error."""
         if row.reason == SPEND_LIMIT:
             raise await self._spending_limit_error(row)
         if row.status in {"applied", "skipped"}:
@@ -235,7 +239,7 @@ class ManualCompaction:
         extra = {"compaction_id": str(row.id), "reason": row.reason}
         if row.status == "superseded":
             async with self._shell.uow(row.tenant_id) as uow:
-                await uow.conversations.get(row.conversation_id)  # or it was deleted meanwhile
+                await uow.conversations.get(row.conversation_id)  # raises if it was deleted meanwhile
             raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
         if row.reason == "empty_summary":
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
@@ -275,7 +279,10 @@ def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Comp
 
 
 async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> FoldRequest:
-    """A manual call folds all, down to what it keeps; its focus is stored, and therefore redacted."""
+    """The request of a manual call: fold everything except what it keeps.
+
+    The focus is stored, and therefore redacted.
+    """
     focus = None if asked.focus is None else redact(asked.focus)
     if asked.up_to_message_id is None and asked.keep_tail_messages is None:
         keep = resolved.policy.manual_keep

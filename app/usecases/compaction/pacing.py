@@ -9,12 +9,12 @@ from app.usecases.shared.resolve import Resolved
 
 
 def ends_turn(last: Message) -> bool:
-    """A turn is over with an assistant's message that makes no call: nothing after it could answer one."""
+    """Whether a turn ends with this message: it does with an assistant's message that makes no call."""
     return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)
 
 
 async def measured_pace(uow: UnitOfWork, resolved: Resolved) -> Pace | None:
-    """The pace at the end of a turn, whose messages are stored in this transaction."""
+    """The pace at the end of a turn whose messages are stored in this transaction."""
     conversation = resolved.conversation
     steps = await uow.messages.steps(conversation.id, resolved.policy.estimator, limit=STEPS)
     seconds = await uow.compactions.durations(conversation.id, limit=COMPACTIONS)

@@ -1,4 +1,4 @@
-"""Writes the narrative again after an erasure, from what remains of the covered range; the boundary stays."""
+"""Writes the narrative again after an erasure, from what remains of the covered range. The boundary stays."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import first_mark, note_version
 
 NOTHING_TOLD: Final = "empty_summary"
-TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence of it fits: the digest says more
+TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence fits: the digest says more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What is told anew."""
+    """The messages from which the narrative is written again."""
 
     chunk: Chunk
-    """The newest of the covered range that one call digests; it moves no boundary."""
+    """The newest part of the covered range that one call digests; it moves no boundary."""
     before: tuple[Message, ...] = ()
-    """Covered messages before the narrative's own, as far as only the narrative could tell them; without secrets."""
+    """Covered messages before that chunk which only the narrative described; without secrets."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All of it."""
+        """All messages from which the narrative is written."""
         return *self.before, *self.chunk.span
 
 
 async def remake(job: Job) -> Compaction:
     """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
 
-    Where it fails, the digest that replaced the narrative stays, and the conversation backs off as after any failure.
+    If it fails, the digest that replaced the narrative stays, and the conversation backs off as after any failure.
 
     Raises:
         LeaseLostError: The row is no longer this process's.
@@ -78,10 +78,10 @@ async def remake(job: Job) -> Compaction:
 
 
 async def _read(shell: Shell, lease: Lease) -> _Read | None:
-    """What the narrative is told of.
+    """Read the messages from which the narrative is written again.
 
     Returns:
-        ``None`` without a state, a narrative in its schema, or a message that is left.
+        ``None`` if there is no state, no narrative in its schema, or no message left.
     """
     async with shell.uow(lease.tenant_id) as uow:
         resolved = shell.resolver(await uow.conversations.get(lease.conversation_id))
@@ -113,7 +113,7 @@ async def _read(shell: Shell, lease: Lease) -> _Read | None:
 
 
 def _plan_folding_nothing(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
-    """Folds nothing: what these messages weigh left the context long ago."""
+    """A plan that folds nothing: these messages are not in the context any more."""
     boundary = resolved.conversation.boundary_seq
     return CompactionPlan(
         from_seq=messages[0].seq,
@@ -177,9 +177,12 @@ def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Appl
 
 
 def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) -> tuple[list[StateEntry], Sequence[str]]:
-    """A narrative that is the whole state, with the sentences whose exact values it does not tell; and these."""
+    """The entries with the sentences whose exact values they lack, and these sentences.
+
+    Sentences are added only if the narrative is the whole state.
+    """
     resolved, messages = read.chunk.resolved, read.messages
-    if not is_told(resolved.schema):  # entries of lists have them
+    if not is_told(resolved.schema):  # other schemas have entries in lists, which hold the values
         return told, ()
     lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
@@ -208,7 +211,7 @@ async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsRes
 async def _installed(
     shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, results: Results
 ) -> tuple[Compaction, Sequence[Event]]:
-    """The transaction; its row, and the events to publish."""
+    """The transaction; it returns the row and the events to publish."""
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)

@@ -1,4 +1,4 @@
-"""Tells whether a compaction would find nothing to fold, as the last one did; then none is started."""
+"""Decides whether a compaction would find nothing to fold, like the last one; then none is started."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from app.usecases.compaction.chunk import IN_ONE, before_running_turn, plan, rea
 from app.usecases.shared.resolve import Resolved
 
 NOTHING_FOLDED: Final = frozenset({"nothing_to_compact", "irreducible_floor"})
-"""Reasons for which a conversation is quiet although it is at its trigger."""
+"""Reasons for which a conversation that is over its trigger is left quiet."""
 
 
 async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *, turn_is_over: bool = False) -> bool:
     """Whether a due trigger of a *locked* conversation would find nothing to fold, as the last compaction did.
 
-    If so, the conversation stays quiet until it has grown by as much again. So a stretch in which nothing can be folded
-    is one row, however long it lasts. No model is asked and no text is read.
+    If so, the conversation stays quiet until it has grown by the same amount again. So a period in which nothing can be
+    folded makes one row, however long it lasts. No model is asked and no text is read.
 
     ``turn_is_over``: the running turn ends in this transaction, so that its messages may be folded afterwards.
     """

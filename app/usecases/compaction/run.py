@@ -28,24 +28,24 @@ from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held, held
 from app.usecases.shared.shell import Shell
 
-MOST_UNRECORDED = 256  # cancelled runs: beyond that their callers were cancelled too, and will not ask
+MOST_UNRECORDED = 256  # cancelled runs; of more than these the callers were cancelled too, and will not ask
 
 log = structlog.get_logger(__name__)
 
 
 class CompactionService:
-    """Plans, asks, checks, saves; one chunk after the other, each in its own short transactions."""
+    """Plans, asks, checks and saves, one chunk after the other, each in its own short transactions."""
 
     def __init__(self, shell: Shell, spending: SpendGuard) -> None:
         self._shell = shell
         self._spending = spending
         self._unrecorded: dict[UUID, AttemptsResult] = {}
-        """By lease: the calls of runs that were cancelled, until whoever cancelled them ends or hands over the row."""
+        """The calls of cancelled runs by lease, until the code that cancelled a run ends its row or hands it over."""
 
     async def execute(self, compaction_id: UUID, ran_in: RanIn = "worker") -> Compaction | None:
-        """Take a queued (or orphaned) row and run it to its end; ``None`` when somebody else has it, or it is gone.
+        """Take a queued (or orphaned) row and run it to its end; ``None`` if another process has it or it is gone.
 
-        With the database away it is left to its lease: the sweeper sends it again.
+        If the database is away, the row is left until its lease ends; the sweeper sends it again.
         """
         try:
             row = await self.take(compaction_id, ran_in)
@@ -57,10 +57,10 @@ class CompactionService:
             return None
 
     async def _run_in_time(self, row: Compaction) -> Compaction:
-        """Run it for a job's own time.
+        """Run a row for at most the time of one job.
 
-        A long history that was never folded is first read for anchors. A job whose time went into that, before it
-        asked any model, is no failure: the next one goes on where it stopped.
+        A long history that was never folded is first searched for anchors. If that takes the whole time, before any
+        model was asked, it is not a failure: the next job goes on where this one stopped.
         """
         due_from, _ = await self._reading_progress(row)
         try:
@@ -105,7 +105,7 @@ class CompactionService:
     async def run(self, row: Compaction, limits: JobLimits = UNLIMITED) -> Compaction:
         """Run a claimed row, chunk by chunk, until nothing is left to fold or the limits are reached.
 
-        Cancelled, it leaves the row to its lease; the caller decides what becomes of it.
+        If the run is cancelled, the row keeps its lease, and the caller decides what becomes of it.
         """
         lease = Lease.of(row)
         job = Job.of(self._shell, lease, limits)
@@ -121,19 +121,20 @@ class CompactionService:
                         return await self.hand_over(lease)
         except (LeaseLostError, NotFoundError):
             found = await self._row_as_stored(row)
-            # Also of a run that has just ended its row, which its heartbeat then finds ended: the status tells.
+            # This is done also for a run that has just ended its row, since its heartbeat then finds it ended; the
+            # status tells.
             log.info("compaction.lease_lost", compaction_id=str(lease.compaction_id), status=found.status)
             return found
         except DependencyUnavailableError:
             raise
-        except DomainError as error:  # a model that cannot be built must cost a compaction, never a turn
+        except DomainError as error:  # a model that cannot be built may cost a compaction, but not a turn
             log.warning("compaction.impossible", compaction_id=str(lease.compaction_id), reason=error.stable_code)
             reason = "model_unavailable" if isinstance(error, InvalidInputError) else error.stable_code
             return await self.end(lease, status="failed", reason=reason, attempted=job.unsaved_result)
         except asyncio.CancelledError:
             self._keep_unrecorded_calls(lease, job.unsaved_result)
             raise
-        except Exception:  # so must a defect of ours
+        except Exception:  # the same holds for a defect
             log.exception("compaction.crashed", compaction_id=str(lease.compaction_id))
             return await self.end(lease, status="failed", reason="internal_error", attempted=job.unsaved_result)
         return row
@@ -154,7 +155,7 @@ class CompactionService:
     async def end(
         self, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
     ) -> Compaction:
-        """End a held row that applies nothing (more); one that is no longer held is returned as it is."""
+        """End a held row that applies nothing (more). A row that is no longer held is returned unchanged."""
         attempted = attempted or self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
@@ -167,7 +168,7 @@ class CompactionService:
         return ended
 
     async def claim_due(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
-        """Queue what is due for a conversation by its policy's first due trigger, for the sweeper."""
+        """For the sweeper: queue a compaction of a conversation, for the first trigger of its policy that is due."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
@@ -180,7 +181,7 @@ class CompactionService:
         return claimed
 
     async def give_up(self, uow: UnitOfWork, compaction: Compaction, /) -> None:
-        """End a row that crashed its process too often, in the caller's transaction: an event, a quiet period."""
+        """End a row that crashed its process too often, in the caller's transaction, with an event and a pause."""
         await uow.conversations.lock(compaction.conversation_id)
         await end_row(self._shell, uow, compaction, status="failed", reason="crashed")
 
@@ -217,7 +218,7 @@ class CompactionService:
             return await self._spending.time_to_wait(uow, resolved, metered=metered)
 
     async def _end_over_limit(self, lease: Lease, wait: timedelta) -> Compaction:
-        """The hour's calls are used up: the end of the row, and quiet until there are some again."""
+        """End the row because the hour's calls are used up; the conversation is quiet until calls are possible."""
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
             row = check_held(await uow.compactions.get(lease.compaction_id), lease)
@@ -230,7 +231,7 @@ class CompactionService:
         return ended
 
     async def _end_empty(self, lease: Lease, nothing: NoChunk, attempted: AttemptsResult | None = None) -> Compaction:
-        """NoChunk (more) to fold: the end of the row, and quiet until there is something new."""
+        """End the row because there is nothing (more) to fold; the conversation is quiet until something new comes."""
         resolved = nothing.resolved
         async with self._shell.uow(lease.tenant_id) as uow:
             present = self._shell.resolver(await uow.conversations.lock(lease.conversation_id))
@@ -262,7 +263,7 @@ class CompactionService:
             async with self._shell.uow(row.tenant_id) as uow:
                 return await uow.compactions.get(row.id)
         except NotFoundError:
-            # A conversation that was deleted meanwhile took its row along.
+            # If the conversation was deleted meanwhile, its row was deleted too.
             return replace(row, status="superseded", reason="stale")
 
 

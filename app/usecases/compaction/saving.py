@@ -1,4 +1,4 @@
-"""Saving an applied chunk: one transaction that compares, sets, and writes down what was done."""
+"""Saves an applied chunk in one transaction that compares, writes, and records what was done."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from app.usecases.verification.pending import first_mark, is_pressing, note_vers
 async def save_chunk(
     shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, applied: Applied
 ) -> Compaction:
-    """Install a state, fenced by the lease and by (state version, boundary, content epoch).
+    """Install a state, if the lease is still held and state version, boundary and content epoch are unchanged.
 
     Returns:
         The row: still running while chunks follow, ``applied`` after the last, ``superseded`` when another change of
@@ -48,7 +48,8 @@ async def save_chunk(
         LeaseLostError: The row is no longer this process's; nothing is written.
     """
     now = shell.clock.now()
-    # What came while the model thought: a whole history may have been imported, and is not read under the lock.
+    # New messages may have come while the model worked, even a whole imported history; they are not read under the
+    # lock.
     await find_due_anchors(shell, lease.tenant_id, lease.conversation_id)
     ready = _Ready(
         chunk=chunk,
@@ -67,23 +68,23 @@ async def save_chunk(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ready:
-    """An accepted answer, with what follows from it and the chunk alone."""
+    """An accepted answer, with everything that follows from it and the chunk alone."""
 
     chunk: Chunk
     attempted: AttemptsResult
     applied: Applied
     values: Sequence[str]
-    """The exact values of what is folded."""
+    """The exact values in the folded messages."""
     exam: Exam
     told: Sequence[ToldSegment]
     proposed: Sequence[Anchor]
-    """What the model proposed."""
+    """The anchors that the model proposed."""
     now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Served:
-    """The state as it is going to be served, and what of the folded is left in it."""
+    """The state as it will be served, and how much of the folded messages it preserves."""
 
     applied: Applied
     fidelity: float | None
@@ -91,7 +92,7 @@ class _Served:
 
 
 async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> tuple[Compaction, Sequence[Event]]:
-    """The transaction; its row, and the events to publish."""
+    """The transaction; it returns the row and the events to publish."""
     chunk, attempted = ready.chunk, ready.attempted
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
@@ -134,7 +135,7 @@ def _verified_mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Ver
 
 
 async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results: Results) -> _Served:
-    """The state laid out with pins and anchors as they are now, not as they were when it was planned."""
+    """The state laid out with pins and anchors as they are now, not as they were when the chunk was planned."""
     applied, chunk = ready.applied, ready.chunk
     sources = await layout_sources(
         uow,
@@ -148,9 +149,10 @@ async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results:
 
 
 def _served_state(ready: _Ready, sources: LayoutSources) -> _Served:
-    """The state with what stands beside it.
+    """The state with everything that is served next to it.
 
-    Digests have what is left of the target, or, where all is folded, of what keeps the context smaller than it was.
+    Digests get the room that is left up to the target or, if everything is folded, as much as keeps the context smaller
+    than before.
     """
     applied, chunk = ready.applied, ready.chunk
 
@@ -160,7 +162,7 @@ def _served_state(ready: _Ready, sources: LayoutSources) -> _Served:
 
     layout = laid_out(sources, chunk.resolved.schema, applied.state, room_for_digests)
     tokens = applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)
-    if tokens >= chunk.resolved.breakdown.total:  # what is applied is smaller than what it replaces
+    if tokens >= chunk.resolved.breakdown.total:  # what is applied has to be smaller than what it replaces
         layout = layout.without_held_days()
         tokens = applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)
     return _Served(

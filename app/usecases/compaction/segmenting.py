@@ -1,4 +1,4 @@
-"""The segments of a chunk: cut before the model is asked, stored with the version of the state that covers them."""
+"""The segments of a chunk: cut before the model is asked, and stored with the state version that covers them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 
 CODE_VERSION: Final = "extractive-2"
-"""Part of a level's content hash. With another version, every level that code wrote is written again."""
+"""A part of the content hash of each level. If this changes, every level that code wrote is written again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,10 @@ class ToldSegment:
 
 
 def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: int) -> tuple[CutSegment, ...]:
-    """Cut a span into segments: every ``seq`` of it lies in exactly one, also those of commands and erased messages."""
+    """Cut a span into segments.
+
+    Every ``seq`` belongs to exactly one of them, also that of a command or an erased message.
+    """
     cuts = [describe(messages) for messages in split_into_segments(_told_messages(span), how)]
     starts = [from_seq, *(one.from_seq for one in cuts[1:])]
     ends = [*(start - 1 for start in starts[1:]), to_seq]
@@ -67,7 +70,7 @@ async def told_segments(
     locale: str,
     now: datetime,
 ) -> tuple[ToldSegment, ...]:
-    """Each segment with the levels that the policy asks for: the model's texts where there are any, else code's.
+    """Each segment with the levels that the policy asks for: texts of the model if there are any, otherwise of code.
 
     Args:
         cuts: The segments of the span.
@@ -127,7 +130,10 @@ async def store_segments(
 def extractive_level(
     level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
 ) -> SegmentLevel | None:
-    """A level that code writes; ``None`` if the messages say nothing any more. Their secrets are already replaced."""
+    """A level written by code; ``None`` if the messages say nothing any more.
+
+    Their secrets have been replaced before.
+    """
     spoken = _told_messages(messages)
     text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
     if not text:
@@ -141,7 +147,7 @@ def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
 
 
 def described(segment: Segment) -> CutSegment:
-    """A stored segment as the cut stretch that it was made from."""
+    """A stored segment in the form in which it was cut."""
     return value_of(CutSegment, segment)
 
 

@@ -16,12 +16,12 @@ WINDOW: Final = timedelta(hours=1)
 STEP: Final = timedelta(minutes=1)
 """The precision of the time at which calls are possible again."""
 SPARED: Final = 2
-"""Work that can wait may spend only this part of each limit: one half."""
+"""Work that can wait may spend each limit divided by this: one half."""
 SPEND_LIMIT: Final = "spend_limit"
 """The reason of a compaction that was not begun, or not continued, because of a limit."""
 
 Count = Callable[[timedelta], Awaitable[tuple[int, int]]]
-"""Counts the metered calls within a time up to now: those of a conversation, and those of the whole tenant."""
+"""Counts the metered calls in the given time up to now: those of the conversation, and those of the whole tenant."""
 
 
 class SpendGuard:
@@ -43,7 +43,7 @@ class SpendGuard:
         spares: bool = False,
         purpose: Purpose = "compaction",
     ) -> timedelta | None:
-        """The whole minutes until a model may be called; ``None`` = now, as always for a model that costs nothing.
+        """The whole minutes until a model may be called; ``None`` = now, always for a model that costs nothing.
 
         A chunk that has begun is finished, so a limit may be exceeded by the calls of one chunk. With ``spares`` only
         half of each limit counts: the rest is kept for compactions, which cannot wait.
@@ -76,7 +76,7 @@ class SpendGuard:
         """Refuse a manual call that may not spend now.
 
         Raises:
-            RateLimitedError: With the time at which the window frees.
+            RateLimitedError: The limit is reached; the error says when calls are possible again.
         """
         wait = await self.time_to_wait(uow, resolved, metered=metered)
         if wait is not None:
@@ -94,7 +94,7 @@ def limited(wait: timedelta) -> RateLimitedError:
 
 
 async def _least_wait(count: Count, limits: tuple[float, float]) -> timedelta | None:
-    """The shortest time after which both counts are below their limits, if nothing more is spent."""
+    """The shortest time after which both counts are below their limits if nothing more is spent."""
 
     async def has_room(span: timedelta) -> bool:
         own, of_tenant = await count(span)

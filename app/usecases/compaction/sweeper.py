@@ -1,7 +1,7 @@
-"""Finds work whose hint was lost: whatever Redis, a worker or an API process forgets, the sweeper finds in Postgres.
+"""Finds work whose hint was lost: if Redis, a worker or an API process forgets work, the sweeper finds it in Postgres.
 
-Many sweepers run at once, one in every API process and one per worker. Each row is handled in a transaction of its own,
-which looks at it again. So it is handled once, and one that fails holds up no other.
+Many sweepers run at once, one in every API process and one per worker. Each row is handled in a transaction of its own
+that reads the row again. So it is handled once, and a row that fails delays no other.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue
 from app.usecases.shared.work_records import count_crash
 
-# Of the time between two passes, more or less: keeps sweepers that started together from sweeping together.
+# The time between two passes varies by this share, so that sweepers which started together do not stay together.
 JITTER = 0.2
-# A step that hangs must not end the sweeping.
+# A step that hangs is ended after this time, so that sweeping goes on.
 STEP_SECONDS = 60.0
-# Per step and sweep: what is left is done by the next one.
+# The most rows per step and sweep; the next sweep does the rest.
 BATCH = 100
 DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
-CHORE_SECONDS = 4.0  # of a sweep, for each chore that has more to do than one step
+CHORE_SECONDS = 4.0  # the most of a sweep for each chore that has more to do than one step
 
 Row = TypeVar("Row")
 
@@ -41,7 +41,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Runner(Executor, Protocol):
-    """What the sweeper asks of the compaction service."""
+    """What the sweeper calls of the compaction service."""
 
     async def claim_due(self, tenant_id: UUID, conversation_id: UUID, /) -> UUID | None:
         """Queue the first due trigger's compaction, if still due, in a transaction of its own."""
@@ -51,14 +51,14 @@ class Runner(Executor, Protocol):
 
 
 class Aside(Protocol):
-    """What the sweeper asks of services that have models do what can wait: write L1s, verify states, make vectors."""
+    """A service that does work which can wait and needs models: writes L1s, verifies states, or makes vectors."""
 
     async def work(self) -> str:
-        """Have one of these done, of any conversation; the word says what became of it."""
+        """Do one piece of this work, for any conversation. The returned word says what became of it."""
 
 
 class Chore(Protocol):
-    """What the sweeper asks of services that remove and forget: bounded steps, in transactions of their own."""
+    """A service that removes or forgets data, in bounded steps with transactions of their own."""
 
     async def work(self) -> bool:
         """Do one step, and return whether more is left to do."""
@@ -123,7 +123,10 @@ class Sweeper:
         self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in asides if one]
 
     async def run(self) -> None:
-        """Sweep until cancelled. Errors do not end it. Jobs that it runs itself are cancelled with it."""
+        """Sweep until cancelled. Errors do not end it.
+
+        When it is cancelled, the jobs that it runs itself are cancelled too.
+        """
         try:
             while True:
                 await self.sweep()
@@ -134,7 +137,7 @@ class Sweeper:
                 await lane.stop()
 
     async def sweep(self) -> None:
-        """One pass: every step is tried, whatever became of the one before."""
+        """One pass: every step is tried, whether or not the one before failed."""
         await self._run_step(self._recover_crashed)
         await self._run_step(self._send_waiting)
         await self._run_step(self._claim_due)
@@ -181,8 +184,11 @@ class Sweeper:
         await _each(rows, self._recover, "sweeper.recovery_failed", lambda row: {"compaction_id": str(row.id)})
 
     async def _recover(self, found: Compaction) -> None:
-        """Under the conversation's lock, as every writer; what another sweeper was quicker with is left alone."""
-        async with self._uow(found.tenant_id) as uow:  # by its tenant, which leads in every key
+        """Recover one row under the conversation's lock.
+
+        A row that another sweeper has already handled is left alone.
+        """
+        async with self._uow(found.tenant_id) as uow:  # with its tenant, which is the first column of every key
             await uow.conversations.lock(found.conversation_id)
             row = await uow.compactions.get(found.id)
             if row.lease_token is None or row.lease_token != found.lease_token:
@@ -196,7 +202,7 @@ class Sweeper:
         _log.warning("sweeper.recovered", compaction_id=str(row.id), claims=row.claims, lost_by=row.owner)
 
     async def _send_waiting(self) -> None:
-        # One at a time, since its row is locked while it is sent: no other sweeper sends it too.
+        # One at a time: the row is locked while it is sent, so that no other sweeper sends it too.
         for _ in range(BATCH):
             async with self._uow(None) as uow:
                 rows = await uow.compactions.unsent(older_than=self._resend_after, limit=1)
@@ -220,7 +226,7 @@ class Sweeper:
                     await uow.commit()
 
     async def _send_details(self) -> None:
-        # Only a few: each that is written asks for the next.
+        # Only a few: each one that is written asks for the next.
         async with self._uow(None) as uow:
             wanting = await uow.segments.wanting_detail(limit=BATCH)
         conversations = list(dict.fromkeys(conversation_id for _, conversation_id, _ in wanting))
@@ -231,14 +237,17 @@ class Sweeper:
     async def _send_verifications(self) -> None:
         await self._hasten_verifications()
         async with self._uow(None) as uow:
-            # Only a few: each that is done asks for the next.
+            # Only a few: each one that is done asks for the next.
             wanting = await uow.verifications.wanting(limit=DETAILS)
         for _, conversation_id in wanting:
             if not self._was_taken(taken=await self._queue.send_later("verification", conversation_id)):
                 return
 
     async def _hasten_verifications(self) -> None:
-        """Once: what a process before this one put off for a limit; the limits of this one may be others."""
+        """Run once at start: look again at verifications that an earlier process put off because of a limit.
+
+        The limits of this process may be others.
+        """
         if self._has_hastened:
             return
         async with self._uow(None) as uow:
@@ -251,7 +260,7 @@ class Sweeper:
         if model is None:
             return
         async with self._uow(None) as uow:
-            # Only a few: a conversation that is begun goes on by itself.
+            # Only a few: a conversation that has begun goes on by itself.
             wanting = await uow.embeddings.wanting(model, limit=DETAILS)
         for _, conversation_id in wanting:
             if not self._was_taken(taken=await self._queue.send_later("embedding", conversation_id)):
@@ -320,7 +329,10 @@ class Sweeper:
 async def _each(
     rows: Iterable[Row], handle: Callable[[Row], Awaitable[None]], failed: str, told: Callable[[Row], dict[str, str]]
 ) -> None:
-    """Handle each row. One that fails is logged as ``failed``, with what ``told`` says of it, and holds up no other."""
+    """Handle each row.
+
+    If one fails, it is logged under the name ``failed`` with what ``told`` returns, and the others go on.
+    """
     for row in rows:
         try:
             await handle(row)
@@ -334,6 +346,6 @@ def _named_step(chore: Chore, clock: Clock) -> Callable[[], Awaitable[None]]:
         while await chore.work() and clock.monotonic() < end:
             pass
 
-    # A failure is logged under the name of the step.
+    # A failure is logged with the name of the step.
     step.__name__ = type(chore).__name__
     return step

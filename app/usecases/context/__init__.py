@@ -1,1 +1,1 @@
-"""What a model would be sent, and what is recalled for it."""
+"""What a model is sent as context, and what is recalled for it."""

@@ -1,4 +1,4 @@
-"""What a model would be sent: loads a bounded part of the history, and lets the core put it together."""
+"""Assembles what a model would be sent: loads a bounded part of the history and lets the core put it together."""
 
 from __future__ import annotations
 
@@ -48,42 +48,42 @@ from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, hel
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest tells of
-TOLD_TIMES = 40  # a digest is made of at most so many times its own size, the newest of what is left out …
-TOLD_TOKENS = 64_000  # … and of no more than this, about two seconds of CPU: a turn waits for it
-TOLD_PART = 4  # and that a digest is at most this part of
+LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest describes
+TOLD_TIMES = 40  # a digest is made of the newest messages that are left out, at most so many times its own size …
+TOLD_TOKENS = 64_000  # … and at most this many tokens, which take about two seconds of CPU while a turn waits
+TOLD_PART = 4  # a digest is at most one part in so many of TOLD_TOKENS
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
 _MOST_SECONDS_FOR_ANCHORS: Final = 2.0
 """The longest that a context waits for anchors after an import. The worker finds the rest."""
 _SERVED: Final = 10
-"""Bytes that a message counts for which is served as it is: about five microseconds."""
+"""The size, in bytes of work, of a message that is served unchanged: about five microseconds."""
 _LOOKED_THROUGH: Final = 250
-"""Bytes of such a message that count for one: what reads like ours is looked for, 13 ms for a megabyte."""
+"""In such a message, this many bytes count as one: a search for the service's own marks takes 13 ms per megabyte."""
 
 _Read = Gathered | Exception | None
-"""What was read for a question, or why it was not; ``None``: nothing is asked."""
+"""What was read for a question, or the error that prevented it; ``None`` if there is no question."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """A context, and what it was made from."""
+    """A context, and the material it was made from."""
 
     context: AssembledContext
     recall_ms: int
-    """Milliseconds that recalling and putting together took."""
+    """Milliseconds that recalling and assembling took."""
     begins_answer: bool
-    """Whether a user's message is the last one: not between the calls of an answer."""
+    """Whether the last message is a user's; it is not between the calls of an answer."""
 
     def expansion(self, id_: UUID, conversation_id: UUID, now: datetime) -> Expansion:
-        """The record of its recall."""
+        """The record of the recall in this context."""
         return expansion_of(self.context, id_=id_, conversation_id=conversation_id, now=now, duration_ms=self.recall_ms)
 
 
 class ContextService:
-    """Contexts and their sizes; never compacts."""
+    """Assembles contexts and measures them; never compacts."""
 
     def __init__(self, shell: Shell, files: FileServing, similarity: SimilarityService | None = None) -> None:
         self._shell = shell
@@ -120,7 +120,7 @@ class ContextService:
         asked: Asked = NOTHING,
         options: TurnOptions = NO_OPTIONS,
     ) -> Looked:
-        """The context, with how long the recall took; nothing is recorded."""
+        """The context, and how long the recall took; nothing is recorded."""
         async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
             once = partial(self._look, tenant_id, conversation_id, budget, model=model, asked=asked, options=options)
             try:
@@ -149,7 +149,7 @@ class ContextService:
     ) -> Looked:
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            if anchors_found:  # but for messages that came since
+            if anchors_found:  # except for messages that came since
                 conversation = replace(conversation, anchors_due_from=None)
             resolved = self._shell.resolver(conversation, model=model).with_options(options)
             room = self._room_for_detail(resolved, budget, asked)
@@ -183,15 +183,18 @@ class ContextService:
         return Looked(context=context, recall_ms=took, begins_answer=begins)
 
     async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
-        """A provider lost its copies of this context's files: whether assembling it again can help."""
+        """Handle that a provider lost its copies of this context's files.
+
+        Returns whether assembling it again can help.
+        """
         return await self._files.renewed(tenant_id, context, model)
 
     def _room_for_detail(self, resolved: Resolved, budget: int | None, asked: Asked) -> int | None:
         if budget is not None:
             return budget
         if not asked.in_turn or resolved.policy.anchor_share is not None:
-            # Only where anchors have all the room there is: other policies save tokens. The layout that the
-            # conversation's own model is served stays as it is.
+            # This applies only if anchors may use all the room: other policies save tokens. The layout that is served
+            # to the conversation's own model stays unchanged.
             return None
         own = self._shell.resolver(resolved.conversation).budgets.budget
         return max(resolved.budgets.budget - own, 0) or None
@@ -241,7 +244,7 @@ class ContextService:
         return await off_loop(_assembled, material, budget, size=_approximate_bytes(material, fits=fits))
 
     async def count_tokens(self, text: str | None, drafts: Sequence[MessageDraft] | None) -> int:
-        """What a text, or messages, would weigh."""
+        """How many tokens a text, or messages, would have."""
         weights = await off_loop(lambda: [draft.weighed().tokens for draft in drafts or ()], size=size_of(drafts or ()))
         return sum(weights) + (await off_loop(estimate_text, text, size=len(text)) if text else 0)
 
@@ -250,14 +253,14 @@ async def _gathered_or_error(uow: UnitOfWork, material: Material, budget: int | 
     try:
         question = question_in(material, asked, budget=budget)
         return await gather(uow, material, asked, question, budget=budget) if question or asked.passages else None
-    # Raised by whoever assembles, and only outside of a turn: a turn goes on without it.
+    # The caller raises the error, and only outside of a turn: a turn goes on without recall.
     except Exception as error:  # noqa: BLE001 - raised where a turn goes on without it
         return error
 
 
 def _approximate_bytes(material: Material, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
-    # Of messages that are all served, no text but that of parts is looked at.
+    # If all messages are served, only the text of messages with parts is read.
     if fits:
         texts = sum(one.byte_length if one.parts else _SERVED + one.byte_length // _LOOKED_THROUGH for one in messages)
     else:
@@ -266,7 +269,7 @@ def _approximate_bytes(material: Material, *, fits: bool) -> int:
 
 
 def _with_status_of_conversation(resolved: Resolved, context: AssembledContext) -> AssembledContext:
-    # An asked budget changes what is served, not when a compaction is due.
+    # A requested budget changes what is served, but not when a compaction is due.
     own = resolved.gauge
     gauge = replace(context.gauge, status=own.status, tokens_until_compaction=own.tokens_until_compaction)
     return replace(context, gauge=gauge)
@@ -281,7 +284,7 @@ def _with_question_held(material: Material) -> Material:
     at = next((index for index in range(len(tail) - 1, -1, -1) if tail[index].role == "user"), None)
     if at is None or at == len(tail) - 1 or tail[at].is_protected:
         return material
-    # Results of tools are left out before the message that they help to answer.
+    # Results of tools are left out before the question that they help to answer.
     tail[at] = replace(tail[at], protected_reason="pinned")
     return replace(material, tail=tuple(tail))
 
@@ -298,11 +301,11 @@ async def load(
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
     Anchors and segments are read only if something has to be left out, or may have to be (``all_anchors``). Details of
-    segments are read only if they have room (``detail_room``). They need no more of the anchors than their places,
-    unless something may be recalled beside them (``may_recall``).
+    segments are read only if they have room (``detail_room``). For them only the positions of anchors are read, unless
+    something may be recalled too (``may_recall``).
 
     Returns:
-        It, and whether it is known that nothing has to be left out.
+        The material, and whether it is known that nothing has to be left out.
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     tail = await uow.messages.newest(
@@ -347,7 +350,7 @@ async def load(
 
 
 async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:
-    """The material with those anchors that could be shown."""
+    """The material with the anchors that could be shown."""
     conversation = material.conversation
     size = _bytes_of_block(conversation.layout)
     room = await off_loop(partial(room_for_anchors, material, budget), size=size)
@@ -366,7 +369,7 @@ async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None)
 
 
 def _tokens_to_read(resolved: Resolved, asked: int | None) -> int:
-    # Of what fits by the policy's own reckoning nothing may stay unread: nothing would tell that it is not served.
+    # Everything that fits by the policy's own count has to be read: an unread message would be missing without notice.
     budgets = resolved.budgets
     most = max(LOADED_BUDGETS * budgets.budget, resolved.conversation.estimated_within(budgets.window))
     if asked is None:
@@ -395,7 +398,7 @@ def _assembled(material: Material, budget: int | None) -> AssembledContext:
     def digest(messages: Sequence[Message], max_tokens: int) -> str:
         told = _newest_within(messages, min(TOLD_TIMES * max_tokens, TOLD_TOKENS))
         most = min(max_tokens, TOLD_TOKENS // TOLD_PART)
-        key = (told[0].id, told[-1].id, len(told), conversation.content_epoch)  # the same until some are erased
+        key = (told[0].id, told[-1].id, len(told), conversation.content_epoch)  # the same until some of them are erased
         return _digest_without_secrets(Messages(key, told), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)

@@ -1,7 +1,7 @@
 """Vectors of covered messages, made in the background: a short claim, one call, one commit under the lock.
 
-Nothing waits for them: a message without a vector is recalled by its words. What the model is given is redacted, as
-everything that is made of messages. A text that the model refuses alone is passed over for good.
+Nothing waits for the vectors: a message without one is recalled by its words. The texts are redacted before the model
+gets them. A text that the model refuses when sent alone is never sent again.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
 
 BATCH: Final = 64
-"""Messages of one call."""
+"""The most messages of one call."""
 CLAIM: Final = timedelta(seconds=120)
-"""Longer than a call takes."""
+"""How long a claim holds: longer than a call takes."""
 BACK_OFF: Final = timedelta(minutes=1)
 LONG_BACK_OFF: Final = timedelta(minutes=10)
-"""The pause after failures that another try will hardly mend: a wrong key, an unknown model, unusable answers."""
+"""The pause after failures that another try will hardly change: a wrong key, an unknown model, unusable answers."""
 _MILLISECONDS: Final = 1_000
 _OF_THE_TEXT: Final = frozenset({"bad_request", "context_too_long", "bad_vectors"})
-"""Refusals that one text may be the reason of."""
+"""Refusals for which a single text may be the reason."""
 
 Outcome = Literal["made", "failed", "stale", "not_now", "not_wanted"]
 
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Text:
-    """What the model is to be given of a message."""
+    """The text of a message that the model is given."""
 
     seq: int
     text: str
@@ -60,21 +60,21 @@ class _Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """The right to give a stretch of a conversation vectors."""
+    """The right to make vectors for a range of a conversation's messages."""
 
     conversation_id: UUID
     embedder: Embedder
     through: int
-    """The last message before it."""
+    """The last message before the range."""
     to_seq: int
     messages: tuple[Message, ...]
     texts: tuple[_Text, ...]
     known: Mapping[bytes, bytes]
-    """Vectors of the same texts of other messages."""
+    """Vectors of other messages with the same texts."""
 
     @property
     def missing(self) -> list[_Text]:
-        """What the model has to be asked for, each text once."""
+        """The texts that the model has to be asked about, each once."""
         return list({one.sha256: one for one in self.texts if one.sha256 not in self.known}.values())
 
 
@@ -83,15 +83,15 @@ class _Answer:
     vectors: dict[bytes, bytes] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     error: ModelUnavailableError | None = None
-    """Why there is no answer to be stored."""
+    """Why there is no answer to store."""
 
 
 class EmbeddingService:
-    """Has vectors made.
+    """Has a model make vectors.
 
     Args:
         shell: The ports.
-        spending: Calls are made only while it has room, and count against it.
+        spending: Calls are made only while it allows them, and count towards its limits.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard) -> None:
@@ -99,9 +99,9 @@ class EmbeddingService:
         self._spending = spending
 
     async def work(self, conversation_id: UUID | None = None) -> Outcome:
-        """Have vectors made of some messages of that conversation, or of any, and hint at what more is wanted.
+        """Have vectors made of some messages of that conversation, or of any, and send a hint if more are wanted.
 
-        With the database away nothing happens: the sweeper asks again.
+        If the database is away, nothing happens; the sweeper asks again.
         """
         embedder = embedder_of(self._shell)
         if embedder is None:
@@ -135,7 +135,7 @@ class EmbeddingService:
         log.info("embedding.done", conversation_id=str(conversation_id), outcome=outcome, reason=reason, **told)
         return outcome
 
-    # --- the claim
+    # --- claiming
 
     async def _claim_or_outcome(self, tenant_id: UUID, conversation_id: UUID, embedder: Embedder) -> _Claim | Outcome:
         async with self._shell.uow(tenant_id) as uow:
@@ -163,7 +163,7 @@ class EmbeddingService:
             known=known,
         )
 
-    # --- the call
+    # --- calling
 
     async def _ask_all(self, claim: _Claim) -> _Answer:
         answer, missing = _Answer(), claim.missing
@@ -176,7 +176,8 @@ class EmbeddingService:
             await self._ask(claim.embedder, [one], answer)
             if answer.error is not None and answer.error.reason not in _OF_THE_TEXT:
                 return answer
-        # Where the model took other texts, these were refused for what they say; many at once may be its own fault.
+        # If the model took other texts, it refused these for what they say. If it refused many, the fault may be its
+        # own.
         if answer.vectors or (len(missing) == 1 and (claim.known or claim.through)):
             answer.error = None
         return answer
@@ -194,7 +195,7 @@ class EmbeddingService:
         took = self._shell.clock.monotonic() - started
         answer.attempts.append(attempt_of(embedder, answer.error, usage, took))
 
-    # --- what came of it
+    # --- storing
 
     async def _store_vectors(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
         shell, conversation_id, model = self._shell, claim.conversation_id, claim.embedder.name
@@ -239,7 +240,7 @@ def embedder_of(shell: Shell) -> Embedder | None:
 
 
 def call_of(shell: Shell, conversation_id: UUID, attempt: Attempt) -> DetailCall:
-    """The record of a call that is over."""
+    """The record of an ended call."""
     now = shell.clock.now()
     return DetailCall(
         id=shell.new_id(), conversation_id=conversation_id, called_at=now, attempt=attempt, purpose="embedding"
@@ -247,7 +248,7 @@ def call_of(shell: Shell, conversation_id: UUID, attempt: Attempt) -> DetailCall
 
 
 def attempt_of(embedder: Embedder, error: ModelUnavailableError | None, usage: Usage, seconds: float) -> Attempt:
-    """How a call went."""
+    """The attempt that records a call: usage, time and error."""
     reason = error.reason if error else None
     return Attempt(
         model=embedder.name,
@@ -264,7 +265,7 @@ async def _next_messages(
 ) -> tuple[int, list[Message]]:
     count = BATCH
     while True:
-        # The message before them is read too: it may name the secret that the first one gives.
+        # The message before each is read too: it may name the secret that the first message of the range gives.
         first, last = through + 1, min(through + count, boundary)
         most = READ_BYTES if count > 1 else None
         found = await uow.messages.between(conversation_id, max(first - 1, 1), last, max_bytes=most)
@@ -280,7 +281,7 @@ def _texts_to_embed(messages: Sequence[Message], through: int) -> tuple[_Text, .
 
 
 async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:
-    """The messages that still say what they said; the conversation is locked."""
+    """The messages whose text is unchanged; the conversation is locked."""
     if not claim.messages:
         return frozenset()
     first, last = claim.messages[0].seq, claim.messages[-1].seq

@@ -1,4 +1,4 @@
-"""The data of a context's media: loaded last, and only what is sent."""
+"""The data of a context's media: loaded last, and only as much as is sent."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from app.off_loop import off_loop
 from app.usecases.shared.shell import Shell
 
 LEFT_OUT: Final = "media_left_out"
-"""The warning: media of older messages are sent in words, since all together would be too large."""
+"""The warning: older media are replaced by words, since all media together would be too large."""
 REFUSED: Final = "media_refused"
-"""The warning: the model's provider refused the request until media were sent in words."""
+"""The warning: media are replaced by words, since the model's provider refused the request with them."""
 _A_PART: Final = 1
-"""Bytes that a part counts for which is looked at for media: half a microsecond."""
+"""The size, in bytes of work, of a part that is searched for media: half a microsecond."""
 
 
 async def with_media(
     shell: Shell, tenant_id: UUID, context: AssembledContext, *, room: int | None = None
 ) -> AssembledContext:
-    """The context with the newest media that its provider takes together, older ones in words.
+    """The context with as many of the newest media as its provider takes; older ones are replaced by words.
 
-    ``room``: characters of Base64, where the setting's are not all left.
+    ``room`` is the number of Base64 characters that are left, if that is less than the setting allows.
     """
     messages = context.messages
     size = _A_PART * sum(len(message.parts) for message in messages)
@@ -48,12 +48,12 @@ async def with_media(
 
 
 def messages_with_data(messages: Sequence[ContextMessage]) -> int:
-    """How many messages carry data of media."""
+    """How many messages contain data of media."""
     return sum(map(has_data, messages))
 
 
 def with_fewer_media(context: AssembledContext, most: int | None) -> AssembledContext:
-    """The context with the media of its ``most`` newest messages that have some, if others were refused."""
+    """The context with the media of only its ``most`` newest messages that have any; ``None`` = unchanged."""
     if most is None or messages_with_data(context.messages) <= most:
         return context
     kept = with_newest_media(context.messages, most, context.locale)

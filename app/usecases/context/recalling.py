@@ -38,7 +38,9 @@ MOST_CANDIDATES: Final = 1_500
 CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
 RELATED: Final = 16
-"""How many words of the same meaning are sought beside the question's own; each is one more search in the index."""
+"""How many words of the same meaning are sought in addition to the question's own; each is one more search in the
+index.
+"""
 BEFORE_CHARACTERS: Final = 1_000
 """Characters of each message before a question that are read for words that the question refers back to."""
 QUESTION_CHARACTERS: Final = 4_000
@@ -68,7 +70,7 @@ class Asked:
     query: str | None = None
     """A question of the caller: messages are recalled for it whatever the policy says."""
     passages: tuple[Passage, ...] = ()
-    """Texts of the caller that are served beside recalled messages."""
+    """Texts of the caller that are served together with recalled messages."""
     in_turn: bool = False
     """Whether the context is for a turn: then the last user message is the question, if the policy says so."""
     recall: bool | None = None
@@ -298,7 +300,7 @@ def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narr
     asking = _message_being_answered(tail)
     if asking is None:
         return narrowed
-    # Between the calls of an answer the same is recalled as at its beginning.
+    # Between the calls of an answer the same messages are recalled as at its beginning.
     sources = [source for source in narrowed.sources if source.seq <= asking.seq]
     return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
 

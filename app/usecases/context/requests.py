@@ -1,4 +1,4 @@
-"""Answers a client's request for a context. Compacts first where that is wanted and due; records what is recalled."""
+"""Answers a client's request for a context. Compacts first if that is wanted and due, and records what is recalled."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Compact = Literal["never", "if_needed"]
 OK: Final = 200
 IN_REQUEST: Final = "request"
 RETRY_AFTER: Final = 2.0
-"""Seconds that a repeated request is asked to wait for the first."""
+"""After how many seconds a repeated request, whose first one still runs, is told to try again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAsk:
-    """What a client asks for."""
+    """What a client's request asks for."""
 
     budget: int | None = None
-    """Tokens after the system prompt and the files; ``None``: the policy's budget, which holds both too."""
+    """Tokens after the system prompt and the files; ``None`` = the policy's budget, which includes both."""
     asked: Asked = NOTHING
     compact: Compact = "never"
-    """``if_needed``: a trigger that is due before a model call is answered first, as in a turn."""
+    """``if_needed``: if a trigger is due before a model call, compact first, as a turn does."""
     counts: bool = False
     """Whether what is recalled is recorded as an expansion."""
 
@@ -61,11 +61,11 @@ class ContextRequests:
     async def answer(
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, *, idem: Idem | None = None
     ) -> ContextView:
-        """The context; asked again under the same key it compacts and counts nothing more.
+        """The context. A request that is repeated under the same key compacts and records nothing more.
 
         Raises:
             BudgetTooSmallError: Not even the last user message fits.
-            ContextOverWindowError: Under ``keep_full`` the whole exceeds the window.
+            ContextOverWindowError: Under ``keep_full`` the whole context exceeds the window.
         """
         outcome = await self._compacted(tenant_id, conversation_id, ask, idem)
         looked = await self._context.look(tenant_id, conversation_id, ask.budget, asked=ask.asked)
@@ -86,7 +86,7 @@ class ContextRequests:
     async def _compacted(
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None
     ) -> InlineOutcome:
-        """The compaction, if one is due; under a key that did this before, the same one again."""
+        """Compact if that is wanted and due. If a request with the same key did so before, return its compaction."""
         if idem is None and ask.compact == "never":
             return InlineOutcome()
         claim: InlineClaim | None = None

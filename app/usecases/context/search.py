@@ -1,4 +1,4 @@
-"""Search: the original messages that fit a query, best first, whatever was compacted meanwhile."""
+"""Search: the original messages that match a query, best first, whether or not they were compacted."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from app.storage.repositories.narrowing import Narrowed
 from app.usecases.shared.shell import Service
 
 CANDIDATES: Final = 200
-"""Messages that are looked at: also the most that one query finds."""
+"""How many messages are looked at; one query finds no more than these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message that fits."""
+    """A message that matches."""
 
     message_id: UUID
     seq: int
     snippet: str
-    """A passage of the original, as it stands there."""
+    """A passage of the original, unchanged."""
     score: float
     role: Role
     created_at: datetime
     said_by: str = ""
-    """The name that the message carries, as it is served; empty without one."""
+    """The name that the message carries, as it is served; empty if it has none."""
     segment_id: str | None = None
-    """The current segment that holds it; ``None`` in the tail."""
+    """The id of the current segment that contains it; ``None`` in the tail."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """The beginning of a page. Messages that came after the first page do not move the pages that follow."""
+    """Where a page begins. Messages stored after the first page was read do not shift the later pages."""
 
     through_seq: int
     skip: int
@@ -61,11 +61,11 @@ class SearchService(Service):
     async def find(
         self, tenant_id: UUID, conversation_id: UUID, text: str, *, limit: int, place: PageStart | None = None
     ) -> SearchPage:
-        """One page of the messages that fit.
+        """One page of the messages that match.
 
         Raises:
             NotFoundError: There is no such conversation.
-            InvalidInputError: The query says nothing.
+            InvalidInputError: The query has no word to search for.
         """
         query = query_of(text)
         if not query.text:
@@ -137,7 +137,7 @@ class SearchService(Service):
 def _ranked_by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
     sources = [source for source in narrowed.sources if source.seq <= through_seq]
     language = stem_language([source.text for source in sources], narrowed.language)
-    # What came after ``through_seq`` makes no word commoner: else results would move between pages.
+    # Messages after ``through_seq`` do not change how common a word is; otherwise results would move between pages.
     later = [words_in(source.text, language).counts for source in narrowed.sources if source.seq > through_seq]
     documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
     total = min(narrowed.total - len(later), through_seq)

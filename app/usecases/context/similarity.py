@@ -1,4 +1,4 @@
-"""How alike a question and the messages are that recall looks at: by vectors, where there are some in time."""
+"""How similar a question is to the messages that recall considers: by vectors, if they exist in time."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
 
 By = Literal["words", "words_and_vectors"]
-"""What recall went by."""
+"""The means by which recall compared."""
 BY_WORDS: Final[By] = "words"
 BY_BOTH: Final[By] = "words_and_vectors"
 
 QUESTIONS: Final = 256
-"""Vectors of questions that a process keeps, the newest: between the calls of an answer the same is asked again."""
+"""How many vectors of questions a process keeps: the calls of one answer ask the same question again."""
 
 log = structlog.get_logger(__name__)
 
 
 class SimilarityService:
-    """Compares questions with messages; never fails, and never makes a recall wait longer than the model may take.
+    """Compares questions with messages. It never fails, and no recall waits longer for it than a model call may take.
 
     Args:
         shell: The ports.
-        spending: A question costs a call: without room for it words alone decide.
+        spending: Each question costs a call; if it allows none, only words are compared.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard) -> None:
         self._shell = shell
         self._spending = spending
         self._kept: dict[tuple[UUID, str, bytes], bytes] = {}
-        """By tenant, model and hash of the question."""
+        """The vectors of questions, by tenant, model, and hash of the question."""
 
     async def compared(self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered) -> tuple[Gathered, By | None]:
-        """What was gathered, with the cosines of the messages that have a vector; and what recall goes by.
+        """What was gathered, with the cosines of the messages that have a vector; and by which means recall compares.
 
-        ``None`` where no embedding model is set, or nothing is looked for.
+        The latter is ``None`` if no embedding model is set, or nothing is searched for.
         """
         embedder = embedder_of(self._shell)
         if embedder is None or not gathered.question or gathered.narrowed is None:
@@ -104,7 +104,7 @@ class SimilarityService:
             log.info("recall.by_words", reason=error.reason)
             failure = error
         attempt = attempt_of(embedder, failure, usage, self._shell.clock.monotonic() - started)
-        with suppress(DependencyUnavailableError, NotFoundError):  # a measure: a recall goes on without it
+        with suppress(DependencyUnavailableError, NotFoundError):  # only a measurement: a recall goes on without it
             async with self._shell.uow(tenant_id) as uow:
                 await uow.detail_calls.begin(call_of(self._shell, conversation_id, attempt))
                 await uow.commit()

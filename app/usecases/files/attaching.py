@@ -24,7 +24,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 ON_LOOP: Final = 10_000
-"""Bytes; larger files are looked at off the event loop."""
+"""The number of bytes above which a file is examined off the event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class NewFile:
 
     name: str
     media_type: str
-    """The media type, one that can be attached (``file_types.kind_of``)."""
+    """The media type; one that can be attached (``file_types.kind_of``)."""
     data: bytes
     tokens: int | None = None
     """The size in tokens, for audio and video whose length cannot be read from their bytes."""
@@ -50,12 +50,12 @@ class FileService:
     async def add(
         self, tenant_id: UUID, conversation_id: UUID, given: NewFile, *, idem: Idem | None = None
     ) -> ConversationFile:
-        """Attach a file: from now on it is in every context, before all messages.
+        """Attach a file: from now on every context contains it, before all messages.
 
         Raises:
             NotFoundError: There is no such conversation; or the file that this key attached before was removed.
-            InvalidInputError: The bytes are not of the given type, or their weight cannot be told.
-            NoRoomForFileError: The conversation would have too many files, or too little room beside them.
+            InvalidInputError: The bytes are not of the given type, or their size in tokens cannot be determined.
+            NoRoomForFileError: The conversation would have too many files, or too little room for anything else.
         """
         shell = self._shell
         sha256, tokens = await _hash_and_weight(given)
@@ -94,7 +94,7 @@ class FileService:
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, page: Page
     ) -> tuple[list[ConversationFile], str | None]:
-        """The files of a conversation, as they were attached. Raises ``NotFoundError``."""
+        """The files of a conversation, in the order in which they were attached. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             return await uow.files.page(conversation_id, page)
@@ -116,7 +116,7 @@ class FileService:
         return file, found[file.sha256]
 
     async def remove(self, tenant_id: UUID, conversation_id: UUID, file_id: UUID) -> None:
-        """Remove a file. No context has it from then on, and copies at providers are deleted.
+        """Remove a file. No context contains it from then on, and copies at providers are deleted.
 
         Raises:
             NotFoundError: There is no such conversation or file.
@@ -127,7 +127,7 @@ class FileService:
             file = await uow.files.get(conversation_id, file_id)
             await uow.files.remove(conversation_id, file_id)
             await uow.caches.leave(conversation_id)
-            # A stateful model's provider was told of it with earlier responses.
+            # A stateful model's provider got the file with earlier responses.
             await uow.copies.want_deleted(conversation_id)
             without = _with_more_files(conversation, -file.tokens, -file.bytes)
             without = replace(without, content_epoch=conversation.content_epoch + 1)
@@ -218,9 +218,9 @@ def _invalid_field(field: str, message: str) -> InvalidInputError:
 
 
 def _refuse_without_room(before: Resolved, after: Resolved, file: ConversationFile) -> None:
-    """Refuse what would leave a compaction no room: files are never folded, and never left out."""
+    """Refuse a file that would leave a compaction no room: files are never folded and never left out."""
     files = after.conversation.file_tokens
-    known = _contradictions(before)  # those that have nothing to do with files are in both
+    known = _contradictions(before)  # contradictions that exist without the file are in both
     errors = [error for error in _contradictions(after) if error not in known]
     if not errors:
         return

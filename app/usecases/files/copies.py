@@ -1,7 +1,7 @@
 """The copies of files at providers: made when a turn needs one, renewed when they expire, deleted with the file.
 
-A copy is of a content, for all conversations of a tenant. Which of them are to be deleted is decided by the database,
-with the last file of the content; here they are made, found, and deleted there.
+A copy belongs to a content, for all conversations of a tenant. When the last file with a content is removed, the
+database marks its copies for deletion. This module makes, finds and deletes copies at providers.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from app.usecases.shared.shell import Shell
 Known = TypeVar("Known")
 
 LASTING: Final = timedelta(minutes=10)
-"""A copy that ends sooner is made again: the turn that begins with it may take as long."""
+"""A copy that expires sooner than this is made again, since the turn that uses it may take as long."""
 EXPIRED: Final = 500
-"""Copies that are forgotten in one sweep, which their providers deleted themselves."""
+"""How many copies that their providers deleted by themselves are forgotten in one sweep."""
 REMEMBERED: Final = 4_096
-"""Copies that are known to be usable, and contents that were refused, in one process."""
+"""How many usable copies, and how many refused contents, one process remembers."""
 REFUSED_SECONDS: Final = 60.0
-"""How long a file that could not be copied is not offered to the provider again. Until then requests have no copy."""
+"""How long a file that could not be copied is not offered to the provider again. Requests have no copy meanwhile."""
 FAILED_SECONDS: Final = 3_600.0
-"""How long a content is not offered again that the provider could not process."""
+"""How long a content that the provider could not process is not offered again."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A content that a request is to name by the provider's copy."""
+    """A content that a request needs to name by the provider's copy."""
 
     sha256: str
     media_type: str
@@ -57,7 +57,7 @@ class _Refused:
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Whose copies are asked for."""
+    """The tenant and the model for which copies are requested."""
 
     tenant_id: UUID
     model: str
@@ -66,7 +66,7 @@ class Keeper:
 
 @dataclass(slots=True)
 class _Memory:
-    """What this process knows of copies: small, and none of it needed."""
+    """What this process remembers of copies: little, and only to save time."""
 
     usable: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
     refused: OrderedDict[tuple[str, str], _Refused] = field(default_factory=OrderedDict)
@@ -94,10 +94,10 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         self._copying: WeakValueDictionary[tuple[UUID, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def addresses(self, keeper: Keeper, wanted: Sequence[Wanted]) -> tuple[dict[str, str], dict[str, str]]:
-        """The addresses of the provider's copies of these files. Missing copies are made now.
+        """The addresses of the provider's copies of these files. Missing copies are made.
 
         Returns:
-            By hash the address of a copy that can be used; and of those without one the reason word.
+            The address of each usable copy by hash; and by hash, for each file without one, the reason word.
         """
         by_hash = {one.sha256: one for one in wanted}
         done = await asyncio.gather(*(self._address(keeper, one) for one in by_hash.values()))
@@ -106,7 +106,10 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return addresses, {sha256: why for sha256, (uri, why) in answers.items() if not uri}
 
     async def lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
-        """Forget these copies, one of which the provider lost, so that all are made again. Whether any existed."""
+        """Forget these copies, one of which the provider lost, so that all are made again.
+
+        Returns whether any existed.
+        """
         async with self._shell.uow(keeper.tenant_id) as uow:
             copies = await uow.file_copies.in_use(keeper.account, sha256s, lasting=timedelta())
             gone = await uow.file_copies.want_deleted(keeper.account, [copy.name for copy in copies.values()])
@@ -126,10 +129,10 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return len(due) == AT_ONCE or expired == EXPIRED
 
     async def _address(self, keeper: Keeper, wanted: Wanted) -> tuple[str, str]:
-        """The address, and "" with the reason if there is none."""
+        """The address and an empty reason, or no address and the reason."""
         key = (keeper.tenant_id, keeper.account, wanted.sha256)
         lock = self._copying.setdefault(key, asyncio.Lock())
-        async with lock:  # one upload of a content at a time: the others use its copy
+        async with lock:  # one upload of a content at a time: the other callers use its copy
             reason = self._memory.reason(keeper.account, wanted.sha256, self._shell.clock.monotonic())
             if reason is not None:
                 return "", reason
@@ -188,7 +191,10 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return used
 
     async def _usable_address_of(self, keeper: Keeper, copy: ProviderFile) -> str:
-        """A copy's address, once the provider has made it usable; one that never will be is to be deleted."""
+        """A copy's address, once the provider has made it usable.
+
+        A copy that can never be used is marked for deletion.
+        """
         if (keeper.account, copy.name) in self._memory.usable:
             return copy.uri
         try:

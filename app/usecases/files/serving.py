@@ -1,4 +1,4 @@
-"""The files of a context as a request carries them: each whole, or in words that say why not; never left out."""
+"""The files of a context as a request carries them: each whole, or replaced by words that say why it is not."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from app.usecases.files.copies import FileCopyService, Keeper, Wanted
 from app.usecases.shared.shell import Shell
 
 NOT_SENT: Final = "file_not_sent"
-"""The warning, with the file's id: the model is told of it in words."""
+"""The warning, with the file's id, that the model got only words about a file."""
 INLINE_BYTES: Final = 500_000
-"""Files up to this size are sent with each request, even where the provider could keep them: a copy costs a request."""
+"""Files up to this size are sent with each request, even if the provider could keep them: a copy costs a request."""
 
 _WORDS: Final[Mapping[str, str]] = {"file_failed": "failed", "gone": "gone"}
-"""The catalogue's words for reason words; of every other, the provider is not available."""
+"""Which words of the catalogue describe a reason word; for any other reason they say that the provider is not
+available.
+"""
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What becomes of each file."""
+    """How each file is sent."""
 
     room: int
-    """Characters of Base64 that are left for files and media."""
+    """Base64 characters that are left for files and media."""
     texts: list[ConversationFile] = field(default_factory=list)
     inline: list[ConversationFile] = field(default_factory=list)
     copies: list[ConversationFile] = field(default_factory=list)
@@ -55,10 +57,10 @@ class FileServing:
     async def served(
         self, tenant_id: UUID, context: AssembledContext, *, model: str | None, in_turn: bool
     ) -> tuple[AssembledContext, int]:
-        """The context with its files for that model, or for whoever asked for it; and the room that media have left.
+        """The context with its files, for that model or for a client; and the room that is left for media.
 
-        A turn's model is sent what it reads: small files with the request, large ones by the copy of its provider,
-        where it keeps any. A client gets the data, as far as a request has room.
+        A turn's model gets the files that it can read: small ones with the request, large ones as a copy at its
+        provider, if it keeps copies. A client gets the data, as far as a request has room.
         """
         if not context.attached:
             return context, self._shell.media_bytes
@@ -70,7 +72,7 @@ class FileServing:
     async def carried(
         self, tenant_id: UUID, attached: Sequence[ConversationFile], locale: str, profile: ModelProfile | None
     ) -> tuple[tuple[RequestFile, ...], int]:
-        """The files as a request to that model carries them, or a client; and the room that media have left."""
+        """The files as a request to that model carries them, or an answer to a client; and the room left for media."""
         plan = _planned(attached, profile, self._shell.media_bytes)
         addresses = await self._copy_addresses(tenant_id, plan, profile)
         wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})

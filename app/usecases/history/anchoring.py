@@ -23,26 +23,27 @@ from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 MOST_ACTIVE: Final = 1_000
-"""Active anchors, the newest, that an append can change: bounds its work whatever the history."""
+"""The most active anchors, the newest first, that an append can change: bounds its work for any length of history."""
 _AN_ANCHOR: Final = 50
-"""Bytes that an active anchor counts for: reading one that no process has read takes half a millisecond at most."""
+"""The size, in bytes of work, of an active anchor: one not yet read in this process takes half a millisecond at most.
+"""
 
 _FOUND: Final = tuple(field.name for field in fields(FoundAnchor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What messages say about anchors."""
+    """The effects of messages on anchors."""
 
     made: tuple[Anchor, ...]
-    """New ones, with the status that later messages among these left them."""
+    """The new anchors, each with the status after the later ones of these messages."""
     changed: tuple[Transition, ...]
-    """What happened to those that were active before."""
+    """The changes of anchors that were active before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What messages that are about to be stored say, and the active anchors that it is about."""
+    """The effects of messages that are about to be stored, and the active anchors that were considered."""
 
     read: Read
     before: Sequence[Anchor] = ()
@@ -53,16 +54,16 @@ NOTHING_SAID: Final = Said(read=NOTHING_READ)
 
 
 def says_something(message: Message | MessageDraft) -> bool:
-    """Whether anchors are looked for in it: not in a command, in what was erased or gave way to another reply."""
+    """Whether a message is searched for anchors. A command, an erased message and a superseded reply are not."""
     return not message.is_command and message.status in SAID and bool(message.content.strip())
 
 
 async def anchors_said(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message], *, read: Read | None = None
 ) -> Said:
-    """What messages say about anchors; nothing is written yet, so that all writes of an append go out together.
+    """The effects of messages on anchors. Nothing is written yet, so that all writes of an append are sent together.
 
-    ``conversation`` is as it stands before these messages; ``read`` is what they say, where that was found before.
+    ``conversation`` is the row before these messages; ``read`` are the effects, if they were found before.
     """
     spoken = [message for message in messages if says_something(message)]
     if not spoken:
@@ -73,7 +74,7 @@ async def anchors_said(
 
 
 async def still_said(uow: UnitOfWork, conversation: Conversation, read: Read) -> Said:
-    """What was read before the transaction, without changes of anchors that are active no more."""
+    """What was read before the transaction, without changes of anchors that are no longer active."""
     if not read.changed:
         return Said(read=read)
     before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in read.changed])
@@ -83,13 +84,13 @@ async def still_said(uow: UnitOfWork, conversation: Conversation, read: Read) ->
 
 
 async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) -> bool:
-    """Store the anchors of messages just stored, and what they did to the active ones.
+    """Store the anchors of messages that were just stored, and the changes of the active ones.
 
     Returns:
         Whether an anchor changed that the stored layout serves or counts.
     """
     read = said.read
-    # Rows of one shape go in one round trip: those that have a successor come last.
+    # Rows with the same columns are sent in one round trip; those that have a successor come last.
     await uow.anchors.add(sorted(read.made, key=lambda anchor: anchor.superseded_by is not None))
     await uow.anchors.change(conversation.id, read.changed)
     return _touches_layout(conversation, said.before, read.changed)
@@ -105,9 +106,9 @@ async def _read_within_transaction(
 
 
 async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: MessageStatements) -> list[Anchor]:
-    """The active anchors that messages could change: those just before them, and those that share a word with theirs.
+    """The active anchors that messages could change: those just before them, and those that share a word with them.
 
-    Reading a thousand that they could not change takes longer than all else that an append does.
+    Reading a thousand anchors that cannot change would take longer than everything else in an append.
     """
     if conversation.last_seq == 0:
         return []
@@ -137,7 +138,7 @@ async def add_proposed(
     *,
     compute: Compute = off_loop,
 ) -> None:
-    """Store the anchors that a model proposed: what was said after them has changed them already.
+    """Store the anchors that a model proposed. Later messages may already have changed them.
 
     ``proposed`` are new anchors of ``span``, the folded messages.
     """
@@ -164,22 +165,22 @@ def _transitions_from_first_proposed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageStatements:
-    """What messages say by themselves."""
+    """The statements of some messages, each message read by itself."""
 
     messages: Sequence[Message]
     said: Mapping[int, Sequence[Statement]]
-    """Their statements, by ``seq``."""
+    """The statements of each message, by ``seq``."""
     found: Sequence[Anchor]
 
     @property
     def may_change_others(self) -> bool:
-        """Whether anything in it could change an anchor: what only asks, or is no speech, cannot."""
+        """Whether anything in these messages could change an anchor. A question, or text that is not speech, cannot."""
         answers = any(not statement.is_question for statements in self.said.values() for statement in statements)
         return answers or any(anchor.type in CHANGING for anchor in self.found)
 
 
 def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> MessageStatements:
-    """Take messages apart, and find their anchors."""
+    """Split messages into statements, and find their anchors."""
     said = {message.seq: statements(message) for message in messages}
     found = [
         _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
@@ -188,7 +189,7 @@ def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datet
 
 
 def settled(what: MessageStatements, before: Sequence[Anchor]) -> Read:
-    """What messages and their anchors do to the active ones and to each other."""
+    """What messages and their anchors change in the active anchors and in each other."""
     made, changed = _with_final_status(what.found, transitions(before, what.found, what.messages, said=what.said))
     return Read(made=made, changed=changed)
 

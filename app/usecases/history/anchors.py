@@ -21,7 +21,7 @@ from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Service
 
 _JOB_SECONDS: Final = 5.0
-"""Of one job of the worker: what is more urgent waits no longer for it."""
+"""The most seconds of one job of the worker, so that more urgent work need not wait longer."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,9 +45,11 @@ class AnchorService(Service):
             return await uow.anchors.page(conversation_id, page, type_=type_, status=status)
 
     async def work(self, conversation_id: UUID) -> None:
-        """Find anchors that are due in a conversation, for some seconds; in the worker, which is asked again for more.
+        """Find due anchors of a conversation for some seconds, in the worker.
 
-        Of two at once one gives way.
+        If more are due, the worker is asked again.
+
+        If two jobs do so at once, one of them stops.
         """
         try:
             async with self._shell.uow(None) as uow:
@@ -58,11 +60,11 @@ class AnchorService(Service):
                 self._shell.outbox.send_later("anchors", conversation_id)
         except NotFoundError:
             log.info("anchors.conversation_gone", conversation_id=str(conversation_id))
-        except DependencyUnavailableError as error:  # whoever needs them has them found
+        except DependencyUnavailableError as error:  # the anchors are found when they are needed
             log.warning("anchors.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
     async def set_status(self, tenant_id: UUID, conversation_id: UUID, anchor_id: UUID, status: AnchorStatus) -> Anchor:
-        """Set a status; what is served changes in the same transaction. Raises ``NotFoundError``.
+        """Set a status. What is served changes in the same transaction. Raises ``NotFoundError``.
 
         No model changes an anchor that was set to ``active``.
         """
@@ -99,9 +101,9 @@ def is_served(conversation: Conversation, anchor: Anchor) -> bool:
 
 
 async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: VerifiedState) -> bool:
-    """Give anchors the status that a model claimed for them, where the verifier agreed; drop refused claims.
+    """Give anchors the status that a model claimed for them if the verifier agreed; drop refused claims.
 
-    An anchor that a user has set meanwhile stays as it is, and so does one of which something else is claimed by now.
+    An anchor that a user has set meanwhile stays unchanged, and so does an anchor with another claim by now.
 
     Returns:
         Whether one of these anchors is served (``is_served``).
@@ -127,6 +129,6 @@ async def _successor(uow: UnitOfWork, conversation_id: UUID, anchor: Anchor) -> 
     if anchor.claimed_seq is None or anchor.claimed_seq == anchor.seq:
         return None
     active = await uow.anchors.active(conversation_id, through_seq=anchor.claimed_seq)
-    # More than one anchor in the message behind the claim: nothing says which of them it is.
+    # There is more than one anchor in the message behind the claim, so it is unclear which one is meant.
     there = [one.id for one in active if one.seq == anchor.claimed_seq]
     return there[0] if len(there) == 1 else None

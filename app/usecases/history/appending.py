@@ -118,7 +118,7 @@ async def append(
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages
     ]
-    # All that is written goes out with the row's change.
+    # Everything that is written is sent together with the change of the row.
     grown["last_event"] = (await uow.events.add_next(conversation, created, now))[-1].number
     await record(uow, idem, {"from_seq": messages[0].seq, "to_seq": messages[-1].seq})
     stored = await uow.conversations.update_locked(after.conversation, **grown, **sizes_of(after))
@@ -129,10 +129,10 @@ async def append(
 
 
 def _refuse_while_copied(shell: Shell, conversation: Conversation) -> None:
-    """Refuse while a fork is copied: a new message would take the ``seq`` of one that is still to come."""
+    """Refuse while a fork is copied: a new message would take the ``seq`` of a message that is still to be copied."""
     if not conversation.is_being_copied:
         return
-    shell.outbox.send_later("fork", conversation.id)  # whoever copied it may have died
+    shell.outbox.send_later("fork", conversation.id)  # the process that copied it may have died
     raise ForkInProgressError(
         f"the {conversation.forked_through} messages that this conversation begins with are being copied:"
         " send it again in a moment",
@@ -150,12 +150,12 @@ def check_expected_last(conversation: Conversation, expected: UUID | None) -> No
 
 
 def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, together: bool = False) -> None:
-    """Refuse a message that can never fit, before anything is stored; unless the policy serves it elided.
+    """Refuse a message that can never fit, before anything is stored, unless the policy serves it elided.
 
-    ``together``: they are served side by side or not at all.
+    ``together``: the messages are served either all together or not at all.
 
     Raises:
-        TooLargeError: What is always served and this message together exceed the window, or its texts are too long.
+        TooLargeError: The message and what is always served together exceed the window, or its texts are too long.
     """
     names = [named_among(index, 1 if together else len(drafts)) for index in range(len(drafts))]
     for draft, name in zip(drafts, names, strict=True):
@@ -178,10 +178,11 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
 
 
 def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> None:
-    """Refuse what a turn begins with when nothing is going to make room for it, before anything is stored.
+    """Refuse the messages that begin a turn if nothing can make room for them, before anything is stored.
 
     Raises:
-        TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole exceeds the window.
+        TooLargeError: Automatic compaction is off, nothing may be cut or elided, and the whole context exceeds the
+            window.
     """
     policy, window, size = resolved.policy, resolved.budgets.window, sum(_tokens(resolved, draft) for draft in drafts)
     if policy.oversized == "elide":
@@ -199,7 +200,7 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
 
 
 def _lasting_tokens(resolved: Resolved) -> int:
-    # Anchors without an allotment do not count: they make way where the whole does not fit.
+    # Anchors without an allotment do not count: they are left out if the whole does not fit.
     anchors = 0 if resolved.policy.anchor_share is None else resolved.breakdown.anchors
     return resolved.lasting_tokens + resolved.budgets.state_cap + anchors
 
@@ -222,7 +223,7 @@ async def _record_threshold(uow: UnitOfWork, before: Resolved, after: Resolved, 
 
 
 async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, drafts: Sequence[MessageDraft]) -> None:
-    """A tool result needs its call: in the history, or earlier in the same batch."""
+    """Refuse a tool result whose call is neither in the history nor earlier in the same batch."""
     made: set[str] = set()
     asked: dict[str, int] = {}
     for index, draft in enumerate(drafts):
@@ -271,7 +272,7 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
 
 
 def _sums(message: Message) -> Sums:
-    """What one message adds to the running sums; a command adds nothing, nor does what was erased or gave way."""
+    """What a message adds to the running sums. Commands, erased messages and superseded replies add nothing."""
     if message.is_command or message.status not in SAID:
         return Sums()
     held = message.is_protected

@@ -53,16 +53,16 @@ SHAPING = POLICY | {"system_prompt", "locale"}  # these change sizes or threshol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewConversation:
-    """What a client gives of a conversation."""
+    """The fields that a client gives for a new conversation."""
 
     id: UUID | None = None
-    """Where it follows from the name that the client has for it; else it gets one."""
+    """The id, if it follows from the client's own name for the conversation; otherwise one is made."""
     title: str | None = None
     user_id: str | None = None
     locale: str = "en"
     system_prompt: str = ""
     preset: str | None = None
-    """``None``: the operator's default."""
+    """The preset; ``None`` = the operator's default."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -79,11 +79,11 @@ class ConversationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetView:
-    """A preset as it is in this service."""
+    """A preset with the operator's numbers, as this service uses it."""
 
     preset: Preset
     policy: CompactionPolicy
-    """With the operator's numbers."""
+    """The preset's policy, with the operator's numbers."""
     is_default: bool
 
 
@@ -91,7 +91,7 @@ class ConversationService(Service):
     """Everything about a conversation but its messages, turns and states."""
 
     def presets(self) -> list[PresetView]:
-        """All of them."""
+        """All presets."""
         resolver = self._shell.resolver
         return [
             PresetView(preset=preset, policy=resolver.policy(name, {}), is_default=name == resolver.default_preset)
@@ -104,8 +104,8 @@ class ConversationService(Service):
         Raises:
             PolicyInvalidError: Its policy can never be met, or names a model that cannot be built.
             ModelNotAllowedError: Its policy names a model that the operator does not allow.
-            ConflictError: There is one with the given id already.
-            ForbiddenError: The key is of another end user.
+            ConflictError: A conversation with the given id exists already.
+            ForbiddenError: The key belongs to another end user.
         """
         now = self._shell.clock.now()
         conversation = value_of(
@@ -151,7 +151,7 @@ class ConversationService(Service):
     async def page(
         self, tenant_id: UUID, page: Page, user_id: str | None = None
     ) -> tuple[list[ConversationView], str | None]:
-        """Conversations, the last active first by default."""
+        """A page of conversations, by default those that were active last come first."""
         async with self._shell.uow(tenant_id) as uow:
             rows, cursor = await uow.conversations.page(page, user_id=user_id)
         return await off_loop(lambda: [self.view(row) for row in rows], size=A_POLICY * len(rows)), cursor
@@ -161,7 +161,12 @@ class ConversationService(Service):
         return (await self.get(tenant_id, conversation_id)).gauge
 
     async def delete(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        """Delete with everything derived: gone at once, the rows of a long one in steps. Raises ``NotFoundError``."""
+        """Delete a conversation with everything derived.
+
+        It disappears at once; the rows of a long one are removed in steps.
+
+        Raises ``NotFoundError``.
+        """
         async with self._shell.uow(tenant_id) as uow:
             turns = await delete_conversation(uow, conversation_id)
             await audit(uow, self._shell, tenant_id, "conversation.deleted", conversation_id)
@@ -175,7 +180,7 @@ class ConversationService(Service):
     ) -> ConversationView:
         """Change the given fields; what follows from a change of policy is recomputed in the same transaction.
 
-        Raises as ``create``, and ``InvalidInputError`` where scratchpad or metadata would become too large.
+        Raises what ``create`` raises, and ``InvalidInputError`` if scratchpad or metadata would become too large.
         """
         await check_models(self._shell.models, changes.get("policy", {}))
         goals = await self._goals_if_asked(tenant_id, conversation_id, changes, if_match)
@@ -193,7 +198,7 @@ class ConversationService(Service):
         goals: Goals,
         results: Results,
     ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
-        """The transaction; its events and the compactions to send."""
+        """The transaction; it returns the view, the events, and the compactions to send."""
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
@@ -201,7 +206,7 @@ class ConversationService(Service):
             await self._shell.resolver.weigh_large_prompt(replace(present, **values))
             before, after = self._shell.resolver(present), self._shell.resolver(replace(present, **values))
             if before.policy.estimator != after.policy.estimator:
-                values["token_factor"] = 1.0  # learned of the other estimator's numbers
+                values["token_factor"] = 1.0  # the factor was learned with the other estimator
                 after = self._shell.resolver(replace(present, **values))
             if SHAPING & values.keys():
                 self._refuse_naming_changed_field(after, changes)
@@ -220,16 +225,16 @@ class ConversationService(Service):
         return self.view(resolved.conversation), uow.committed_events, [job] if job else []
 
     def view(self, conversation: Conversation) -> ConversationView:
-        """The row with what follows from it."""
+        """The row, with everything that follows from it."""
         resolved = self._shell.resolver(conversation)
         return ConversationView(conversation=conversation, policy=resolved.as_set[0], gauge=resolved.gauge)
 
     async def _goals_if_asked(
         self, tenant_id: UUID, conversation_id: UUID, changes: Mapping[str, Any], if_match: int | None
     ) -> Goals:
-        """Where goals are stated, if the change asks for them: read before anybody has to wait for it.
+        """The messages in which goals are stated, if the change needs them.
 
-        A large system prompt is weighed here as well.
+        They are read before the conversation is locked. The tokens of a large system prompt are counted here as well.
         """
         if not POLICY & changes.keys() and len(changes.get("system_prompt") or "") <= ON_LOOP:
             return NO_GOALS
@@ -254,7 +259,7 @@ class ConversationService(Service):
         return decided
 
     def _refuse_unmeetable(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:
-        """Refuse a policy that contradicts itself or the chat model, with the arithmetic."""
+        """Refuse a policy that contradicts itself or the chat model. The error shows the calculation."""
         window = changes.get("policy", {}).get("context_window")
         if window is not None:
             self._shell.resolver.refuse_beyond_model(window)
@@ -286,7 +291,7 @@ def _values_with_merged(present: Conversation, changes: Mapping[str, Any]) -> di
 def _merged_within_limit(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     merged = merge_patch(present, patch)
     size, before, limit = json_bytes(merged), json_bytes(present), MERGED_BYTES[field]
-    # What is too large already, from a time without a limit, may shrink.
+    # A value stored before the limit existed may be too large; it may be made smaller.
     if size <= max(limit, before):
         return merged
     message = (
@@ -307,7 +312,7 @@ def _block_inputs(resolved: Resolved) -> tuple[object, ...]:
 
 
 def check_version(conversation: Conversation, expected: int | None) -> None:
-    """Refuse when the state is no longer the version that the client looked at."""
+    """Refuse if the state has another version than the one that the client read."""
     if expected is not None and conversation.state_version != expected:
         raise StateVersionMismatchError(
             f"the state is version {conversation.state_version}, not {expected}: read it again",

@@ -16,17 +16,17 @@ from app.core.reading.labels import named_by
 from app.core.text.parts import Part
 from app.core.text.token_counts import Weight, byte_length, weigh
 
-MESSAGE_BYTES: Final = 4_000_000  # of a message's own texts and the arguments of its calls: about a million tokens
+MESSAGE_BYTES: Final = 4_000_000  # the most bytes of a message's text and call arguments: about a million tokens
 SAID: frozenset[MessageStatus] = frozenset({"complete", "interrupted"})
-"""What is counted and read: nothing of a message that was erased or gave way to another reply."""
+"""The statuses of messages that are counted and read. Erased messages and superseded replies are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDraft:
-    """A message to be: what a client gives of it."""
+    """A message before it is stored, as a client gives it."""
 
     id: UUID | None = None
-    """Where it was decided before; else it gets one."""
+    """The id, if it was chosen before; otherwise one is made."""
     role: Role
     content: str
     parts: tuple[Part, ...] = ()
@@ -34,46 +34,50 @@ class MessageDraft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
     utc_offset: int | None = None
-    """In minutes, of the clock on which it is said; ``created_at`` has one of its own."""
+    """The offset of the speaker's clock from UTC in minutes. It is not needed with ``created_at``, which has an offset.
+    """
     model: str | None = None
     usage: Mapping[str, Any] | None = None
     reasoning: str = ""
-    """What its model showed of its thoughts."""
+    """The reasoning that its model showed."""
     status: MessageStatus = "complete"
     is_command: bool = False
     is_pinned: bool = False
-    """Held word for word from the beginning: the copy of a message that is pinned."""
+    """Whether it is held word for word from the beginning, as the copy of a pinned message."""
     weight: Weight | None = None
-    """Where it was weighed before."""
+    """The weight, if it was already computed."""
 
     def said_at(self, now: datetime) -> datetime:
-        """Its time, at its offset; ``now`` where none was given."""
+        """The time of the message with its offset; ``now`` if no time was given."""
         if self.created_at is not None or self.utc_offset is None:
             return self.created_at or now
         return now.astimezone(timezone(timedelta(minutes=self.utc_offset)))
 
     def weighed(self) -> Weight:
-        """What the draft weighs."""
+        """The weight of the draft in tokens and bytes."""
         return self.weight or weigh(self.role, named_by(self.role, self.content, self.metadata), self.parts)
 
 
 def bytes_of(draft: MessageDraft) -> int:
-    """Bytes of what a draft says and carries, data of media too, as JSON; for a large one off the event loop."""
+    """The size in bytes, as JSON, of the draft's text and parts, data of media included.
+
+    Call it off the event loop for a large draft.
+    """
     return len(to_json([draft.content, *draft.parts]))
 
 
 def named_among(index: int, count: int) -> str:
-    """How an error names one of the messages of a request."""
+    """The name by which an error refers to one of the messages of a request."""
     return "the message" if count == 1 else f"message {index + 1} of {count}"
 
 
 def refuse_long(draft: MessageDraft, name: str = "the message") -> None:
-    """Refuse too much text, or too large arguments, whatever the window: every look at them takes memory and time.
+    """Refuse too much text, or too large arguments, whatever the window: all work on them takes memory and time.
 
-    One that was weighed need not be read again for that.
+    If the weight is known, the text is not read again.
 
     Raises:
-        TooLargeError: It is more than ``MESSAGE_BYTES``.
+        TooLargeError: The message has more than ``MESSAGE_BYTES``.
     """
     if draft.weight is not None and draft.weight.bytes <= MESSAGE_BYTES:
         return

@@ -42,7 +42,7 @@ _STEP_BYTES: Final = 1_000_000
 """The most bytes of text that are read in one step; a longer message is read alone."""
 
 Outcome = Literal["all", "some", "by_others"]
-"""All due anchors are found; the time ended before that; or somebody else is finding them."""
+"""``all``: all due anchors are found. ``some``: the time ended before. ``by_others``: another process finds them."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +82,7 @@ async def find_due_anchors(
         tenant_id: The tenant.
         conversation_id: The conversation.
         seconds: No further step begins after this time; one step is always made.
-        gives_way: End if another process has found the anchors of the same step meanwhile: it goes on.
+        gives_way: Stop if another process has found the anchors of the same step meanwhile; that process goes on.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -114,10 +114,10 @@ async def find_due_anchors_within(
 ) -> Conversation:
     """Find due anchors within the transaction of a *locked* conversation that is about to serve them.
 
-    Returns the conversation as it then stands.
+    Returns the conversation as it is afterwards.
     """
     while True:
-        # The time is the same at each try of the transaction, and so is what is computed.
+        # The time is the same at each try of the transaction, and so is the result.
         now = conversation.last_message_at or conversation.created_at
         due = await _due(uow, shell, conversation, now, limit=STEP)
         if due is None:
@@ -198,14 +198,17 @@ async def _read(shell: Shell, conversation: Conversation, due: Due) -> Read:
 
 
 async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, read: Read) -> bool:
-    """Store what was read, unless something was erased meanwhile. Returns whether nobody else was first."""
+    """Store what was read, unless something was erased meanwhile.
+
+    Returns whether no other process had stored these anchors first.
+    """
     async with shell.uow(read_of.tenant_id) as uow:
         present = await uow.conversations.lock(read_of.id)
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):
             if due.next_seq is None and read_of.last_seq < present.last_seq:  # further messages came meanwhile
                 due = replace(due, next_seq=read_of.last_seq + 1)
             kept = await _keep_found(uow, present, due, read)
-            if kept.layout is not None:  # an older version beside this one folded without them
+            if kept.layout is not None:  # the state is an older version, which was laid out again without these anchors
                 await refresh_sizes(uow, await laid_out_again(uow, shell, shell.resolver(kept)))
             await uow.commit()
     return present.anchors_due_from == due.first_seq

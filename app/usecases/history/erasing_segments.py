@@ -1,4 +1,4 @@
-"""Removes what was erased from segments: levels and topics are made again by code, and ids that tell it replaced."""
+"""Removes what was erased from segments: code writes levels and topics again, and ids that reveal it are replaced."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 READ_AT_ONCE: Final = 500
-"""Segments."""
+"""How many segments are read at once."""
 TOLD_AT_ONCE: Final = 20
-"""Segments, with their messages."""
+"""How many segments are rewritten at once, with their messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concerned:
-    """Segments that may tell of a message."""
+    """The segments that may contain something of an erased message."""
 
     touched: tuple[Segment, ...]
-    """Those that hold it: whatever they say may be of it."""
+    """Segments whose range holds the message: all of their texts may come from it."""
     doubtful: tuple[Segment, ...]
-    """Of those that were described together with it, or after it, the ones that hold anything of what was erased."""
+    """Segments that a model described together with the message, or after it, and whose texts contain something erased.
+    """
 
 
 async def concerned(
     uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased, *, compute: Compute
 ) -> Concerned:
-    """The segments that these messages concern, of all the versions that covered them."""
+    """The segments of all state versions that may contain something of these messages."""
     conversation_id = resolved.conversation.id
     touched = await uow.segments.touching(conversation_id, sorted(seqs))
     known = {segment.id for segment in touched}
@@ -67,7 +68,7 @@ async def forget(
     now: datetime,
     compute: Compute,
 ) -> None:
-    """Tell the segments anew that hold the erased message, and those that drew on it.
+    """Write the segments again that hold the erased message, and those that used it.
 
     Call it in the erasing transaction, before layouts are made. ``compute`` runs what takes time off the event loop.
     """
@@ -85,7 +86,7 @@ async def forget(
 
 
 def _texts_by_model(segment: Segment) -> list[str]:
-    # The model may have seen more than the messages of the segment.
+    # The model may have used more than the messages of the segment.
     by_model = [level.text for level in segment.levels.values() if level.made_by != EXTRACTIVE]
     return [*by_model, segment.topic, segment.id.replace("_", " ")] if by_model else []
 
@@ -109,7 +110,7 @@ def _told_anew_with_leaks(
 
 
 def _left_of(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
-    """The segment as code describes what is left of it."""
+    """The segment as code describes what remains of it."""
     left = redact_messages(message for message in originals if message.status != "erased")
     cut = _described_anew(segment, left)
     levels = {}

@@ -1,4 +1,4 @@
-"""Erasing a message, and with it everything that was made of it, in one transaction."""
+"""Erases a message, and everything that was made from it, in one transaction."""
 
 from __future__ import annotations
 
@@ -48,40 +48,40 @@ from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import STREAMS, Shell
 
-READ: Final = 4_000  # messages before the boundary that an entry may have drawn on instead; older ones one by one
-TOLD: Final = 60  # messages, the newest covered, that the digest in the narrative's place is made of
-LOOKED_UP: Final = 40  # bytes of a text whose words are only looked up count as one that patterns are tried on
-DIGEST: Final = 90  # tokens of a digest where the narrative was shorter: two or three sentences of a conversation
+READ: Final = 4_000  # messages before the boundary that are read at once as other sources of entries
+TOLD: Final = 60  # how many of the newest covered messages the digest that replaces the narrative is made from
+LOOKED_UP: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
+DIGEST: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
 NOTHING_LEFT: Final = Remaining({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gone:
-    """What leaves the history: the message's tombstone, stubbed halves of its tool pairs, and what they said."""
+    """What leaves the history: the erased message, the stubbed halves of its tool pairs, and what they said."""
 
     stones: tuple[Message, ...]
-    """The message, and the halves of its tool pairs of which nothing is left either."""
+    """The message, and those halves of its tool pairs of which nothing is left either."""
     seqs: frozenset[int]
-    """Messages whose own words are gone."""
+    """Messages whose own text is gone."""
     changed: frozenset[int]
-    """Those, and the stubbed halves that still say something."""
+    """The same, and the stubbed halves that still say something."""
     erased: Erased
     lighter: tuple[tuple[int, Sums], ...]
-    """Positions of messages that weigh less now, and by how much."""
+    """Positions of messages that have become smaller, and by how much."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was read at a try, for the next one."""
+    """What one try has read, kept for the next try."""
 
     versions: KnownVersions = field(default_factory=KnownVersions)
     messages: tuple[object, list[Message]] = (None, [])
-    """Those that an entry may have drawn on instead, with what shows whether they are the same."""
+    """The messages from which entries may also come, with a key that shows whether they are still the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Erasure:
-    """One try."""
+    """One try of an erasure."""
 
     uow: UnitOfWork
     conversation: Conversation
@@ -93,7 +93,7 @@ class _Erasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AfterCommit:
-    """What is left to do after the commit."""
+    """What has to be done after the commit."""
 
     events: Sequence[Event]
     turns: Sequence[UUID]
@@ -101,20 +101,24 @@ class _AfterCommit:
 
 
 class ErasureService:
-    """The one exception to "originals never change"; nothing derived from an erased message outlives it."""
+    """Erases messages: the one exception to "originals never change".
+
+    Nothing derived from an erased message remains.
+    """
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._erasing: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
     async def erase(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID) -> None:
-        """Erase a message; once more does nothing.
+        """Erase a message. A repeated erasure does nothing.
 
         Raises:
             NotFoundError: There is no such message.
         """
         shell = self._shell
-        # Each changes what the others have computed of its conversation: side by side they compute most in vain.
+        # Each erasure changes what the others have computed of the same conversation. Run at once, they would mostly
+        # compute in vain.
         turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
         async with turn, shell.work.on_record(tenant_id, conversation_id, "erasure"):
             once = partial(self._erase_once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
@@ -133,7 +137,7 @@ class ErasureService:
         known: _Known,
         results: Results,
     ) -> _AfterCommit | None:
-        """The transaction; ``None`` where the message was erased before."""
+        """The transaction; ``None`` if the message was already erased."""
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.lock(conversation_id)
             message = await uow.messages.get(conversation_id, message_id)
@@ -147,7 +151,7 @@ class ErasureService:
         return _AfterCommit(events=uow.committed_events, turns=turns, job=job)
 
     async def _erase(self, one: _Erasure) -> UUID | None:
-        """Everything but the commit; the compaction to send afterwards, if one was queued."""
+        """Everything but the commit. Returns the compaction to send afterwards, if one was queued."""
         uow, conversation, message, compute = one.uow, one.conversation, one.message, one.compute
         gone = await _erase_from_history(uow, message, compute)
         await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
@@ -166,14 +170,15 @@ class ErasureService:
         )
         lighter = replace(one, conversation=replace(conversation, total=total))
         current = await self._erase_from_states(lighter, versions, gone, remaining)
-        # Of thousands of rows: once all is computed, since a try that is not the last would write them in vain.
+        # This writes thousands of rows, so it comes after everything is computed: a try that is repeated would write in
+        # vain.
         await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
         await _erase_from_command_answers(uow, answers, gone.erased, remaining)
         await _erase_from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
         await uow.turns.forget_requests_of(conversation.id, [stone.id for stone in gone.stones])
         await uow.copies.want_deleted(conversation.id)
         await uow.caches.leave_holding(references(message.parts))
-        # A stateful model's provider still holds what was erased: nothing goes on from there.
+        # A stateful model's provider still holds what was erased, so no turn continues from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(
             conversation.id, **changes, **_conversation_fields_of(conversation, current)
@@ -186,9 +191,9 @@ class ErasureService:
     async def _erase_from_states(
         self, one: _Erasure, versions: Sequence[StateVersion], gone: _Gone, remaining: Remaining
     ) -> StateVersion | None:
-        """Rewrite every version that covered the message; the current one, if it is among them.
+        """Rewrite every version that covered the message, and return the current one, if it is among them.
 
-        The newest is the first: of it something is computed, and a try that ends there has written none in vain.
+        The newest version comes first: it needs computing, and a try that ends for that has written nothing in vain.
         """
         uow, conversation, current = one.uow, one.conversation, None
         entries_of = [version.entries for version in versions]
@@ -204,7 +209,7 @@ class ErasureService:
         return current
 
     async def _rewritten(self, one: _Erasure, version: StateVersion, *, is_served: bool) -> StateVersion:
-        """A version that is not served is laid out when it is gone back to."""
+        """Write the version. Only the served one is laid out; another is laid out if it is restored."""
         uow, schema = one.uow, schema_named(version.state_schema)
         state = state_of(schema, version.entries)
         layout = None
@@ -220,7 +225,10 @@ class ErasureService:
     async def _with_digest(
         self, one: _Erasure, version: StateVersion, entries: Sequence[StateEntry]
     ) -> tuple[StateEntry, ...]:
-        """Until the narrative is told again, the best sentences of what remains stand in its place."""
+        """The entries, with a digest of the remaining messages in place of the narrative.
+
+        It stays until the narrative is written again.
+        """
         told = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
         if told is None:
             return tuple(entries)
@@ -242,7 +250,7 @@ class ErasureService:
         return max(resolved.budgets.state_cap - block.tokens, 0)
 
     async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, is_told_anew: bool) -> UUID | None:
-        """End what runs on stale content, and queue the narrative's re-making in its place."""
+        """End compactions that work on stale content, and queue the one that writes the narrative again."""
         shell = self._shell
         running = await uow.compactions.in_flight(conversation.id)
         if running is not None:
@@ -256,7 +264,7 @@ class ErasureService:
 
 
 async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
-    """Leave the tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
+    """Leave a tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, calls, of=[message])
     quoting = await _all_quoting(uow, message)
@@ -322,7 +330,7 @@ async def _said_by_remaining(
 
 async def _messages_of_sources(one: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
     conversation, repository = one.conversation, one.uow.messages
-    # Thousands of messages: all tries share them until the epoch changes, and with it what they say.
+    # These are thousands of messages, so all tries share them until the content epoch, and with it the text, changes.
     same = (conversation.content_epoch, last, seqs)
     if one.known.messages[0] != same:
         near = await repository.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
@@ -361,7 +369,7 @@ def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
 async def _erase_from_command_answers(
     uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining
 ) -> None:
-    """From these answers, and from those after them."""
+    """Remove what was erased from these answers, and from the answers after them."""
     while answers:
         conversation_id, size = answers[0].conversation_id, sum(AN_ITEM + one.byte_length for one in answers)
         changed = await off_loop(_answers_without, answers, erased, remaining, size=size)
@@ -390,7 +398,7 @@ async def _erase_from_focuses(
 
 def _typed_focus(message: Message) -> str | None:
     asked = compact_command(message.content) if message.is_command else None
-    # Without its secrets, as its compaction stores it.
+    # Without secrets, as the compaction stores it.
     return None if asked is None or asked.focus is None else redact(asked.focus)
 
 

@@ -1,4 +1,4 @@
-"""Following a conversation's events: the table is the truth, the bus only says when to look."""
+"""Follows a conversation's events: the table is authoritative, the bus only says when to look."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock, EventBus
 
-# What is left to a heartbeat may be less than the clock can tell.
+# The time that is left until a heartbeat may be less than the clock can measure.
 SHORTEST_WAIT = 0.01
 PAGE = 100
 
@@ -42,7 +42,7 @@ class EventFeed:
 
         Raises:
             NotFoundError: there is no such conversation of this tenant.
-            InvalidInputError: ``after`` is no number of an event of this conversation, or 0.
+            InvalidInputError: ``after`` is neither 0 nor the number of an event of this conversation.
         """
         async with self._bus.subscribe(conversation_id) as wake_up:
             last = await self._checked_last_event(tenant_id, conversation_id, after)
@@ -57,7 +57,7 @@ class EventFeed:
                 if len(events) == PAGE:
                     continue
                 quiet_for = self._clock.monotonic() - spoke_at
-                # Woken for nothing, or nothing for long: perhaps there is no conversation any more.
+                # Woken without an event, or a long time without one: the conversation may have been deleted.
                 if (woken or quiet_for >= self._heartbeat_seconds) and not await self._conversation_exists(
                     tenant_id, conversation_id
                 ):
@@ -83,7 +83,7 @@ class EventFeed:
                     )
                 ],
             )
-        # Of what is not kept any more nobody can be told: who knows less begins anew.
+        # Events that are no longer kept cannot be sent, so a reader who lacks them has to begin anew.
         if 0 < after < (last if first is None else first - 1):
             message = "is too old: events after it are not kept any more; leave it out, and read the conversation anew"
             wrong = FieldError(field="last_event_id", message=message)

@@ -1,7 +1,7 @@
-"""Makes the word index of stored messages again, as new messages get it today: in steps, while the service runs.
+"""Rebuilds the word index of stored messages as new messages get it today: in steps, while the service runs.
 
-Until its turn comes, a message is found by the stems that it was stored with. Each one is read again under its lock
-before it is changed, so that an erased one stays without keys, and a step can end at any moment and be begun again.
+Until then a message is found by the stems with which it was stored. Each message is read again under a lock before it
+is changed, so that an erased one stays without keys. A step can be interrupted at any moment and repeated.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from app.storage.repositories.contents import Place
 from app.storage.unit_of_work import UnitOfWorkFactory
 
 STEP: Final = 200
-"""Messages that are read in one step."""
+"""How many messages one step reads."""
 
 
 async def index_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
-    """Look at the next messages, and make the keys again of those that would get others today.
+    """Read the next messages, and rebuild the keys of those that would get other keys today.
 
     Returns:
-        How many were made again, and the place that was reached; ``None`` at the end.
+        How many messages got new keys, and the place that was reached; ``None`` at the end.
     """
     async with begin(None) as uow:
         found, reached = await uow.term_keys.outdated(after, limit=limit)

@@ -1,4 +1,4 @@
-"""Messages: appended without a reply, one or many, and read back whole."""
+"""Messages: one or many are appended without a reply, and read back whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.usecases.shared.shell import Service
 
 
 class MessageService(Service):
-    """The session history: append-only."""
+    """The history of messages, which is append-only."""
 
     async def append(
         self,
@@ -29,7 +29,7 @@ class MessageService(Service):
         expected_last_message_id: UUID | None = None,
         idem: Idem | None = None,
     ) -> list[Message]:
-        """Append one or many, all or nothing; a trigger that this crosses is claimed with it."""
+        """Append one or many messages, all or nothing. A compaction that becomes due is claimed with them."""
         shell = self._shell
         async with shell.work.on_record(tenant_id, conversation_id, "append"):
             prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
@@ -47,12 +47,12 @@ class MessageService(Service):
         ready: Prepared,
         results: Results,
     ) -> tuple[list[Message], Sequence[Event], Sequence[UUID]]:
-        """The transaction; its events and the compactions to send."""
+        """The transaction; it returns the messages, the events, and the compactions to send."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, shell.clock.now())
             if before is not None:
-                await uow.conversations.get(conversation_id)  # it may be deleted since
+                await uow.conversations.get(conversation_id)  # raises if it was deleted meanwhile
                 stored = await uow.messages.span(conversation_id, before["from_seq"], before["to_seq"])
                 return await uow.messages.reasoned(await uow.contents.filled(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)

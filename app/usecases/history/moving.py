@@ -1,7 +1,7 @@
 """Moves data that earlier versions stored within messages to where it is stored now: in steps, while the service runs.
 
-Until it is moved it is read where it is. Each message is moved in a transaction of its own under its conversation's
-lock, so that a step can end at any moment, and be begun again.
+Until it is moved, it is read from the message. Each message is moved in a transaction of its own under its
+conversation's lock, so that a step can be interrupted at any moment and repeated.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from app.storage.repositories.contents import Inline, Place
 from app.storage.unit_of_work import UnitOfWorkFactory
 
 STEP: Final = 1_000
-"""Messages that are looked at in one step."""
+"""How many messages one step reads."""
 
 
 async def move_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
-    """Look at the next messages, and move the data of those that have any.
+    """Read the next messages, and move the data of those that have any.
 
     Returns:
         How many messages had data, and the place that was reached; ``None`` at the end.

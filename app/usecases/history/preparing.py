@@ -26,16 +26,16 @@ from app.usecases.shared.shell import Shell
 
 Result = TypeVar("Result")
 MOST_READ: Final = 3
-"""So often is read what messages say before their transaction, where others write meanwhile; then within it."""
+"""How often messages are read before their transaction if others keep writing; after that they are read within it."""
 _SMALL: Final = 8
-"""Bytes of a number, of a comma, of brackets."""
+"""The bytes counted for a number, or for a comma or bracket."""
 IN_TRANSACTION: Final = 500
-"""Characters of what is said: two milliseconds, about what the transaction costs that reading before it takes."""
+"""So few characters are read within the transaction: this takes two milliseconds, as long as another transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reckoned:
-    """What the anchors of messages came to, and what that rests on."""
+    """The effects of messages on anchors, and the state of the conversation for which they were computed."""
 
     read: Read
     first_seq: int
@@ -43,7 +43,10 @@ class Reckoned:
     base: tuple[int, int, int]
 
     def holds(self, conversation: Conversation, messages: Sequence[Message]) -> bool:
-        """Whether it still does: in the locked conversation, these messages being the newest of those."""
+        """Whether the effects still hold in the locked conversation.
+
+        Their messages have to be the newest of ``messages``.
+        """
         spoken = messages[-len(self.ids) :]
         places = tuple(message.id for message in spoken) == self.ids and spoken[0].seq == self.first_seq
         rest = messages[: -len(self.ids)]
@@ -56,16 +59,16 @@ class Reckoned:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Drafts with ids and weights, and their anchors; ``None`` where that is little and done on the way."""
+    """Drafts with ids and weights, and their anchors; ``None`` if the text is short: the transaction reads it."""
 
     drafts: tuple[MessageDraft, ...] = ()
     reckoned: Reckoned | None = None
 
     def read_for(self, conversation: Conversation, messages: Sequence[Message]) -> Read | None:
-        """What these messages of a *locked* conversation say, where that was found.
+        """The effects of these messages of a *locked* conversation, if they were found before.
 
         Raises:
-            OutdatedError: It was, and others have written since.
+            OutdatedError: They were found, but others have written to the conversation since.
         """
         if self.reckoned is None:
             return None
@@ -74,7 +77,7 @@ class Prepared:
         return self.reckoned.read
 
     def unread(self) -> Self:
-        """These messages as not read yet: the transaction reads them."""
+        """The same without the effects on anchors: the transaction reads the messages."""
         return replace(self, reckoned=None)
 
 
@@ -82,14 +85,14 @@ NOTHING_PREPARED: Final = Prepared()
 
 
 class OutdatedError(Exception):
-    """Others wrote to the conversation since messages for it were read; do not catch it within the transaction."""
+    """Others wrote to the conversation after its new messages were read. Do not catch this within the transaction."""
 
 
 class Readable(Protocol):
-    """What is found before a transaction, and may be found within it too."""
+    """A value that is computed before a transaction, and can also be computed within it."""
 
     def unread(self) -> Self:
-        """The value as not read yet: the transaction reads it."""
+        """The same without what was computed: the transaction computes it."""
         ...
 
 
@@ -98,10 +101,11 @@ Ready = TypeVar("Ready", bound=Readable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Texts:
-    """What a process is given."""
+    """What another thread or process is given."""
 
     groups: tuple[tuple[int, tuple[MessageDraft, ...]], ...]
-    """Each with the position of its first message; what one says counts for those after it."""
+    """Groups of messages, each with the position of its first message. A group's effects count for the groups after it.
+    """
     conversation_id: UUID
     before: tuple[Anchor, ...]
     new_id: NewId
@@ -118,7 +122,7 @@ def _rest_of(conversation: Conversation) -> tuple[int, int]:
 
 
 def size_of(drafts: Sequence[MessageDraft]) -> int:
-    """Bytes, about, with what each message and part counts for; of much no more is looked at than tells that it is."""
+    """The approximate size in bytes of work. Counting stops once it is clear that the messages are large."""
     size = 0
     for draft in drafts:
         size += AN_ITEM + len(draft.content)
@@ -130,14 +134,17 @@ def size_of(drafts: Sequence[MessageDraft]) -> int:
 
 
 def options_size(options: TurnOptions) -> int:
-    """Bytes, about, of what has to be counted of them; of much no more is looked at than tells that it is."""
+    """The approximate size in bytes of the texts to be counted.
+
+    Counting stops once it is clear that a value is large.
+    """
     tools = sum(AN_ITEM + len(tool.description) + json_size(tool.parameters) for tool in options.offered)
     output = options.settings.output
     return len(options.instructions) + tools + (json_size(output.schema) if output else 0)
 
 
 def json_size(value: Any) -> int:
-    """Bytes, about, that a value takes as JSON; of a large one no more is looked at than tells that it is large."""
+    """The approximate size in bytes of a value as JSON. Counting stops once it is clear that the value is large."""
     size, waiting = 0, [value]
     while waiting and size <= ON_LOOP:
         one = waiting.pop()
@@ -157,9 +164,9 @@ async def prepared(
     *,
     idem: Idem | None = None,
 ) -> Prepared:
-    """Weigh messages and find their anchors: in a thread, large ones in a process, a few words not at all.
+    """Count the tokens of messages and find their anchors: in a thread, or in a process if they are large.
 
-    Where the request ``idem`` was made before, nothing is computed.
+    A few words are left to the transaction. If the request ``idem`` was made before, nothing is computed.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -178,7 +185,7 @@ async def prepared_groups(
     after: int = 0,
     idem: Idem | None = None,
 ) -> list[Prepared]:
-    """As ``prepared``, of messages that are appended one group after the other; ``after`` counts for the last group."""
+    """As ``prepared``, for messages that are appended group by group; ``after`` counts for the last group."""
     drafts = [draft for group in groups for draft in group]
     size = size_of(drafts)
     if size <= ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
@@ -233,7 +240,7 @@ def _prepared(
 async def prepared_with_retries(
     prepare: Callable[[], Awaitable[Ready]], transaction: Callable[[Ready, Results], Awaitable[Result]]
 ) -> Result:
-    """Prepare, then run a transaction as ``run_with_retries`` does; once more where others wrote meanwhile.
+    """Prepare, then run a transaction as ``run_with_retries`` does. If others wrote meanwhile, begin again.
 
     ``prepare`` reads messages in a short transaction of its own; ``transaction`` appends them.
     """
@@ -247,14 +254,14 @@ async def prepared_with_retries(
 
 
 async def weighed(draft: MessageDraft) -> MessageDraft:
-    """One that says nothing that anchors are read of, with its weight."""
+    """A draft with its weight, for a message that is not searched for anchors."""
     return replace(draft, weight=await off_loop(draft.weighed, size=size_of([draft])))
 
 
 async def prepared_anyhow(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft]
 ) -> Prepared:
-    """As ``prepared``, of messages that must not be refused any more: what cannot be read now is read when appended."""
+    """As ``prepared``, for messages that must not be refused: what cannot be read now is read when it is appended."""
     try:
         return await prepared(shell, tenant_id, conversation_id, drafts)
     except (TooLargeError, DependencyUnavailableError):
@@ -262,7 +269,7 @@ async def prepared_anyhow(
 
 
 def reckon(texts: _Texts) -> list[tuple[list[Weight], Read | None]]:
-    """In a thread or a process, for each group: the weights of messages, and what they say about anchors, if wanted."""
+    """The weights of each group's messages and, if wanted, their effects on anchors. Runs in a thread or a process."""
     before, found = texts.before, list[tuple[list[Weight], Read | None]]()
     for first_seq, drafts in texts.groups:
         weights = [draft.weighed() for draft in drafts]
@@ -285,7 +292,7 @@ def _active_after(before: Sequence[Anchor], read: Read) -> tuple[Anchor, ...]:
 
 
 def warm() -> None:
-    """Build the tables that the first message would have to wait for."""
+    """Build the tables that the first message would otherwise wait for."""
     draft = MessageDraft(role="user", content="We decided to pay 12 euros before Friday. Who keeps the receipt?")
     id_ = UUID(int=0)
     now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
@@ -296,7 +303,7 @@ def warm() -> None:
 
 
 def _without_media_data(draft: MessageDraft) -> MessageDraft:
-    # Nothing that is computed looks at it, and it need not be sent to a process.
+    # No computation needs the data, so it is not sent to a process.
     if not any(map(_has_data, draft.parts)):
         return draft
     return replace(draft, parts=tuple({**part, "data": ""} if _has_data(part) else part for part in draft.parts))

@@ -1,4 +1,4 @@
-"""Deletes at providers of stateful models what they keep of conversations, once that is to be erased.
+"""Deletes at providers of stateful models what they keep of conversations, once it has to be erased.
 
 A row for each copy is written when the provider makes it.
 """

@@ -1,4 +1,4 @@
-"""Taking back a conversation that was set aside, once somebody has looked at it."""
+"""Releases a conversation that was set aside, once somebody has examined it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class ReleaseService:
         self._conversations = conversations
 
     async def release(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
-        """Count its crashes anew, so that it is worked on again; one that is not set aside stays as it is.
+        """Reset its count of crashes, so that it is worked on again.
+
+        A conversation that is not set aside stays unchanged.
 
         Raises:
             NotFoundError: There is no such conversation.

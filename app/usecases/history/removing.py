@@ -1,4 +1,4 @@
-"""Deletes conversations: one, all of an end user, or all of a tenant. They are hidden at once, and removed in steps."""
+"""Deletes conversations: one, or all of an end user or of a tenant. They are hidden at once, and removed in steps."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from app.usecases.shared.shell import STREAMS, Service
 SHORT: Final = 2_000
 """A conversation with at most this many messages and events is removed at once, in some tenths of a second."""
 ROWS: Final = 5_000
-"""Rows that are removed in one transaction."""
+"""How many rows one transaction removes."""
 CONVERSATIONS: Final = 50
-"""Conversations of an end user that are deleted in one transaction."""
+"""How many conversations of an end user one transaction deletes."""
 ABREAST: Final = 20
-"""Deleted conversations, and erasures, that are looked at in one sweep."""
+"""How many deleted conversations, and how many erasures, one sweep looks at."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
 
 
 class RemovalService(Service):
-    """Removes what was deleted, a bounded number of rows at a time, and goes on wherever it was interrupted."""
+    """Removes deleted rows, a bounded number at a time, and continues where it was interrupted."""
 
     async def erase_user(self, tenant_id: UUID, user_id: str) -> Erasure:
         """Begin to erase an end user: all conversations, and the user's own keys, which end at once."""
@@ -90,12 +90,12 @@ class RemovalService(Service):
             left |= await self._renew_sums(tenant_id, conversation_id)
         for tenant_id, conversation_id in deleted:
             left |= await self._remove_rows(tenant_id, conversation_id)
-        for erasure in erasures:  # after the removals: the last of them ends it
+        for erasure in erasures:  # after the removals, since the last removal lets an erasure end
             left |= await self._erase(erasure)
         return left
 
     async def status(self, erasure_id: UUID) -> Erasure | None:
-        """How far an erasure is; ``None`` if nothing is left to do."""
+        """How far an erasure has come; ``None`` if nothing is left to do."""
         async with self._shell.uow(None) as uow:
             return await uow.erasures.find(erasure_id)
 
@@ -126,7 +126,7 @@ class RemovalService(Service):
         turns: list[UUID] = []
         async with self._shell.uow(found.tenant_id) as uow:
             erasure = await uow.erasures.lock(found.id)
-            if erasure is None:  # somebody else is at it
+            if erasure is None:  # another process works on it
                 return False
             ids = await uow.conversations.of_user(erasure.user_id, limit=CONVERSATIONS)
             for conversation_id in ids:
@@ -147,7 +147,7 @@ class RemovalService(Service):
         if erasure.user_id is not None:
             await uow.erasures.end(erasure.id)
             return True
-        # The tenant goes last: providers are asked as this tenant to delete their copies.
+        # The tenant is deleted last, since providers are asked on its behalf to delete their copies.
         kept = await uow.copies.count() + await uow.file_copies.count() + await uow.caches.count()
         return not kept and await uow.removal.remove_tenant()
 

@@ -1,7 +1,7 @@
-"""Deletes what is kept for a time only, in bounded batches.
+"""Deletes what is kept only for a time, in bounded batches.
 
-Always: answers by `Idempotency-Key`, spending, unused prefixes of requests. Where a period is set: events, turns,
-measurements, audit.
+Always: answers by `Idempotency-Key`, spending, and unused prefixes of requests. If a period is set: events, turns,
+measurements and audit entries.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from app.core.model.retention import Retention
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 ROWS: Final = 5_000
-"""Rows that are forgotten in one transaction."""
+"""How many rows one transaction deletes."""
 BATCHES: Final = 20
-"""Transactions of one kind in a row: the next sweep goes on."""
+"""How many transactions of one kind follow each other; the next sweep goes on."""
 IDLE_PREFIX: Final = timedelta(days=7)
-"""A prefix of requests that was not used for so long is deleted."""
+"""A prefix of requests that was not used for this long is deleted."""
 IDEMPOTENCY_AGE: Final = timedelta(hours=24)
-"""For so long a repeated request gets the first answer again."""
+"""How long a repeated request gets the first answer again."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -38,9 +38,9 @@ class RetentionService:
         self._kinds = dict(_forgetting_by_kind(retention))
 
     async def work(self) -> bool:
-        """Forget of each kind what is due, at most ``ROWS`` times ``BATCHES`` rows; whether more is left.
+        """Delete what is due of each kind, at most ``ROWS`` times ``BATCHES`` rows. Returns whether more is left.
 
-        One kind that fails holds up no other; it is tried again with the next step.
+        If one kind fails, the others go on; it is tried again with the next step.
         """
         counts: dict[str, int] = {}
         for name, forget in self._kinds.items():

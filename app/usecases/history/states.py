@@ -1,4 +1,4 @@
-"""The versions of a conversation's state: look at them, compare them, go back to one."""
+"""The versions of a conversation's state: read, compare and restore them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from app.usecases.shared.shell import Shell
 from app.usecases.verification.pending import note_version
 
 BEFORE_ANY: Final = 0
-"""Stands for how it was before the first compaction: nothing is covered, every original is tail."""
+"""The number for the time before the first compaction: nothing is covered, every original is in the tail."""
 
 
 class StateService:
-    """State versions; a version number never decreases, a restore writes a new one."""
+    """Serves state versions. A version number never decreases: a restore writes a new version."""
 
     def __init__(self, shell: Shell, conversations: ConversationService) -> None:
         self._shell = shell
         self._conversations = conversations
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
-        """The versions, with the provenance of every entry."""
+        """A page of versions, with the provenance of every entry."""
         async with self._shell.uow(tenant_id) as uow:
-            await uow.use_snapshot()  # else a version may say that it was judged before what came of it is there
+            await uow.use_snapshot()  # otherwise a version may be shown as judged before the result is visible
             await uow.conversations.get(conversation_id)
             return await uow.states.page(conversation_id, page)
 
@@ -59,7 +59,7 @@ class StateService:
         if_match: int | None = None,
         idem: Idem | None = None,
     ) -> ConversationView:
-        """A new version with the content and boundary of an older one; a compaction in flight is superseded.
+        """Write a new version with the content and boundary of an older one. A compaction in flight is superseded.
 
         Version 0 stands for the time before the first compaction: the new version is empty and covers nothing, so that
         the next compaction makes the state from the originals alone.
@@ -80,7 +80,7 @@ class StateService:
         now: datetime,
         results: Results,
     ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
-        """The transaction; its events and the compaction to send."""
+        """The transaction; it returns the conversation, the events, and the compaction to send."""
         async with self._shell.uow(tenant_id) as uow:
             before = await done_before(uow, idem, now)
             if before is not None:
@@ -99,11 +99,11 @@ class StateService:
         return self._conversations.view(stored), uow.committed_events, [job] if job else []
 
     async def _queued_if_blank(self, uow: UnitOfWork, stored: Conversation) -> UUID | None:
-        """A state that an erasure left blank tells nothing of what it covers: its text is told anew."""
+        """Queue a compaction that writes the text again if the restored state is blank because of an erasure."""
         if not stored.boundary_seq or any((stored.compressed_state or {}).values()):
             return None
         running = await uow.compactions.in_flight(stored.id)
-        if running is not None:  # it would come too late, and leave the state blank
+        if running is not None:  # it would end too late and leave the state blank
             await end_row(self._shell, uow, running, status="superseded", reason="stale")
         row = new_compaction(
             self._shell.resolver(stored), self._shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker"
@@ -112,7 +112,7 @@ class StateService:
         return queued.id if queued else None
 
     async def _version(self, uow: UnitOfWork, present: Conversation, number: int) -> StateVersion:
-        """One that is stored, or the one before the first."""
+        """A stored version, or the empty one before the first compaction."""
         if number != BEFORE_ANY:
             return await uow.states.get(present.id, number)
         if not present.state_version:
@@ -135,7 +135,7 @@ class StateService:
     async def _laid_out(
         self, uow: UnitOfWork, present: Conversation, version: StateVersion, compute: Compute
     ) -> Layout | None:
-        """How it is served: not at all where it covers nothing."""
+        """The layout of the version; ``None`` if it covers nothing."""
         if not version.boundary_seq:
             return None
         return await lay_out(
@@ -151,10 +151,10 @@ class StateService:
     async def _write(
         self, uow: UnitOfWork, present: Conversation, version: StateVersion, compute: Compute
     ) -> Conversation:
-        """The next version, with the old one's content; what stands after its boundary is tail again.
+        """Write the next version with the old one's content. The messages after its boundary are in the tail again.
 
-        Its segments are the old one's; those after them keep their rows, and can be expanded. Anchors keep their
-        statuses: those are the conversation's.
+        It has the old version's segments; later segments keep their rows, and can be expanded. Anchors keep their
+        statuses, which belong to the conversation.
         """
         newest = await uow.states.get(present.id, present.state_version)
         await uow.segments.make_current(present.id, version.version)
@@ -178,6 +178,6 @@ class StateService:
             **written.as_served,
             layout_version=present.layout_version + 1,
             quiet=Quiet(),
-            content_epoch=present.content_epoch + 1,  # what was made of the state that is left behind comes too late
-            live=None,  # a provider knows of no going back
+            content_epoch=present.content_epoch + 1,  # work on the state that is left behind becomes stale
+            live=None,  # a provider cannot go back to an earlier state
         )

@@ -1,4 +1,4 @@
-"""Answers a stateless request, from what it brings alone: nothing is looked up, nothing is stored."""
+"""Answers a stateless request from its own content alone: nothing is looked up, nothing is stored."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _TOLD: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What a request brings."""
+    """The content of a stateless request."""
 
     messages: tuple[MessageDraft, ...]
     options: TurnOptions = NO_OPTIONS
     """The system prompt, tools and settings of this request."""
     model: str | None = None
-    """The chat model; ``None``: the configured one."""
+    """The chat model; ``None`` = the configured one."""
     truncates: bool = False
-    """Whether the oldest messages may be left out where all do not fit."""
+    """Whether the oldest messages may be left out if not all fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +54,26 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A piece of what the model shows of its thoughts."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The model looks something up by itself before it goes on."""
+    """The provider's model looks something up by itself before it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call that waits for the client."""
+    """A tool call that waits for the client."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something that happened in the service meanwhile."""
+    """An event of the service during the answer."""
 
     kind: str
     data: Mapping[str, Any]
@@ -93,7 +93,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The end without an answer: the model failed."""
+    """The end without an answer, because the model failed."""
 
     error: DomainError
 
@@ -102,22 +102,22 @@ Happening = Piece | Thought | Boundary | Called | Noted | Ended | Failed
 
 
 class StatelessAnswers:
-    """Asks a model for an answer to a given array."""
+    """Asks a model to answer a given array of messages."""
 
     def __init__(self, shell: Shell, limits: LimitService) -> None:
         self._shell = shell
         self._limits = limits
 
     async def prepare(self, prompt: Prompt) -> ChatRequest:
-        """What the model is going to be asked. Everything that refuses a request is raised here.
+        """The request for the model. Everything that can refuse the client's request is raised here.
 
-        The answer counts as a running turn until the request that asked has ended.
+        The answer counts as a running turn until the client's request has ended.
 
         Raises:
-            RateLimitedError: Whoever asks has as many turns, or has spent as much, as it may.
+            RateLimitedError: The caller has as many running turns as it may, or has spent as much as it may.
             ModelNotAllowedError: The operator does not allow the model.
             InvalidInputError: The model cannot take the settings or tools; there is nothing to answer.
-            TooLargeError: It is more than the model's window holds, and nothing may be left out.
+            TooLargeError: The input exceeds the model's window, and nothing may be left out.
         """
         await self._shell.models.prepare(prompt.model)
         profile = self._shell.models.chat(prompt.model).profile
@@ -144,11 +144,14 @@ class StatelessAnswers:
         await self._limits.hold("running_turns")
 
     async def count(self, prompt: Prompt) -> int:
-        """Tokens of what a request brings, as estimated."""
+        """The estimated tokens of a request's content."""
         return await off_loop(lambda: sum(_message_tokens(prompt.messages)) + _tokens_beside_messages(prompt.options))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
-        """The answer as it comes; the end is the last thing. Leave it, and the model is asked no further."""
+        """The answer as it comes, its end last.
+
+        When the caller closes the generator, the model is not asked further.
+        """
         pieces: asyncio.Queue[Piece | Thought | None] = asyncio.Queue()
         stop = asyncio.Event()
         chosen = self._shell.models.chat(model)
@@ -186,7 +189,7 @@ class StatelessAnswers:
 
 
 def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
-    """Refuse an empty input, and results of calls that nobody made."""
+    """Refuse an empty input, and tool results without their calls."""
     if not any(message.content.strip() or message.parts for message in messages):
         raise InvalidInputError.of("input", "there is nothing to answer")
     made: set[object] = set()

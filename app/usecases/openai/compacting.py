@@ -1,4 +1,4 @@
-"""Compacting a given array: the same plan, summarizer and checks as for a stored conversation, and nothing stored."""
+"""Compacts a given array with the plan, summarizer and checks of a stored conversation; nothing is stored."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 MOST_MESSAGES: Final = 2_000
-"""Of a stored conversation that are compacted for a client: what is older stands in its state."""
+"""The most messages of a stored conversation that are compacted for a client; its state describes the older ones."""
 TOO_LITTLE: Final = frozenset({"not_smaller"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayCompacted:
-    """What came of it."""
+    """The result of compacting an array."""
 
     compacted: Compacted
     usage: Usage
-    """Of all model calls."""
+    """The usage of all model calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Progress:
-    """An array on its way."""
+    """An array that is being compacted."""
 
     conversation: Conversation
     messages: tuple[Message, ...]
@@ -58,12 +58,12 @@ class _Progress:
 
     @property
     def rest(self) -> tuple[Message, ...]:
-        """What is not folded yet."""
+        """The messages that are not folded yet."""
         return self.messages[self.conversation.boundary_seq :]
 
 
 class ArrayCompaction:
-    """Compacts arrays."""
+    """Compacts arrays of messages."""
 
     def __init__(self, shell: Shell, spending: SpendGuard, limits: LimitService) -> None:
         self._shell = shell
@@ -71,7 +71,7 @@ class ArrayCompaction:
         self._limits = limits
 
     async def of_response(self, tenant_id: UUID, turn_id: UUID) -> list[MessageDraft]:
-        """The messages that a stored response's conversation holds up to it; older ones as their state tells them.
+        """The messages of a stored response's conversation up to it; older ones as the state describes them.
 
         Raises:
             PreviousResponseNotFoundError: There is no such response.
@@ -87,7 +87,7 @@ class ArrayCompaction:
             return await _as_drafts(uow, await uow.conversations.get(turn.conversation_id), reply.seq)
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:
-        """The messages of a conversation, likewise. Raises ``NotFoundError``."""
+        """The messages of a conversation; older ones as the state describes them. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             return await _as_drafts(uow, conversation, conversation.last_seq)
@@ -97,11 +97,11 @@ class ArrayCompaction:
     ) -> ArrayCompacted:
         """Fold all that is worth folding; the rest stays word for word.
 
-        ``instructions`` is the system prompt that the drafts were said under; ``patience``: seconds for all of it.
+        ``instructions`` is the system prompt of the drafts; ``patience`` is the number of seconds for the whole work.
 
         Raises:
             SummarizerFailedError: No attempt at some part was accepted.
-            RateLimitedError: The hour's model calls are used up, or what whoever asks may spend on chats.
+            RateLimitedError: The hour's model calls are used up, or the caller has spent as much on chats as it may.
         """
         progress = await off_loop(self._first_progress, tenant_id, drafts, instructions or "")
         deadline = self._shell.clock.monotonic() + patience
@@ -140,7 +140,7 @@ class ArrayCompaction:
         return _Progress(conversation=conversation, messages=tuple(messages))
 
     async def _fold_next(self, tenant_id: UUID, progress: _Progress, deadline: float) -> _Progress | None:
-        """One chunk further; ``None`` when there is nothing (more) to fold."""
+        """The array after one more chunk; ``None`` if there is nothing (more) to fold."""
         resolved = self._shell.resolver(progress.conversation)
         summarizer = summarizer_of(self._shell, resolved)
         chunk = await off_loop(_next_chunk, progress, resolved, summarizer.profile, self._row(progress))
@@ -161,7 +161,7 @@ class ArrayCompaction:
         calls = Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
         try:
             result = await run_attempts(asking, calls)
-        finally:  # no compaction is stored that would tell of them: they are its asker's, as calls of a chat are
+        finally:  # no stored compaction records these calls, so they count as chat calls of the caller
             for attempt in calls.attempts:
                 if attempt.metered:
                     await note_call(self._shell.uow, attempt.usage)
@@ -189,7 +189,7 @@ class ArrayCompaction:
         return replace(progress, conversation=conversation, version=version, usage=progress.usage.plus(usage))
 
     def _row(self, progress: _Progress) -> Compaction:
-        """What a chunk is told of its compaction; it is never stored."""
+        """A compaction row for a chunk; it is never stored."""
         shell, conversation = self._shell, progress.conversation
         return Compaction(
             id=shell.new_id(),
@@ -204,7 +204,7 @@ class ArrayCompaction:
 
 
 async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
-    """A conversation up to a place: what its state covers as that tells it, with what is held; the rest as it is."""
+    """A conversation up to a position: the state in place of covered messages, the held ones, the rest unchanged."""
     covered = conversation.boundary_seq if conversation.boundary_seq <= through_seq else 0
     first = max(covered, through_seq - MOST_MESSAGES) + 1
     held = await uow.messages.held(conversation.id, through_seq=first - 1)

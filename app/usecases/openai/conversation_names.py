@@ -1,4 +1,4 @@
-"""Finds the conversation that a request continues: by an id of ours, or by the name that a frontend has for it."""
+"""Finds the conversation that a request continues: by the service's id, or by the frontend's own name for it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _VARIANT_BITS, _VARIANT = 0xC000 << 48, 0x8000 << 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """What a request calls its conversation."""
+    """The name by which a request refers to its conversation."""
 
     text: str
     conversation_id: UUID | None = None
-    """Where the text is an id of ours, or may be one."""
+    """The id, if the text is an id of the service or may be one."""
     is_ours: bool = False
-    """Whether it can be nothing else: a conversation that does not exist is an error then."""
+    """Whether it can only be an id of the service; then an unknown conversation is an error."""
     user: str | None = None
-    """The end user, where the frontend says who it is: another user's conversation is never found by its name."""
+    """The end user, if the frontend names one. A conversation of another user is never found by its name."""
 
 
 def derived_id(tenant_id: UUID, name: Name) -> UUID:
-    """The id of the conversation that a frontend's own name stands for: always the same, and of this tenant alone."""
+    """The id of the conversation for a frontend's own name: always the same, and only for this tenant."""
     user = current_user() or name.user or ""
     told = b"\0".join((b"conversation", tenant_id.bytes, user.encode(), name.text.encode()))
     number = int.from_bytes(hashlib.sha256(told).digest()[:16])
@@ -38,10 +38,11 @@ def derived_id(tenant_id: UUID, name: Name) -> UUID:
 
 
 async def found_by(uow: UnitOfWork, tenant_id: UUID, name: Name) -> Conversation | None:
-    """The conversation of that name; ``None`` where it is a frontend's, and there is none yet.
+    """The conversation with that name; ``None`` if the name is a frontend's and no conversation exists yet.
 
     Raises:
-        NotFoundError: It is an id of ours, and there is no such conversation, or it is another end user's.
+        NotFoundError: The name is an id of the service, and there is no such conversation, or it belongs to another end
+            user.
     """
     if name.conversation_id is not None:
         found = await _conversation_or_none(uow, name.conversation_id)

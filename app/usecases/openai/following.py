@@ -1,4 +1,4 @@
-"""A turn's events, as the routes of OpenAI's API take them."""
+"""A turn's events in the form that the routes of OpenAI's API use."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ MADE_BY_MODEL = "assistant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A turn that was begun, or one that an earlier try began."""
+    """A turn that was begun now, or by an earlier try."""
 
     turn_id: UUID
     reply_id: UUID
-    """The id that the reply is going to have."""
+    """The id that the reply will have."""
     started_at: datetime
     conversation: Conversation
-    """As it stands with the request's messages."""
+    """The conversation, including the request's messages."""
     served: int
-    """Tokens of the context that the model is sent, as estimated."""
+    """Estimated tokens of the context that the model is sent."""
     forked_from: UUID | None
-    """The conversation that this one was copied from for this request."""
+    """The conversation from which this one was forked for this request."""
     handle: TurnHandle
 
     @property
     def full(self) -> int:
-        """Tokens of the whole history, as estimated."""
+        """Estimated tokens of the whole history."""
         return self.conversation.total.tokens
 
 
 async def happenings(handle: TurnHandle) -> AsyncGenerator[Happening, None]:
-    """What happens in a turn, the end last."""
+    """The events of a turn, its end last."""
     async for event in handle.events():
         yield _happening(event)
 
@@ -62,7 +62,7 @@ def _happening(event: ChatEvent) -> Happening:
 
 
 def ended(result: ChatResult) -> Ended:
-    """The end of a turn that has its reply."""
+    """The end of a turn that has a reply."""
     reply = result.reply
     return Ended(
         text=reply.content,

@@ -1,7 +1,7 @@
-"""Forks: a request that goes on from a place before a conversation's end gets a conversation of its own.
+"""Forks: a request that continues from a position before a conversation's end gets a conversation of its own.
 
-The messages up to there are copied under the same positions with what users chose of them, pins and anchors; a few at
-once, many by the worker. A fork is an original: what is erased in one of the two stays in the other.
+The messages up to there are copied to the same positions, with the pins and anchors that users chose. A few are copied
+at once, many by the worker. A fork is independent: what is erased in one of the two stays in the other.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 1_000
-"""Messages that are copied while the client waits, as far as they are no more than ``READ_BYTES`` together."""
+"""How many messages are copied while the client waits, if they have at most ``READ_BYTES`` together."""
 STEP: Final = 500
-"""Messages that the worker copies in one transaction."""
+"""How many messages the worker copies in one transaction."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkPoint:
-    """Where a conversation is forked: what comes later stays behind."""
+    """The position at which a conversation is forked; later messages are not copied."""
 
     conversation_id: UUID
     through_seq: int
@@ -54,10 +54,10 @@ class ForkService:
         self._queue = queue
 
     async def fork(self, tenant_id: UUID, place: ForkPoint, idem: Idem) -> UUID:
-        """The fork at that place for that request; asked again under the key, the same one.
+        """The fork at that position for that request. A repeated request under the key gets the same fork.
 
         Raises:
-            ForkInProgressError: It is long, and being copied.
+            ForkInProgressError: The fork is long and still being copied.
             NotFoundError: There is no such conversation.
         """
         shell, id_ = self._shell, self._shell.new_id()
@@ -74,7 +74,7 @@ class ForkService:
         )
 
     async def work(self, conversation_id: UUID) -> None:
-        """Copy what is left to copy into a fork; in the worker. Twice at once does no harm."""
+        """Copy the rest of a fork's messages, in the worker. It does no harm if two workers do so at once."""
         shell = self._shell
         try:
             async with shell.uow(None) as uow:
@@ -88,7 +88,10 @@ class ForkService:
             log.warning("fork.not_now", conversation_id=str(conversation_id), reason=error.stable_code)
 
     async def _copied_here(self, fork: Conversation) -> Conversation:
-        """With the broker away no worker hears of it: the request copies, for as long as a client is told to wait."""
+        """Copy within the request, since no worker can be told while the broker is away.
+
+        It takes at most as long as a client is told to wait.
+        """
         clock = self._shell.clock
         until = clock.monotonic() + FORK_RETRY_AFTER
         while fork.is_being_copied and clock.monotonic() < until:
@@ -124,7 +127,7 @@ class ForkService:
         return fork, uow.committed_events, [job] if job else []
 
     def _new(self, source: Conversation, place: ForkPoint, id_: UUID) -> Conversation:
-        """An empty conversation like the other."""
+        """An empty conversation with the settings of the source."""
         now = self._shell.clock.now()
         return Conversation(
             id=id_,
@@ -148,7 +151,7 @@ class ForkService:
         if source is None or not fork.is_being_copied:
             return fork
         drafts = await _next_copies(uow, fork) if await uow.conversations.is_there(source) else []
-        if not drafts:  # the other conversation was deleted meanwhile
+        if not drafts:  # the source was deleted meanwhile
             await uow.conversations.delete(fork.id)
             return replace(fork, forked_through=fork.last_seq)
         _, resolved = await append(uow, self._shell, fork, drafts, is_copy=True)

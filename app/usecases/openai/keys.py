@@ -1,4 +1,4 @@
-"""Keys for requests that come without one: an SDK that tries again says so, or at least sends the same again."""
+"""Keys for requests that come without one: an SDK announces a retry, or at least sends the same body again."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Final
 from app.usecases.shared.idempotency import Idem
 
 LIFE: Final = timedelta(minutes=10)
-"""Longer than any SDK tries, and shorter than anybody says the same again by chance."""
+"""How long a key holds: longer than any SDK retries, and too short for the same words to be repeated by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What tells a request from a repeated one."""
+    """What distinguishes a request from a repeated one."""
 
     body: bytes
     tries: int | None = None
-    """How often the SDK says that it has tried before; ``None`` where it does not count."""
+    """How many earlier tries the SDK reports; ``None`` if it does not count them."""
     own: Idem | None = None
-    """The key that the client gave itself."""
+    """The key that the client itself gave."""
 
     def key(self, place: str, *, fixes_place: bool) -> Idem:
         """The key of this request.
 
         Args:
-            place: The conversation, or the response, that it goes on from. Without one there is no key: equal words
-                of two users would be taken for one request.
-            fixes_place: Whether the same body at that place can only be the same request. A conversation grows, and
-                the same words may be said in it twice; a response stays where it is.
+            place: The conversation or response that the request continues. Without one there is no key, since equal
+                words of two users would be taken for one request.
+            fixes_place: Whether the same body at that place can only be the same request. A conversation grows, and the
+                same words may be said in it twice; a response stays where it is.
         """
         if self.own is not None:
             return self.own

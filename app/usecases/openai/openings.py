@@ -1,8 +1,8 @@
-"""Retries of a request that names no conversation, and so begins one.
+"""Retries of a request that names no conversation and therefore begins one.
 
-Equal openings of two users are two conversations. So a retry is only recognised where its SDK counts its tries, and
-where no other first try with the same body came within the time: else nobody could tell whose retry it is, and each
-begins a conversation of its own.
+Equal openings of two users are two conversations. So a retry is recognised only if its SDK counts its tries and no
+other first try with the same body came within the time. Otherwise it is unknown whose retry it is, and each try begins
+a conversation of its own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Service
 
 LIFE: Final = timedelta(minutes=2)
-"""For how long a retry is recognised: shorter than where the request says what it goes on from."""
+"""How long a retry is recognised: shorter than if the request named what it continues."""
 SHARED: Final = {"shared": True}
 PATIENCE: Final = 5.0
 """Seconds that a retry waits for the first try to begin its turn."""
 
 
 def opening_of(attempt: Attempt) -> Idem | None:
-    """The key of an opening; ``None`` where its client does not count its tries."""
+    """The key of an opening; ``None`` if its client does not count its tries."""
     if attempt.tries is None:
         return None
     key = attempt.key("opening", fixes_place=False)
@@ -39,7 +39,7 @@ class Openings(Service):
     """Remembers for a short time which turn a first try began."""
 
     async def claim(self, tenant_id: UUID, opening: Idem, *, is_retry: bool) -> bool:
-        """Record that a turn begins for it. Returns whether its retries can be told from those of others."""
+        """Record that a turn begins for this opening. Returns whether its retries can be told from those of others."""
         record = self._record(opening)
         async with self._shell.uow(tenant_id) as uow:
             existing = await uow.idempotency.claim(record)
@@ -53,16 +53,16 @@ class Openings(Service):
         return existing is None
 
     async def note(self, uow: UnitOfWork, opening: Idem, turn: Turn) -> None:
-        """Say which turn it was, in the transaction that begins it, unless another first try came meanwhile.
+        """Record which turn it was, in the transaction that begins it, unless another first try came meanwhile.
 
-        A process that dies after it is over leaves a turn that a retry finds.
+        If the process dies after this transaction, a retry still finds the turn.
         """
-        existing = await uow.idempotency.claim(self._record(opening))  # locked: nobody else claims it meanwhile
+        existing = await uow.idempotency.claim(self._record(opening))  # locked: nobody claims it meanwhile
         if existing is None or existing.ref == {}:
             await uow.idempotency.update(opening.key, ref=ref_of(turn), status=201)
 
     async def drop(self, tenant_id: UUID, opening: Idem) -> None:
-        """Say that nothing began."""
+        """Record that no turn began."""
         async with self._shell.uow(tenant_id) as uow:
             if await _reference_on_record(uow, opening) == {}:
                 await uow.idempotency.delete(opening.key)
@@ -85,5 +85,5 @@ class Openings(Service):
 
 async def _reference_on_record(uow: UnitOfWork, opening: Idem) -> Mapping[str, Any] | None:
     found = await uow.idempotency.get(opening.key)
-    # Empty where no turn has begun yet.
+    # The reference is empty while no turn has begun.
     return None if found is None else found.ref

@@ -1,4 +1,4 @@
-"""Stored responses: a response is a turn, its output the reply, its input what its request brought."""
+"""Stored responses. A response is a turn: its output is the reply, its input what the request brought."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from app.usecases.history.erasure import ErasureService
 from app.usecases.shared.shell import Shell
 
 MOST_INPUT: Final = 2_000
-"""Messages of one response's input that are looked at, the newest; not more than ``READ_BYTES`` of them either."""
+"""The most messages of one response's input that are read, the newest first, and at most ``READ_BYTES`` of them."""
 
 Json = dict[str, Any]
 Render = Callable[[Message], list[Json]]
-"""The items that a message is made of."""
+"""Makes the items of a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ class StoredResponse:
 
     turn: Turn
     reply: Message | None
-    """``None`` while it is made, and where it failed."""
+    """The reply; ``None`` while it is being made, and if it failed."""
     open_calls: tuple[ToolCall, ...] = ()
-    """Those of the reply's calls that wait for the client."""
+    """The calls of the reply that wait for the client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class StoredResponses:
         self._erasure = erasure
 
     async def get(self, tenant_id: UUID, turn_id: UUID) -> StoredResponse:
-        """One response. Raises ``NotFoundError``, also once it was deleted."""
+        """One response. Raises ``NotFoundError``, also after it was deleted."""
         async with self._shell.uow(tenant_id) as uow:
             return await self._response_of_turn(uow, turn_id)
 
     async def cancel(self, tenant_id: UUID, turn_id: UUID) -> StoredResponse:
-        """Stop it if it is being made; what came is kept. Raises ``NotFoundError``."""
+        """Stop a response that is being made and keep what it has so far. Raises ``NotFoundError``."""
         found = await self.get(tenant_id, turn_id)
         if found.turn.status != "running":
             return found
@@ -74,11 +74,11 @@ class StoredResponses:
             found = await self.get(tenant_id, turn_id)
             if found.turn.status == "running":
                 raise
-            return found  # it failed meanwhile, as its status tells
+            return found  # it failed meanwhile, as its status shows
         return await self.get(tenant_id, turn_id)
 
     async def delete(self, tenant_id: UUID, turn_id: UUID) -> None:
-        """Erase its output and its input, with everything derived; one that is being made is stopped first.
+        """Erase a response's output and input with everything derived. If it is still being made, it is stopped first.
 
         Raises:
             NotFoundError: There is no such response.
@@ -87,7 +87,7 @@ class StoredResponses:
         async with self._shell.uow(tenant_id) as uow:
             found = await self._response_of_turn(uow, turn_id)
             messages = await _input_of(uow, found)
-            await uow.turns.forget_request(turn_id)  # first: once the output is erased, nothing leads to it any more
+            await uow.turns.forget_request(turn_id)  # first, since nothing leads to the turn once the output is erased
             await uow.commit()
         reply = [found.reply] if found.reply else []
         for message in [*messages, *reply]:
@@ -103,7 +103,7 @@ class StoredResponses:
         after: str | None,
         order: Literal["asc", "desc"],
     ) -> ItemPage:
-        """A page of the items that a response answered. Raises ``NotFoundError``."""
+        """A page of the items to which a response replied. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             messages = await _input_of(uow, await self._response_of_turn(uow, turn_id))
             pairs = await _rendered(messages, render)
@@ -121,7 +121,7 @@ class StoredResponses:
         after: tuple[str, UUID] | None,
         order: Literal["asc", "desc"],
     ) -> ItemPage:
-        """Items of a conversation, after the item of that id in that message. Raises ``NotFoundError``."""
+        """Items of a conversation, after the item with that id in that message. Raises ``NotFoundError``."""
         found: list[Json] = []
         async with self._shell.uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_seq
@@ -135,7 +135,7 @@ class StoredResponses:
                 pairs = await _rendered(await uow.contents.filled(stored), lambda message: render(message)[::step])
                 found += [item for item, _ in pairs]
                 page = _page_after(found, limit, after[0] if after else None)
-                if page.has_more or (page.items and cursor is not None):  # it may end early, by its bytes
+                if page.has_more or (page.items and cursor is not None):  # the page may end early because of its size
                     return replace(page, has_more=True)
                 if cursor is None:
                     break
@@ -149,7 +149,7 @@ class StoredResponses:
             return await uow.contents.filled_one(await uow.messages.get(conversation_id, message_id))
 
     async def referred(self, tenant_id: UUID, message_id: UUID) -> Message:
-        """A message that a request refers to, in whichever conversation of the tenant. Raises ``NotFoundError``."""
+        """A message that a request refers to, in any conversation of the tenant. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.contents.filled_one(await uow.messages.find(message_id))
         if found.status == "erased":
@@ -173,7 +173,7 @@ class StoredResponses:
 
 
 async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
-    """What its request brought, up to the message that it answered; an erased one says nothing any more."""
+    """The messages that the request brought, up to the one that was answered; an erased one is empty."""
     turn = response.turn
     last = (await uow.messages.get(turn.conversation_id, turn.message_id)).seq
     first = max(turn.input_from_seq or last, last - MOST_INPUT + 1)
@@ -182,13 +182,13 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
 
 
 async def _rendered(messages: Sequence[Message], render: Render) -> list[tuple[Json, Message]]:
-    """Each item with the message that it belongs to; many of them are made off the event loop."""
+    """Each item with the message that it belongs to. Many items are made off the event loop."""
     size = sum(AN_ITEM * (1 + len(message.parts)) for message in messages)
     return await off_loop(lambda: [(item, message) for message in messages for item in render(message)], size=size)
 
 
 async def _with_data(uow: UnitOfWork, page: ItemPage, of_item: Mapping[str, Message], render: Render) -> ItemPage:
-    """The page with the data of its media: fewer items where together they are large, and one at least."""
+    """The page with the data of its media. If the data is large, the page has fewer items, but at least one."""
     fitting: dict[UUID, Message] = {}
     count, room = 0, PAGE_BYTES
     for item in page.items:

@@ -1,4 +1,4 @@
-"""Compacted input: what a client keeps of a conversation in place of its messages, and sends again as input."""
+"""Compacted input: a token that a client keeps in place of a conversation's messages, and sends again as input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Compacted:
 
     summary: str = ""
     messages: tuple[MessageDraft, ...] = ()
-    """The newest, word for word."""
+    """The newest messages, word for word."""
 
     def drafts(self) -> list[MessageDraft]:
         """The input as messages again. The summary has no more authority than the user whose words it sums up."""
@@ -32,11 +32,11 @@ class Compacted:
 
     @property
     def said_by_users(self) -> tuple[MessageDraft, ...]:
-        """What users said of the newest: it stands beside the token too, where clients look for it."""
+        """The users' messages among the newest. They are also sent next to the token, where clients look for them."""
         return tuple(draft for draft in self.messages if draft.role == "user" and not draft.content.startswith(HEADING))
 
     def stands_after(self, drafts: Sequence[MessageDraft]) -> int:
-        """How many of the last of these are what users said of it, sent again beside it: it tells them itself."""
+        """How many of the last drafts repeat the users' messages that the token already contains."""
         beside = self.said_by_users
         return len(beside) if beside and list(drafts[-len(beside) :]) == list(beside) else 0
 
@@ -63,7 +63,7 @@ class SealedInputs:
         )
 
     async def open(self, tenant_id: UUID, token: str) -> Compacted:
-        """What a token holds. Raises ``InvalidInputError`` for one that this tenant was not given here."""
+        """The content of a token. Raises ``InvalidInputError`` unless this service gave it to this tenant."""
         text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
         if text is None:
             message = "this compacted input was not made here, or was changed: send the messages themselves"

@@ -22,4 +22,4 @@ class OpenAIServices:
     compaction: ArrayCompaction
     sealed: SealedInputs
     new_id: NewId
-    """Of answers that are kept nowhere."""
+    """Makes the ids of answers that are not stored."""

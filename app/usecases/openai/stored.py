@@ -1,7 +1,7 @@
-"""Answers that belong to a conversation: it is found, compared with the history that the client sends, or forked.
+"""Answers within a conversation, which is found, compared with the history that the client sends, or forked.
 
-A running turn is waited for, or followed where it answers the very same request: clients of this API try a 409 again
-by themselves, and would run into it.
+If a turn is running, the request waits for it, or follows it if that turn answers the same request. Clients of this API
+repeat a request after a 409 by themselves, and would only get the next one.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
 
 PAGE: Final = 500
-"""Stored messages that are compared at a time."""
+"""How many stored messages are compared at once."""
 MOST_NEW: Final = 1_000
-"""Messages that one request may add."""
+"""The most messages that one request may add."""
 RETRY_AFTER: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request for an answer that is kept."""
+    """A request for an answer that is stored."""
 
     prompt: Prompt
     attempt: Attempt
     patience: float
-    """Seconds that it may wait for a running turn."""
+    """How many seconds the request may wait for a running turn."""
     preset: str | None = None
-    """Of a conversation that is made for it; ``None``: the default."""
+    """The preset of a conversation that is made for it; ``None`` = the default."""
     user: str | None = None
-    """The end user, of such a conversation."""
+    """The end user of such a conversation."""
     echo: Mapping[str, Any] | None = None
-    """What the response repeats of the request."""
+    """The parts of the request that the response repeats."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Of such a conversation."""
+    """The metadata of such a conversation."""
 
 
 class StoredAnswers:
@@ -86,13 +86,13 @@ class StoredAnswers:
         self._openings = Openings(shell)
 
     async def under_name(self, tenant_id: UUID, name: Name, request: Request, *, only_new: bool) -> Begun | None:
-        """Go on with the conversation of that name; ``None`` where the request's history is not the stored one's.
+        """Continue the conversation with that name; ``None`` if the request's history differs from the stored one.
 
-        ``request`` has the whole history. With ``only_new``, messages without any of an assistant are new ones, and no
-        history.
+        ``request`` has the whole history. With ``only_new``, messages among which none is an assistant's are all new
+        and not a history.
 
         Raises:
-            NotFoundError: The name is an id of ours, and there is no such conversation.
+            NotFoundError: The name is an id of the service, and there is no such conversation.
         """
         async with self._shell.uow(tenant_id) as uow:
             found = await found_by(uow, tenant_id, name)
@@ -112,7 +112,7 @@ class StoredAnswers:
             raise
 
     async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
-        """Add the request's messages to that conversation, and answer. Raises ``NotFoundError``."""
+        """Add the request's messages to that conversation and answer them. Raises ``NotFoundError``."""
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
         before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
@@ -120,11 +120,11 @@ class StoredAnswers:
         return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> Begun:
-        """Go on from a stored response: at the end of its conversation there, else in a fork of it.
+        """Continue from a stored response: in its conversation if the response is the end of it, otherwise in a fork.
 
         Raises:
             PreviousResponseNotFoundError: There is no such response, or it failed.
-            ForkInProgressError: The fork is being made.
+            ForkInProgressError: The fork is still being made.
         """
         idem = request.attempt.key(turn_id.hex, fixes_place=True)
         before = await self._begun_before(tenant_id, idem, request)
@@ -137,15 +137,15 @@ class StoredAnswers:
             try:
                 return await self._at_end(tenant_id, place.conversation_id, request, idem, expected)
             except ConversationMovedOnError:
-                continue  # somebody went on from there first: this becomes a fork
+                continue  # another request continued from there first: fork
         fork_id = await self._forks.fork(tenant_id, place, replace(idem, key=f"{idem.key}:fork"))
         begun = await self._begin_when_free(tenant_id, fork_id, request, idem)
         return replace(_begun_or_conflict(begun), forked_from=place.conversation_id)
 
     async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
-        """Begin a conversation of the request's own; nothing that is stored is looked at.
+        """Begin a new conversation for the request, without looking at stored ones.
 
-        Equal openings of two users are two conversations, and so are a user's own: see ``openings``.
+        Equal openings are separate conversations, also if they come from one user: see ``openings``.
         """
         attempt, openings = request.attempt, self._openings
         opening = opening_of(attempt) if attempt.own is None else None
@@ -179,7 +179,7 @@ class StoredAnswers:
         return await self._begun_turn(tenant_id, handle)
 
     async def again(self, tenant_id: UUID, turn_id: UUID) -> Begun:
-        """A turn from its beginning, running or ended. Raises ``NotFoundError``."""
+        """Follow a turn from its beginning, whether it runs or has ended. Raises ``NotFoundError``."""
         return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
@@ -192,10 +192,10 @@ class StoredAnswers:
     async def _begin_when_free(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, *, has_history: bool = False
     ) -> Begun | None:
-        """Begin as soon as nothing runs.
+        """Begin the turn as soon as no other runs.
 
-        What of a history is new is decided anew each time, since the conversation grows; ``None`` where it is another
-        one than the stored one.
+        Which messages of a history are new is decided again at each try, since the conversation grows. Returns ``None``
+        if the history differs from the stored one.
 
         Raises:
             TurnInProgressError: Another turn runs for longer than the request may wait.
@@ -226,9 +226,11 @@ class StoredAnswers:
     async def _compared(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
     ) -> ChatInput | TurnHandle | None:
-        """What of the request's history is new, or the turn that answers it already; ``None`` where they differ.
+        """The new messages of the request's history, or the turn that already answers it.
 
-        One that ends before the last reply asks for another in its place.
+        Returns ``None`` if the stored history is another one.
+
+        A history that ends before the last stored reply asks for another reply in its place.
         """
         messages = request.prompt.messages
         given = await off_loop(_lines, messages)
@@ -248,7 +250,7 @@ class StoredAnswers:
         return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
 
     async def _place_after(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
-        """Where a response ends, and the last message of its conversation where that is there."""
+        """Where a response ends; and the last message of its conversation, if the response ends there."""
         turn = await self._ended_turn(tenant_id, turn_id, patience)
         async with self._shell.uow(tenant_id) as uow:
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id) if turn.reply_id else None
@@ -261,7 +263,8 @@ class StoredAnswers:
                 turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS, max_bytes=READ_BYTES
             )
             last = await uow.messages.last(turn.conversation_id)
-        # Results of our own tools that were called beside the client's stand after the reply, and belong to it.
+        # If the service's own tools were called together with the client's, their results come after the reply and
+        # belong to it.
         own = list(takewhile(lambda message: _is_result_of(turn, message), following))
         end = own[-1] if own else reply
         place = ForkPoint(conversation_id=turn.conversation_id, through_seq=end.seq)
@@ -287,7 +290,7 @@ class StoredAnswers:
             raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
 
     async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> Begun | None:
-        """What an earlier try of the same request began; followed, or told again."""
+        """The turn that an earlier try of the same request began, followed from its beginning."""
         if idem.renews:
             return None
         async with self._shell.uow(tenant_id) as uow:
@@ -298,7 +301,7 @@ class StoredAnswers:
                 return None
             turn = await uow.turns.get(UUID(found.ref["turn_id"]))
         if turn.reply_id is None and turn.status != "running":
-            # It died: the same message is taken up again, with the model, tools and instructions of its request.
+            # The turn died: its message is answered again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
             handle = await self._chat.follow_turn(tenant_id, turn.id, counts=True)
@@ -322,10 +325,10 @@ class StoredAnswers:
                     await uow.commit()
 
     async def _begun_turn(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
-        """The turn with the ids that its first event tells."""
+        """The turn, with the ids in its first event."""
         async with aclosing(handle.events()) as events:
             first = await anext(events)
-        if first.error is not None:  # it runs in another process, and cannot be followed
+        if first.error is not None:  # it runs in another process and cannot be followed
             raise first.error
         turn_id = UUID(first.data["turn_id"])
         async with self._shell.uow(tenant_id) as uow:
@@ -362,10 +365,10 @@ def _lines(messages: Sequence[MessageDraft]) -> list[Line]:
 
 
 def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | None = None) -> ChatInput:
-    """A turn with these new messages; without any, the turn that waits.
+    """The input for a turn with these new messages; without any, for the turn that waits.
 
     Raises:
-        InvalidInputError: There are too many, or the last one is nothing that could be answered.
+        InvalidInputError: There are too many messages, or the last one cannot be answered.
     """
     if len(new) > MOST_NEW:
         raise _invalid(f"hold {len(new)} new ones, and at most {MOST_NEW} are added at once: add the others before")
@@ -410,7 +413,7 @@ def _invalid(message: str) -> InvalidInputError:
 
 
 def _begun_or_conflict(begun: Begun | None) -> Begun:
-    # ``None`` comes only of requests whose history is compared.
+    # Only requests whose history is compared lead to ``None``.
     if begun is None:
         raise ConflictError("the request is no longer being processed: send it again")
     return begun

@@ -1,1 +1,1 @@
-"""Segments: expanded to any level of detail, and told in more detail in the background."""
+"""Segments: expanded to any level of detail, and described in more detail in the background."""

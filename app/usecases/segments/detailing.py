@@ -1,7 +1,7 @@
-"""L1s in a model's words, written after a compaction, in the background: one short claim, one call, one commit.
+"""Has a model write L1s in the background after a compaction: one short claim, one call, one commit.
 
-Compactions come first: nothing is written while any waits, and few at once. What fails is tried again later, thrice at
-most; until then, and for ever where it fails, the L1 that code made stays.
+Compactions come first: nothing is written while any waits, and only few L1s at once. A failure is tried again later,
+three times at most. Until an L1 is written, and for ever if that fails, the L1 made by code stays.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 SHARE: Final = 0.25
-"""Of the originals' tokens is what an L1 should have."""
+"""The share of the originals' tokens that an L1 should have."""
 LEAST_TARGET: Final = 60
 MOST_TARGET: Final = 600
 WORTH: Final = 100
-"""Tokens; what code took from a shorter segment is nearly all of it."""
-OUTPUT_PER_TARGET: Final = 4  # thoughts count as output
+"""The least tokens of a segment for which a model is worth asking: code takes nearly all of a shorter one."""
+OUTPUT_PER_TARGET: Final = 4  # output tokens asked for per target token, since reasoning counts as output
 LEAST_OUTPUT: Final = 2_048
-MOST_SETTLED: Final = 50  # without a call, in one go
+MOST_SETTLED: Final = 50  # segments that are settled without a call in one run
 _OF_THE_REQUEST: Final = frozenset({"bad_request", "context_too_long"})
-"""Reasons why the same request fails again, whenever it is sent."""
-LOOKED_AT: Final = 1_000  # waiting segments of a conversation among which one is looked for
+"""Reasons for which the same request would always fail again."""
+LOOKED_AT: Final = 1_000  # how many waiting segments of a conversation are searched for one to write
 
 Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
-"""``kept``: the L1 that is there stays for good. ``not_now``: it is looked at again later."""
+"""``kept``: the present L1 stays for good. ``not_now``: the segment is looked at again later."""
 TRIED: Final = frozenset[Outcome]({"written", "kept", "refused", "failed"})
 
 log = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detailed:
-    """What became of one segment's L1."""
+    """The outcome for one segment's L1."""
 
     outcome: Outcome
     reason: str | None = None
@@ -74,7 +74,7 @@ class _Claim:
     messages: tuple[Message, ...]
     summarizer: Summarizer
     tries: int
-    """The number of this try: another claim has another."""
+    """The number of this try, by which a claim is recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class _Answer:
 class DetailService:
     """Has models write L1s.
 
-    Calls are made only while ``spending`` has room; at most ``slots`` run at once, over all processes.
+    Calls are made only while ``spending`` allows them; at most ``slots`` run at once, over all processes.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1) -> None:
@@ -96,9 +96,9 @@ class DetailService:
         self._claim = timedelta(seconds=shell.timings.detail_claim_seconds)
 
     async def work(self, conversation_id: UUID | None = None) -> Outcome:
-        """Have one L1 written, of that conversation or of any, and send a hint where more are wanted.
+        """Have one L1 written, for that conversation or for any, and send a hint if more are wanted.
 
-        Those that code has told well enough are settled on the way. With the database away nothing happens: the
+        Segments whose L1 by code is good enough are settled on the way. If the database is away, nothing happens; the
         sweeper asks again.
         """
         outcome: Outcome = "not_wanted"
@@ -118,16 +118,16 @@ class DetailService:
         return outcome
 
     async def run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str) -> Outcome:
-        """Have one segment's L1 written where it is wanted, unless somebody else is at it, or compactions wait.
+        """Have one segment's L1 written if it is wanted, unless another process works on it or compactions wait.
 
-        Never raises for what a model does; two that run at once make one call.
+        A failure of the model is never raised. Two runs at the same time make one call.
         """
         if await self._is_busy():
             return "not_now"
         return (await self._run(tenant_id, conversation_id, segment_id, urgent=False)).outcome
 
     async def run_now(self, tenant_id: UUID, conversation_id: UUID, segment_id: str) -> Detailed:
-        """Have one segment's L1 written for somebody who waits, even if it was not wanted or due, or was given up."""
+        """Have one segment's L1 written for a caller who waits, even if it is not wanted or due, or was given up."""
         return await self._run(tenant_id, conversation_id, segment_id, urgent=True)
 
     async def _run(self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool) -> Detailed:
@@ -157,7 +157,7 @@ class DetailService:
                 return True
             return await uow.detail_calls.running(self._claim) >= self._slots
 
-    # --- the claim
+    # --- claiming
 
     async def _claim_or_outcome(
         self, tenant_id: UUID, conversation_id: UUID, segment_id: str, *, urgent: bool
@@ -183,11 +183,11 @@ class DetailService:
     async def _claim_or_reason(
         self, uow: UnitOfWork, conversation: Conversation, segment: Segment, *, urgent: bool
     ) -> _Claim | Outcome:
-        """The claim, written down with its call; or why there is none, with when to look again."""
+        """Make the claim and store it with its call; or return why there is none, and store when to look again."""
         resolved = self._shell.resolver(conversation)
         try:
             summarizer = summarizer_of(self._shell, resolved)
-        except InvalidInputError:  # its key is gone, for now
+        except InvalidInputError:  # the model's key is missing, for now
             return await self._put_off(uow, segment, BACK_OFF)
         metered = summarizer.profile.metered
         useless = not metered or "L1" not in resolved.policy.levels or segment.tokens < WORTH
@@ -237,7 +237,7 @@ class DetailService:
         await uow.segments.update(segment.conversation_id, segment.id, wants_detail=False, detail_after=None)
         return "kept"
 
-    # --- the call
+    # --- calling
 
     async def _ask(self, claim: _Claim) -> _Answer:
         started = self._shell.clock.monotonic()
@@ -252,12 +252,12 @@ class DetailService:
             report = DetailReport(reason=error.reason)
         except TimeoutError:
             report = DetailReport(reason="timeout")
-        except Exception:  # a defect of ours must cost an L1, never a worker's peace
+        except Exception:  # a defect may cost an L1, but must not disturb the worker
             log.exception("detail.crashed", conversation_id=str(claim.conversation.id))
         duration = round((self._shell.clock.monotonic() - started) * 1000)
         return _Answer(attempt=_attempt(claim, proposal, report, duration), text=report.text)
 
-    # --- what becomes of it
+    # --- storing
 
     async def _outcome_stored(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
         async with self._shell.uow(tenant_id) as uow:
@@ -274,7 +274,7 @@ class DetailService:
         id_, tries = claim.segment.id, claim.tries
         try:
             segment = await uow.segments.get(present.id, id_)
-        except NotFoundError:  # erasure may give a segment another name
+        except NotFoundError:  # an erasure may have given the segment another name
             return "stale"
         if not _is_claim_current(claim, segment):
             return "stale"
@@ -289,7 +289,10 @@ class DetailService:
         return "refused" if answer.attempt.outcome == "refused" else "failed"
 
     async def _postpone(self, uow: UnitOfWork, claim: _Claim, attempt: Attempt) -> None:
-        """After a try that brought nothing; where nobody was asked, it was none. What does not fit stays so."""
+        """Put the segment off after a failed try. If the model was not asked, the try does not count.
+
+        A segment whose request can never succeed is not tried again.
+        """
         tries = claim.tries - (attempt.reason == NOT_ASKED)
         wait = back_off(tries)
         again = tries < MOST_TRIES and attempt.reason not in _OF_THE_REQUEST
@@ -326,7 +329,7 @@ def _content_hash(messages: tuple[Message, ...], model: str) -> str:
 
 
 def _request(claim: _Claim) -> DetailRequest:
-    """What the model is asked: the messages without their secrets, the largest elided where they outgrow its window."""
+    """The request to the model: the messages without secrets, the largest of them elided if they exceed its window."""
     profile = claim.summarizer.profile
     target = int(min(max(SHARE * claim.segment.tokens, LEAST_TARGET), MOST_TARGET))
     return DetailRequest(

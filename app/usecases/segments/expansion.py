@@ -1,4 +1,4 @@
-"""The way back: segments listed, expanded to any level of detail, and their levels made on demand."""
+"""Expands compacted text: lists segments, shows them at any level of detail, and makes levels on demand."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 MOST_TOKENS: Final = 8_000
-"""Tokens of a page where nothing else is asked for."""
+"""The most tokens of a page if the caller does not say how many."""
 MOST_ROWS: Final = 100
-"""Messages, segments or anchors on one page."""
+"""The most messages, segments or anchors on one page."""
 MOST_ANCHORS: Final = 200
-"""Anchors shown beside a segment, the last ones."""
+"""The most anchors shown with a segment; the last ones are taken."""
 RETRY_AFTER: Final = 15.0
-_TRIES: Final = 5  # an erasure came between reading and writing: read again
+_TRIES: Final = 5  # an erasure may come between reading and writing; then all is read again
 _NUMBER: Final = compiled("[0-9]{1,18}", re.ASCII)
 _HASH: Final = 12  # hex digits of a text's hash in a cursor
 _DEEPER: Final[dict[Level, Level]] = {"L3": "L2", "L2": "L1"}
@@ -74,33 +74,33 @@ class Expanded:
     segment_id: str
     level: LevelName
     segment: Segment | None = None
-    """``None`` for a reserved id."""
+    """The segment; ``None`` for a reserved id."""
     content: str = ""
-    """Of a level's text this page: pages put together are the text. Empty where ``messages`` say it all."""
+    """This page's part of a level's text; all pages joined are the text. Empty if the page has ``messages``."""
     messages: tuple[Message, ...] = ()
-    """At ``full``: originals, as they were appended, in order; commands left out."""
+    """For ``full``: the originals in order, as they were appended, without commands."""
     segments: tuple[Segment, ...] = ()
-    """Of the reserved ``earlier``: those that this page lists."""
+    """For the reserved id ``earlier``: the segments on this page."""
     anchors: tuple[Anchor, ...] = ()
-    """Active ones that stand in the segment; of the reserved ``anchors``: those that this page lists."""
+    """The active anchors in the segment; for the reserved id ``anchors``, those on this page."""
     markers: tuple[Marker, ...] = ()
-    """Those in a list, and the one that leads from a level to the next deeper one."""
+    """The markers in a list, or the marker that leads to the next deeper level."""
     token_count: int = 0
-    """What this page weighs."""
+    """The tokens of this page."""
     made_by: str = EXTRACTIVE
     following: str | None = None
-    """Where the next page begins; ``None``: this is the last."""
+    """Where the next page begins; ``None`` on the last page."""
     expansion: Expansion | None = None
-    """What was recorded, or is to be."""
+    """The expansion that was recorded, or that the caller has to record."""
 
     @property
     def truncated(self) -> bool:
-        """Whether more follows."""
+        """Whether more pages follow."""
         return self.following is not None
 
     @property
     def passages(self) -> int:
-        """Messages, segments or anchors that came back; a level's text is one."""
+        """The number of messages, segments or anchors on the page; the text of a level counts as one."""
         return len(self.messages) or len(self.segments) or (len(self.anchors) if self.segment is None else 1)
 
 
@@ -114,14 +114,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """Which page of a list or of a segment."""
+    """Which page of a list or of a segment is requested."""
 
     max_tokens: int
     after: str | None
 
 
 class ExpansionService:
-    """Resolves every segment id ever given in a conversation, and the reserved ones."""
+    """Resolves every segment id that was ever given in a conversation, and the reserved ids."""
 
     def __init__(self, shell: Shell, details: DetailService, spending: SpendGuard) -> None:
         self._shell = shell
@@ -129,7 +129,7 @@ class ExpansionService:
         self._spending = spending
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Listed], str | None]:
-        """The current version's segments, by position. Raises ``NotFoundError``."""
+        """A page of the current version's segments, by position. Raises ``NotFoundError``."""
         await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
@@ -150,20 +150,20 @@ class ExpansionService:
         after: str | None = None,
         records: bool = True,
     ) -> Expanded:
-        """One page of a segment at a level of detail; a level that is missing is made by code, and kept.
+        """One page of a segment at a level of detail. A missing level is made by code, and stored.
 
         Args:
-            tenant_id: Whose.
-            conversation_id: Where.
-            segment_id: A segment's, current or not; or a reserved one, which has one level only, a list.
+            tenant_id: The tenant.
+            conversation_id: The conversation.
+            segment_id: The id of a segment, current or not; or a reserved id, which has only one level, a list.
             level: ``full`` are the originals.
-            max_tokens: The most that a page weighs: whole messages, sentences or words, at least one of them.
+            max_tokens: The most tokens of a page. It has whole messages, sentences or words, and at least one of them.
             after: ``following`` of the page before.
             records: Whether the expansion is stored here; else the caller stores ``Expanded.expansion``.
 
         Raises:
             NotFoundError: There is no such conversation or segment.
-            InvalidInputError: The cursor cannot be read, or what it pointed into was written anew.
+            InvalidInputError: The cursor is invalid, or the text that it points into was written again.
         """
         began, shell = self._shell.clock.monotonic(), self._shell
         asked = _Asked(max_tokens=max_tokens or MOST_TOKENS, after=after)
@@ -191,21 +191,21 @@ class ExpansionService:
     ) -> Expanded:
         """Make a level of a segment, or of any finished range, and show its first page.
 
-        One that stands as it would be made stays.
+        A level that would be made the same way stays unchanged.
 
         Args:
-            tenant_id: Whose.
-            conversation_id: Where.
+            tenant_id: The tenant.
+            conversation_id: The conversation.
             place: The segment's id, or its first and last ``seq``.
-            level: ``detailed`` is written by the summarizer where its calls cost money, the others by code; ``full``
-                are the originals, of which nothing is made.
-            idem: The same key does nothing more.
+            level: ``detailed`` is written by the summarizer if its calls cost money; other levels are made by code.
+                ``full`` are the originals, so nothing is made.
+            idem: A repeated request under the same key makes nothing again.
 
         Raises:
             NotFoundError: There is no such conversation or segment.
             NotFoldedError: The range is not finished, or too long.
             RateLimitedError: The hour's model calls are used up.
-            SummarizerFailedError: The model wrote nothing usable; what there was stays.
+            SummarizerFailedError: The model wrote nothing usable; the earlier level stays.
         """
         shell, wanted = self._shell, LEVEL_OF[level]
         await find_due_anchors(shell, tenant_id, conversation_id)
@@ -221,7 +221,7 @@ class ExpansionService:
             again = await done_before(uow, idem, shell.clock.now())
             segment = (await uow.segments.of_ranges(conversation_id, [(segment.from_seq, segment.to_seq)]))[0]
             shown = await _page_of(uow, segment, level, _Asked(max_tokens=MOST_TOKENS, after=None))
-            if not again:  # by its range: an id may have to change one day
+            if not again:  # found by its range, since an id may change
                 await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
                 await uow.commit()
         return shown
@@ -233,7 +233,7 @@ class ExpansionService:
             return await _segment_named(uow, conversation_id, place)
 
     async def _make_level(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
-        """Make the level: by code in any case, so that there is one; then an L1 by the model, where one writes them."""
+        """Make the level by code in any case, so that there is one; then an L1 by the model, if one writes L1s."""
         shell, conversation_id = self._shell, segment.conversation_id
         await ensure_level(shell, tenant_id, conversation_id, segment.id, level)
         metered = summarizer_of(shell, resolved).profile.metered
@@ -287,7 +287,7 @@ async def _segment_named(uow: UnitOfWork, conversation_id: UUID, segment_id: str
 
 
 async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, segment_id: str, level: Level) -> Segment:
-    """See to it that a segment has this level: by code, where there is none, or one that code writes otherwise today.
+    """Make this level of a segment by code if it is missing, or if code would write it differently today.
 
     A level by a model stays. Raises ``NotFoundError``.
     """
@@ -309,7 +309,7 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
 
 
 async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel) -> bool:
-    """Store a level that was made of what ``read`` said; ``False`` when a message was erased meanwhile."""
+    """Store a level that was made from ``read``; returns false if a message was erased meanwhile."""
     async with shell.uow(tenant_id) as uow:
         present = await uow.conversations.lock(read.id)
         if present.content_epoch != read.content_epoch:
@@ -324,14 +324,14 @@ def _level_by_code(
 ) -> SegmentLevel | None:
     shown = redact_messages(originals)
     stored = segment.levels.get(level)
-    # Writing a level costs more than hashing what it would be made of.
+    # Writing a level costs more than hashing its sources.
     if stored is not None and stored.content_hash == extractive_hash(level, shown):
         return stored
     return extractive_level(level, shown, described(segment), locale=locale, now=now)
 
 
 async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expanded:
-    """Whole messages; one that alone weighs more is a page of its own."""
+    """A page of whole messages. A message that alone exceeds the limit is a page of its own."""
     start = _seq_in(asked.after, segment) if asked.after else segment.from_seq - 1
     outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MOST_ROWS)
     inside = [item for item in outline if item.seq <= segment.to_seq]
@@ -354,7 +354,7 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
 
 
 def _page_of_level(segment: Segment, level: Level, asked: _Asked) -> Expanded:
-    """A page of a stored level; of one that has nothing left to tell, nothing."""
+    """A page of a stored level; empty if the level has no text any more."""
     stored = segment.levels.get(level)
     text = stored.text if stored else ""
     start = _offset_in(asked.after, stored) if asked.after else 0
@@ -431,7 +431,7 @@ def _anchors_inside(anchors: Sequence[Anchor], segment: Segment) -> tuple[Anchor
 
 
 def deeper_markers(segment: Segment, level: Level) -> tuple[Marker, ...]:
-    """What leads from a level to the next deeper one; below L1 there are the originals, under the same id."""
+    """The markers to the next deeper level. Below L1 these are the originals, under the same id."""
     deeper = _DEEPER.get(level)
     return (segment_marker(segment, deeper),) if deeper else ()
 
@@ -454,7 +454,7 @@ def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
 
 
 def _hash_of_text(stored: SegmentLevel) -> str:
-    # Of the text itself: a model may write another one of the same messages.
+    # The hash is of the text itself, since a model may write another text for the same messages.
     return hashlib.sha256(stored.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
 
 

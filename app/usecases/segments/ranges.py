@@ -1,7 +1,7 @@
 """Makes a segment for a range of messages that a client names, as a compaction would store it, folded or not.
 
-It stands beside the segments of the present state and is none of them: no list shows it and no block serves it, but its
-id resolves for ever, an erasure reaches it, and a compaction that cuts the same range takes it over.
+The segment does not belong to the present state: no list shows it and no block serves it. But its id can always be
+resolved, an erasure reaches it, and a compaction that cuts the same range takes it over.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from app.usecases.shared.shell import Shell
 
 MOST_MESSAGES: Final = 1_000
 MOST_TOKENS: Final = 32_000
-"""Of a range: a level is made of it in one go."""
-_TRIES: Final = 5  # an erasure came between reading and writing: read again
+"""The most tokens of a range, since a level is made from it in one go."""
+_TRIES: Final = 5  # an erasure may come between reading and writing; then all is read again
 
 
 async def segment_of_range(shell: Shell, tenant_id: UUID, conversation_id: UUID, first: int, last: int) -> Segment:
-    """The segment with exactly this range, made where there is none.
+    """The segment with exactly this range; it is made if there is none.
 
     Raises:
         NotFoundError: There is no such conversation.
@@ -59,7 +59,7 @@ async def segment_of_range(shell: Shell, tenant_id: UUID, conversation_id: UUID,
 async def _finished(
     uow: UnitOfWork, conversation: Conversation, policy: CompactionPolicy, first: int, last: int
 ) -> list[Message]:
-    """What is said in the range."""
+    """The messages in the range that say something."""
     if last < first or last > conversation.last_seq:
         raise _range_error(f"the conversation ends with message {conversation.last_seq}: choose an earlier range")
     if last - first >= MOST_MESSAGES:

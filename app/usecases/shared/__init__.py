@@ -1,1 +1,1 @@
-"""What several use cases need: idempotency, resolved policies, leases, what goes out after a commit."""
+"""Parts of several use cases: idempotency, resolved policies, leases, and what is sent after a commit."""

@@ -1,4 +1,4 @@
-"""Work that runs as long as its process, and is begun again whenever it ends."""
+"""Work that runs as long as its process, and is started again whenever it ends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from app.usecases.shared.pauses import pause_after
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 STEADY_SECONDS: Final = 60.0
-"""What ran for so long is well again: its next pause is the first one."""
+"""Work that has run for this long counts as well again, so its next pause is the first one."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def begin_task(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:
-    """Begin work that goes on by itself; while it runs it is among ``tasks``, or asyncio could lose it."""
+    """Start work that runs by itself. While it runs it is in ``tasks``; otherwise asyncio could drop it."""
     task = asyncio.create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
@@ -37,7 +37,7 @@ class Background:
         self._tasks: dict[str, _Task] = {}
 
     async def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run this work until cancelled; whenever it ends or fails, begin it again after a pause.
+        """Run this work until cancelled. Whenever it ends or fails, start it again after a pause.
 
         ``name`` is a word for logs and metrics; ``work`` is cancelled at the end of the process.
         """
@@ -46,12 +46,12 @@ class Background:
 
     @property
     def is_well(self) -> bool:
-        """Whether all of it runs, and has for a while since it last ended."""
+        """Whether all of this work runs, and has run for a while since it last ended."""
         return all(task.is_well for task in self._tasks.values())
 
 
 class _Task:
-    """One kind of work, begun again after each end, after longer and longer pauses."""
+    """One kind of work, started again after each end, with longer and longer pauses."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[None]], clock: Clock, meter: Meter) -> None:
         self._name = name
@@ -77,7 +77,10 @@ class _Task:
             await self._clock.sleep(pause)
 
     async def _error_at_end(self) -> str:
-        """The kind of the error that ended it. A cancellation that nobody asked this task for ends the work alone."""
+        """The kind of the error that ended the work.
+
+        A cancellation that did not come from outside ends only the work.
+        """
         try:
             await self._work()
         except asyncio.CancelledError:

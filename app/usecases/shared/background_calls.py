@@ -1,4 +1,4 @@
-"""Model calls that nobody waits for (details, verifications): how often one is tried, and for what it makes way."""
+"""Model calls that nobody waits for (details, verifications): how often they are tried, and when they give way."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ MOST_TRIES: Final = 3
 BACK_OFF: Final = timedelta(minutes=1)
 _LONG_BACK_OFF: Final = timedelta(minutes=10)
 AGAIN: Final = timedelta(seconds=15)
-"""When it is looked at again while a compaction of the conversation runs."""
+"""After how long they are looked at again if a compaction of the conversation runs."""
 _PATIENCE: Final = timedelta(seconds=1)
-"""A compaction that waits longer finds no worker free."""
+"""A compaction that has waited longer than this finds no worker free."""
 
 
 def back_off(tries: int) -> timedelta:
-    """The pause after so many failures; after ``MOST_TRIES`` nothing is tried again."""
+    """The pause after this number of failures; after ``MOST_TRIES`` failures there is no further try."""
     return BACK_OFF if tries < 2 else _LONG_BACK_OFF  # noqa: PLR2004 - the second failure
 
 
 async def a_compaction_waits(uow: UnitOfWork) -> bool:
-    """Whether a compaction, of any conversation, finds no worker free."""
+    """Whether a compaction of any conversation finds no worker free."""
     return bool(await uow.compactions.unsent(older_than=_PATIENCE, limit=1))

@@ -26,14 +26,14 @@ class Principal:
     tenant_id: UUID
     scopes: frozenset[Scope]
     key_id: UUID | None = None
-    """``None`` where the service needs no key. Then nothing is limited."""
+    """The id of the key; ``None`` if the service needs no key. Then nothing is limited."""
     user_id: str | None = None
     """The only end user whose conversations the key may see and make; ``None`` = all of the tenant."""
     limits: tuple[tuple[str, Any], ...] = ()
     """The key's own limits, which replace those of the settings."""
 
     def require(self, scope: Scope) -> None:
-        """Raises ``ForbiddenError`` when the key lacks the scope."""
+        """Require a scope. Raises ``ForbiddenError`` if the key lacks it."""
         if scope not in self.scopes:
             raise ForbiddenError(f"this key lacks the scope {scope!r}: use one that has it")
 
@@ -44,9 +44,9 @@ class RequestScope:
 
     principal: Principal
     at_end: list[Callable[[], None]] = field(default_factory=list)
-    """Functions that are called at its end, the last one first."""
+    """Functions that are called at the end of the request, the last one first."""
     held: set[str] = field(default_factory=set)
-    """The kinds of limited places (a turn, a stream) that it occupies until then."""
+    """The kinds of limited places (a turn, a stream) that the request occupies until its end."""
     _tokens: tuple[Token[RequestScope | None], Token[str | None]] | None = None
 
     def begin(self) -> None:
@@ -54,7 +54,7 @@ class RequestScope:
         self._tokens = (_current_request.set(self), end_user.set(self.principal.user_id))
 
     def end(self) -> None:
-        """Release everything. Has to be called in the task that called ``begin``."""
+        """Release everything. It must be called in the task that called ``begin``."""
         while self.at_end:
             self.at_end.pop()()
         if self._tokens is not None:
@@ -101,7 +101,10 @@ async def audit(
 async def audit_own(
     uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str, **data: Any
 ) -> None:
-    """Record what the service did by itself, in the same transaction. ``data`` may hold ids and numbers only."""
+    """Record what the service did on its own initiative, in the same transaction.
+
+    ``data`` may hold ids and numbers only.
+    """
     await _add_audit_entry(uow, shell, tenant_id, action, object_id, "service", data)
 
 

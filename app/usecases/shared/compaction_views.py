@@ -1,4 +1,4 @@
-"""Compactions as clients see them: the row, and the state it wrote rendered as text."""
+"""Compactions as clients see them: the row, and the state that it wrote, rendered as text."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class CompactionView:
 
     compaction: Compaction
     repairs: tuple[Repair, ...] = ()
-    """What was done to the summary that it was given."""
+    """The repairs that were made to the model's summary."""
     summary: str | None = None
-    """The state that it wrote, rendered; never stored as text."""
+    """The state that it wrote, rendered; it is never stored as text."""
     joined: bool = False
     planned: bool = False
-    """A dry run: nothing is stored, ``compaction`` only carries the plan's numbers."""
+    """Whether it is a dry run: nothing is stored, and ``compaction`` only carries the plan's numbers."""
 
 
 async def views_of(uow: UnitOfWork, rows: Sequence[Compaction], *, joined: bool = False) -> list[CompactionView]:
-    """The views of these rows, with one query each for all their states, their repairs and their languages."""
+    """The views of these rows. One query each reads all their states, their repairs, and their languages."""
     applied = [row for row in rows if row.status == "applied"]
     versions = await uow.states.by_compaction([row.id for row in applied]) if applied else {}
     repairs = await uow.states.repairs_of([row.id for row in applied]) if applied else {}

@@ -1,4 +1,4 @@
-"""Deletes copies that a provider keeps of our data: repeated for days where it fails, and given up in the end."""
+"""Deletes copies that a provider keeps of the service's data. A failure is tried again for days, then given up."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Service
 
 AT_ONCE: Final = 20
-"""Copies that are deleted in one sweep."""
+"""How many copies one sweep deletes."""
 TRIES: Final = 12
 FIRST_PAUSE: Final = timedelta(minutes=1)
-"""After the first try; twice as long after each further one, a day at most: some four days in all."""
+"""The pause after the first failure; it doubles with each further one, up to a day. All tries take some four days."""
 LONGEST_PAUSE: Final = timedelta(days=1)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class CopyDeletion(Service, ABC, Generic[Copy]):
-    """Deletes copies of one kind that are due."""
+    """Deletes due copies of one kind."""
 
     kind: ClassVar[str]
     gone: ClassVar[Collection[str]]
@@ -42,7 +42,7 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
         """Have the provider delete a copy. Raises ``ModelUnavailableError``."""
 
     def _details(self, copy: Copy) -> dict[str, Any]:  # noqa: ARG002 - kinds differ
-        """What the audit log says of a copy that is given up, beside tries and reason."""
+        """What the audit log says of a copy that is given up, in addition to tries and reason."""
         return {}
 
     async def _delete(self, found: Copy) -> None:
@@ -50,7 +50,7 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
         async with self._shell.uow(found.tenant_id) as uow:
             copy = await self._copies(uow).take(*found.key, pause=pause)
             await uow.commit()
-        if copy is None:  # another process is at it
+        if copy is None:  # another process works on it
             return
         reason = await self._failure_of_deleting(copy)
         if reason is None:
@@ -66,7 +66,7 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
             await self._forget_there(copy)
         except ModelUnavailableError as error:
             return None if error.reason in self.gone else error.reason
-        except (InvalidInputError, ModelNotAllowedError):  # its key is gone, or its name is not allowed any more
+        except (InvalidInputError, ModelNotAllowedError):  # its key is missing, or its name is no longer allowed
             return "model_not_built"
         return None
 

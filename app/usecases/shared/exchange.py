@@ -1,4 +1,4 @@
-"""The last exchange of a conversation, and what it leaves open: a message without a reply, calls without results."""
+"""The last exchange of a conversation, and what is open in it: a message without a reply, or calls without results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 
 REACH: Final = 200
-"""The most messages that are read, the newest that fit into ``READ_BYTES``: one step of an answer makes fewer."""
+"""The most messages that are read, the newest that fit into ``READ_BYTES``; one step of an answer makes fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,26 +28,25 @@ class Exchange:
     def waits(self) -> bool:
         """Whether the user's message still waits for a reply, which a further turn can give.
 
-        It does while only tool calls, their results and messages of the system follow. An erased message waits for
-        nothing.
+        It does as long as only tool calls, their results and messages of the system follow. An erased message does not.
         """
-        if self.question is None:  # a history that was imported without one
+        if self.question is None:  # the history was imported without one
             asks = bool(self.since) and self.since[-1].role == "tool"
         else:
             asks = self.question.status != "erased"
         return asks and all(message.role == "system" or is_inside_answer(message) for message in self.since)
 
     def holds(self, message: Message) -> bool:
-        """Whether that message is the user's, or one of those after it."""
+        """Whether the exchange contains that message."""
         return any(one.id == message.id for one in (self.question, *self.since) if one is not None)
 
     @property
     def answered(self) -> frozenset[str]:
-        """Ids of the calls that have results."""
+        """The ids of calls that have results."""
         return frozenset(str(part["tool_call_id"]) for part in self._parts("tool_result"))
 
     def unanswered(self, own_tools: Collection[str] = ()) -> Mapping[str, Part]:
-        """The calls without a result, by id and in order, but for calls of ``own_tools``."""
+        """The calls without results, by id and in order, except calls of ``own_tools``."""
         calls = {str(part["id"]): part for part in self._parts("tool_call") if part.get("name") not in own_tools}
         return {id_: part for id_, part in calls.items() if id_ not in self.answered}
 
@@ -56,7 +55,7 @@ class Exchange:
 
 
 async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
-    """The exchange at the end of a conversation, read in a bounded number of messages."""
+    """The exchange at the end of a conversation; a bounded number of messages is read."""
     last = await uow.messages.last(conversation_id)
     if last is None or last.role == "user":
         return Exchange(question=last)
@@ -67,6 +66,6 @@ async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
 
 
 def is_inside_answer(message: Message) -> bool:
-    """Whether a message is a step of a reply that is not there yet: it calls a tool, or is a tool's result."""
+    """Whether a message is a step before a reply: it calls a tool, or is a tool's result."""
     calls = any(part.get("type") == "tool_call" for part in message.parts)
     return message.role == "tool" or (message.role == "assistant" and calls)

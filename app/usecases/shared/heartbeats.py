@@ -1,4 +1,4 @@
-"""Heartbeats beside work: they keep it for this process, and end it once another process has taken it over."""
+"""Heartbeats during work: they keep the work for this process, and end it if another process has taken it over."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 Heartbeat = Callable[[Callable[[], None]], Coroutine[Any, Any, None]]
-"""Runs beside the work; calls the function that it is given once the work is lost."""
+"""Runs during the work, and calls the given function if the work is lost."""
 
 
 @asynccontextmanager
 async def with_heartbeat(heartbeat: Heartbeat, lost: Callable[[], Exception]) -> AsyncIterator[None]:
-    """Run a heartbeat while the body runs; once the work is lost, ``lost()`` is raised into the body."""
+    """Run a heartbeat while the body runs; if the work is lost, raise ``lost()`` into the body."""
     body, is_lost = asyncio.current_task(), False
 
     def lose() -> None:

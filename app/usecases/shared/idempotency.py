@@ -1,4 +1,4 @@
-"""A retried request has one effect: what a key did is recorded in the transaction that did it."""
+"""Idempotency: a repeated request has one effect. What a key did is recorded in the transaction that did it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from app.storage.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idem:
-    """A client's key, and the hash of method, path and body that it came with."""
+    """A client's key, and the hash of the method, path and body of its request."""
 
     key: str
     fingerprint: str
     lives: timedelta | None = None
-    """For how long it stands for its request; ``None``: until it is forgotten with all the others."""
+    """How long the key holds; ``None`` = until all old keys are deleted."""
     renews: bool = False
-    """Whether the request is a first try: what the same key did before is forgotten."""
+    """Whether the request is a first try; then what the same key did before is forgotten."""
 
 
 async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapping[str, Any] | None:
-    """Claim the key, or say what it did; a concurrent request with the same key is waited for.
+    """Claim the key, or return what it did before. A concurrent request with the same key is waited for.
 
     Raises:
         IdempotencyKeyReusedError: The key came with another request before.
@@ -50,6 +50,6 @@ def _is_over(idem: Idem, existing: IdempotencyRecord, now: datetime) -> bool:
 
 
 async def record(uow: UnitOfWork, idem: Idem | None, ref: Mapping[str, Any], status: int = 201) -> None:
-    """Say what the key did, inside the transaction that does it."""
+    """Record what the key did, inside the transaction that does it."""
     if idem is not None:
         await uow.idempotency.update(idem.key, ref=ref, status=status)

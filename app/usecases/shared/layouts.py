@@ -1,4 +1,4 @@
-"""Laying out a state version for serving: the only way a layout is made in a service."""
+"""Lays out a state version for serving. All layouts in the service are made here."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 
 MOST_ANCHORS: Final = 4_000
-"""Active anchors, the newest, that one layout looks at: bounds the work whatever the history."""
+"""The most active anchors, the newest, that one layout uses: bounds the work for any length of history."""
 MOST_SEGMENTS: Final = 200
-"""Segments, the newest, likewise; weighing their digests takes about a millisecond each."""
+"""The most segments, the newest, that one layout uses; weighing their digests takes about a millisecond each."""
 MOST_DETAILED: Final = 400
-"""Segments, the newest, that a larger budget serves more of."""
+"""The most segments, the newest, that are read in detail for a larger budget."""
 MOST_OUTDATED: Final = 200
-"""Superseded anchors, the newest, that digests must not repeat."""
+"""The most superseded anchors, the newest, that digests must not repeat."""
 LEAST_DIGEST: Final = 10
-"""Tokens of about the shortest line in the digests: no more segments are read than could have one."""
+"""About the tokens of the shortest line in the digests: no more segments are read than could have a line."""
 
 DigestRoom = Callable[[Layout], int | None]
-"""From a layout without digests to the tokens that these may take; ``None``: their allotment."""
+"""Returns, for a layout without digests, the tokens that digests may take; ``None`` = their allotment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """The newest segments of a conversation, as they are stored."""
+    """The newest segments of a conversation as they are stored."""
 
     segments: Sequence[ServableSegment] = ()
     total: int = 0
-    """How many there are, these included."""
+    """The number of all segments, these included."""
     outdated: Sequence[str] = ()
-    """What corrections took back."""
+    """Texts that later corrections took back."""
 
 
 NO_SEGMENTS: Final = Newest()
@@ -59,7 +59,7 @@ NO_SEGMENTS: Final = Newest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutSources:
-    """All that a layout depends on beside the state, as values: equal ones lead to equal layouts."""
+    """Everything that a layout depends on apart from the state. Equal sources lead to equal layouts."""
 
     policy: CompactionPolicy
     budgets: Budgets
@@ -67,20 +67,20 @@ class LayoutSources:
     boundary_seq: int
     """The last message that the state covers."""
     anchor_room: int | None
-    """Tokens; ``None``: all are served."""
+    """The tokens that anchors may take; ``None`` = all anchors are served."""
     kept: int | None
-    """The room that digests keep to; ``None``: their allotment."""
+    """The tokens that digests may take; ``None`` = their allotment."""
     held: Sequence[Message]
-    """Up to the boundary."""
+    """Held messages up to the boundary."""
     since: date | None
-    """From which day on the messages after the boundary were said."""
+    """The day on which the messages after the boundary begin."""
     active: Sequence[FoundAnchor]
-    """Anchors, likewise."""
+    """Active anchors up to the boundary."""
     newest: Newest
 
     @property
     def size(self) -> int:
-        """Bytes of work, for ``off_loop``."""
+        """The size of the work in bytes, for ``off_loop``."""
         newest = self.newest
         return AN_ITEM * (len(self.active) + len(self.held) + len(newest.segments) + len(newest.outdated))
 
@@ -102,11 +102,11 @@ async def lay_out(
     Args:
         uow: The transaction.
         resolved: The conversation, with the policy that decides what is served.
-        schema: Of the state.
+        schema: The schema of the state.
         state: In the shape of the schema's model.
         boundary_seq: The last message that the state covers.
-        standing: The layout that the state had, where it is not the conversation's present one.
-        compute: Has it computed.
+        standing: The layout that the state had, if it is not the conversation's present one.
+        compute: Runs the computation.
     """
     before = standing or resolved.conversation.layout
     kept = before.digest_room if before else None
@@ -127,16 +127,16 @@ async def layout_sources(
     anchor_room: int | None = None,
     standing: Layout | None = None,
 ) -> LayoutSources:
-    """Read what a layout is made of, in the transaction that writes it.
+    """Read the sources of a layout, in the transaction that writes it.
 
     Args:
         uow: The transaction.
         resolved: The conversation, with the policy that decides what is served.
-        schema: Of the state.
+        schema: The schema of the state.
         boundary_seq: The last message that the state covers.
-        kept: The most tokens that digests may take; ``None``: their allotment.
-        anchor_room: Tokens that anchors may take where their allotment is too much; ``None``: their allotment.
-        standing: The layout that the state had, where it is not the conversation's present one.
+        kept: The most tokens that digests may take; ``None`` = their allotment.
+        anchor_room: The tokens that anchors may take if their allotment is too much; ``None`` = their allotment.
+        standing: The layout that the state had, if it is not the conversation's present one.
     """
     id_, policy = resolved.conversation.id, resolved.policy
     most = _tokens_for_digests(resolved.budgets, beside=0)
@@ -163,10 +163,10 @@ def laid_out(
     """The layout of a state.
 
     Args:
-        sources: What stands beside it.
-        schema: Of the state.
+        sources: Everything else that the layout depends on.
+        schema: The schema of the state.
         state: In the shape of the schema's model.
-        room_for_digests: What digests may take, where that depends on the layout without them.
+        room_for_digests: The tokens that digests may take, if that depends on the layout without them.
     """
     policy, held = sources.policy, sources.held
     anchors = serve(
@@ -198,7 +198,7 @@ def laid_out(
 
 
 def _tokens_for_digests(budgets: Budgets, *, beside: int) -> int:
-    # Where anchors and pins leave no room, still the marker that leads to all segments.
+    # If anchors and pins leave no room, there is still the marker that leads to all segments.
     return max(budgets.digest_room(beside=beside), min(budgets.digest_tokens, WAY_BACK))
 
 
@@ -208,14 +208,14 @@ def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | Non
         return allotted
     if had.anchors and not had.anchors_behind_marker:
         return None
-    # Each line is rounded up, so that all lines together need more than the element weighed.
+    # The tokens of each line are rounded up, so all lines together need more than the whole element was counted with.
     return had.anchor_tokens + had.anchors.count("\n") + FRAME_TOKENS if had.anchors else 0
 
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
-    """The newest segments up to that ``seq``: as many as could have a line in so many tokens.
+    """The newest segments up to that ``seq``: as many as could have a line within ``room`` tokens.
 
-    Where the layout shows some, these alone of them: no others are served until the next one.
+    If the layout shows some of them, only these: no others are served until the next layout.
     """
     layout = resolved.conversation.layout
     newest = await _newest_segments(
@@ -259,7 +259,10 @@ def _digestible_within(
 
 
 async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
-    """The newest covered segments with all levels: the same whatever the budget, so that a larger one only adds."""
+    """The newest covered segments with all levels.
+
+    They are the same for every budget, so that a larger one only adds.
+    """
     id_ = resolved.conversation.id
     found = await uow.segments.newest(id_, limit=MOST_DETAILED, whole=True)
     if not found:
@@ -284,7 +287,7 @@ async def _first_day_uncovered(uow: UnitOfWork, conversation_id: UUID, boundary_
 
 
 async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> list[Message]:
-    """Held messages up to that ``seq``, in order; a held half of a tool pair holds the other half."""
+    """Held messages up to that ``seq``, in order. If one half of a tool pair is held, so is the other."""
     held = await uow.messages.held(conversation_id, through_seq=through_seq)
     calls = {call for message in held for ids in call_ids(message) for call in ids}
     halves = await uow.messages.halves(conversation_id, calls, of=held)

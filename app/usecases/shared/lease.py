@@ -1,4 +1,4 @@
-"""Keeping work for one process: a heartbeat beside it, and an error in it when another has taken it over."""
+"""Keeps work for one process: a heartbeat runs with it, and the work gets an error if another process takes it over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class LeaseLostError(Exception):
-    """Another process has the row now, or it has ended: nothing that this process made of it may be stored."""
+    """Another process has the row now, or the row has ended. Nothing that this process made for it may be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ async def kept(
 ) -> AsyncIterator[None]:
     """Keep work for this process while the body runs; raises ``LeaseLostError`` into the body when it is lost.
 
-    ``prolong`` says whether it is still this process's; ``every``: seconds between two heartbeats; ``of``: what
-    the log calls the work.
+    ``prolong`` returns whether the work is still this process's; ``every`` is the number of seconds between two
+    heartbeats; ``of`` names the work in the log.
     """
     kind, id_ = of
     missed = f"{kind}.heartbeat_missed"

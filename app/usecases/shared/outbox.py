@@ -1,4 +1,4 @@
-"""Sends what a committed transaction wants sent: events to the bus, compaction ids to the broker.
+"""Sends what a committed transaction asks for: events to the bus, compaction ids to the broker.
 
 Both are only hints: listeners and workers read in Postgres what there is to do.
 """
@@ -24,7 +24,10 @@ log = structlog.get_logger(__name__)
 
 
 class Outbox:
-    """Sends events and jobs after a commit. It raises no error of bus or broker, and no caller waits for the broker."""
+    """Sends events and jobs after a commit.
+
+    Errors of the bus or broker are not raised, and no caller waits for the broker.
+    """
 
     def __init__(self, *, bus: EventBus, queue: JobQueue, uow: UnitOfWorkFactory) -> None:
         self._bus = bus
@@ -43,7 +46,7 @@ class Outbox:
             await asyncio.shield(publishing)
 
     def begin(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> asyncio.Task[None] | None:
-        """``deliver`` for callers that do not wait; returns the task that publishes, ``None`` without events."""
+        """``deliver`` for callers that do not wait. Returns the task that publishes; ``None`` without events."""
         for compaction_id in jobs:
             begin_task(self._send(compaction_id), self._tasks)
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
@@ -60,12 +63,12 @@ class Outbox:
             await asyncio.wait(self._tasks, timeout=3)
 
     async def _send_hints_after_compaction(self, conversation_id: UUID) -> None:
-        """Tell workers that a model is to verify the new state, or to write about segments, where that is so."""
+        """Tell workers that a model is to verify the new state, or to write about segments, if that is the case."""
         try:
             async with self._uow(None) as uow:
                 unverified = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
                 wanting = await uow.segments.wanting_detail(limit=1, conversation_id=conversation_id)
-        except DependencyUnavailableError:  # the sweeper finds them
+        except DependencyUnavailableError:  # the sweeper finds the work
             return
         if unverified:
             await self._send_later("verification", conversation_id)
@@ -85,5 +88,5 @@ class Outbox:
             async with self._uow(None) as uow:
                 await uow.compactions.mark_sent([compaction_id])
                 await uow.commit()
-        except DependencyUnavailableError:  # the sweeper sends it again: a double is harmless, a lost one is not
+        except DependencyUnavailableError:  # the sweeper sends it again; sending twice does no harm
             log.warning("compaction.sent_not_marked", compaction_id=str(compaction_id))

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 Pause = TypeVar("Pause", float, timedelta)
 
 _MOST_DOUBLINGS: Final = 20
-"""Every longest pause is shorter than so many make the first."""
+"""After this many doublings of the first pause, every longest pause is reached."""
 
 
 def pause_after(failures: int, first: Pause, longest: Pause) -> Pause:

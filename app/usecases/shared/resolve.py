@@ -33,7 +33,7 @@ from app.usecases.ports import Models
 
 
 class Sizes(TypedDict):
-    """What decides whether a trigger is due."""
+    """The values that decide whether a trigger is due."""
 
     tokens: int
     messages: int
@@ -63,24 +63,24 @@ class Resolved:
     coming_tool_tokens: int = 0
     """Tokens of the tools that are not offered yet, but will be once enough messages are compacted."""
     warnings: tuple[str, ...] = ()
-    """What of the stored policy no longer holds, because the settings or their models changed."""
+    """The parts of the stored policy that no longer hold, because the settings or their models changed."""
     schema_tokens: int = 0
     """Tokens of the schema of a structured output, which ``system_tokens`` contain."""
     adapted: Adapted | None = None
-    """The adaptive thresholds, where the policy asks for them; ``policy`` and ``budgets`` contain them already."""
+    """The adaptive thresholds, if the policy asks for them; ``policy`` and ``budgets`` already contain them."""
     unadapted: tuple[CompactionPolicy, Budgets] | None = None
-    """With adaptive thresholds, the policy and the budgets as they were before."""
+    """With adaptive thresholds, the policy and the budgets without them."""
     has_options: bool = False
-    """Whether it contains instructions or tools that a client options to one turn."""
+    """Whether it contains instructions or tools that a client brings for one turn."""
 
     @property
     def prefix(self) -> CachedPrefix:
-        """What every request of the conversation begins with, unless a client brings something to the turn."""
+        """What every request of the conversation begins with, if the client brings nothing for the turn."""
         return CachedPrefix(system=self.conversation.system_prompt, awareness=self.awareness, tools=self.tools)
 
     @property
     def caching(self) -> Caching | None:
-        """How a provider may cache the prefix; ``None`` with a client's part, which may not be stored anywhere."""
+        """How a provider may cache the prefix; ``None`` if it has a part from the client, which must not be stored."""
         if self.has_options:
             return None
         return Caching(
@@ -97,38 +97,38 @@ class Resolved:
 
     @property
     def as_set(self) -> tuple[CompactionPolicy, Budgets]:
-        """The policy as preset, operator and client set it, and its budgets: without adaptive thresholds."""
+        """The policy as set by preset, operator and client, and its budgets, without adaptive thresholds."""
         return self.unadapted or (self.policy, self.budgets)
 
     def has_rules_of(self, planned: Resolved) -> bool:
-        """Whether a plan that was made then was made by the policy of now, and with no more held than is held now."""
+        """Whether the policy has not changed since ``planned``, and no more messages are held than then."""
         held, then = self.conversation.total.held_tokens, planned.conversation.total.held_tokens
         return self.as_set == planned.as_set and held >= then
 
     @property
     def messages(self) -> int:
-        """Messages after the boundary, commands and erased ones left out."""
+        """Messages after the boundary, without commands and erased messages."""
         return self.conversation.total.messages - self.conversation.covered.messages
 
     @property
     def fixed_tokens(self) -> int:
-        """Tokens of what stands before all messages: the system prompt with the tools, and the files."""
+        """Tokens of what comes before all messages: the system prompt with the tools, and the files."""
         return self.system_tokens + self.conversation.file_tokens
 
     @property
     def lasting_tokens(self) -> int:
-        """Tokens of what stays beside the state block however much is compacted: ``fixed_tokens`` and held messages."""
+        """Tokens that no compaction removes, apart from the state block: ``fixed_tokens`` and held messages."""
         total = self.conversation.total
         return self.fixed_tokens + tokens_of(total.held_tokens, total.held_bytes, self.policy.estimator)
 
     def with_warning(self, warning: str) -> Resolved:
-        """The same with a further warning."""
+        """The same with one more warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
     def with_options(self, options: TurnOptions) -> Resolved:
-        """The same with the instructions and tools that a client brings to one turn, and their tokens counted.
+        """The same with the instructions and tools that a client brings for one turn, with their tokens counted.
 
-        Only for the requests of that turn, and to see whether a compaction is due before them: nothing of it may be
+        Only for the requests of that turn, and to see whether a compaction is due before them: none of this may be
         stored.
         """
         if options == NO_OPTIONS:
@@ -149,12 +149,12 @@ class Resolved:
         )
 
     def coming_tool_tokens_after(self, folded_tokens: int) -> int:
-        """Tokens of the tools that will be offered in addition, once so many more tokens are folded."""
+        """Tokens of the tools that will be offered in addition, once this many more tokens are folded."""
         return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
 
     @property
     def planning_budgets(self) -> Budgets:
-        """The budgets with the target in estimated tokens, for planning, which compares it with estimates.
+        """The budgets with the target in estimated tokens, since planning compares it with estimates.
 
         Room is left for the tools that are offered after a compaction.
         """
@@ -162,7 +162,7 @@ class Resolved:
 
     @property
     def target_tokens(self) -> int:
-        """The target in estimated tokens, for a whole context, with the tools that are offered after a compaction."""
+        """The target for a whole context in estimated tokens, with the tools that are offered after a compaction."""
         return self.conversation.estimated_within(self.budgets.target)
 
     @property
@@ -185,11 +185,11 @@ class Resolved:
 
     @property
     def thresholds(self) -> AdaptiveThresholds | None:
-        """The adaptive thresholds and why they are as they are; ``None`` where the policy's own hold."""
+        """The adaptive thresholds, and why they are as they are; ``None`` if the policy's own thresholds hold."""
         return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def with_adaptive_thresholds(self) -> Resolved:
-        """The same with adaptive thresholds, from the conversation's pace, where its policy asks for them."""
+        """The same with adaptive thresholds, computed from the conversation's pace, if its policy asks for them."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
         adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:
@@ -199,7 +199,7 @@ class Resolved:
 
 
 class Resolver:
-    """Makes ``Resolved`` out of a conversation, in a time that does not grow with the history."""
+    """Makes ``Resolved`` from a conversation, in a time that does not grow with the history."""
 
     def __init__(
         self,
@@ -213,11 +213,11 @@ class Resolver:
         self._operator_tools = tuple(operator_tools)
         self._defaults = defaults
         self.default_preset = default_preset
-        """The preset of conversations that name none."""
+        """The preset of conversations that do not name one."""
 
     @property
     def own_tools(self) -> frozenset[str]:
-        """The names of all tools that the service runs itself, also of those that are not offered now."""
+        """The names of all tools that the service runs itself, including those not offered now."""
         return OWN | {tool.name for tool in self._operator_tools}
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
@@ -256,7 +256,7 @@ class Resolver:
             await off_loop(self, conversation)
 
     def refuse_beyond_model(self, window: int) -> None:
-        """Refuse a ``context_window`` above the chat model's limit, where that is known and not only assumed.
+        """Refuse a ``context_window`` above the chat model's limit, if that limit is known and not only assumed.
 
         Raises:
             PolicyInvalidError: It is above the limit; the message has both numbers.
@@ -276,7 +276,8 @@ class Resolver:
         """The tools that are offered now, and the tokens of those that will be offered in addition."""
         if not self._models.chat(model).profile.calls_tools:
             return (), 0
-        # A context that overflows is compacted before the model is asked, unless no trigger would, or it failed.
+        # A context that overflows is compacted before the model is asked, unless no trigger does so or the compaction
+        # failed.
         stays_over = not policy.triggers or conversation.failure_count > 0
         cut_off = overflows and stays_over and policy.on_failure == "truncate"
         now = offered(
@@ -294,7 +295,10 @@ class Resolver:
         return resolve(preset, self._defaults.beneath(preset, overrides))
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
-        """The policy's shares in tokens for a chat model. Its own limit holds where ``context_window`` is larger."""
+        """The policy's shares in tokens for a chat model.
+
+        If ``context_window`` is larger than the model's limit, that holds.
+        """
         profile = self._models.chat(model).profile
         limit = profile.input_limit
         if profile.limit_known and policy.context_window and policy.context_window > limit:
@@ -323,5 +327,5 @@ def hidden_tokens(conversation: Conversation) -> int:
 
 @memoized(FIGURE)
 def _system_tokens(system: str, estimator: Estimator) -> int:
-    # Weighed at every turn, and hardly ever changed.
+    # It is weighed at every turn and hardly ever changes.
     return messages_tokens((ContextMessage(role="system", content=system),), estimator)

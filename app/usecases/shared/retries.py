@@ -1,8 +1,9 @@
-"""Transactions that are run again where something large has to be computed, instead of waiting for it with a lock.
+"""Transactions that are run again if something large has to be computed, instead of holding a lock while computing.
 
-A transaction that holds a conversation's row makes all other writers of the conversation wait. So where it needs a
-result that is not computed yet, it is rolled back; the result is computed from the values that it had read; then it
-begins again. It reads everything once more, and uses a result only if it was computed from the very same values.
+A transaction that holds a conversation's row makes all other writers of the conversation wait. So if it needs a result
+that is not computed yet, it is rolled back. The result is computed from the values that it had read, and the
+transaction begins again. It reads everything once more, and uses a result only if it was computed from the very same
+values.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ Result = TypeVar("Result")
 Given = TypeVarTuple("Given")
 
 MOST_TRIES: Final = 12
-"""After so many tries that met changed values or missed one more result, the transaction computes all by itself."""
+"""After this many tries that met changed values or another missing result, the transaction computes everything itself.
+"""
 
 
 class Compute(Protocol):
-    """How a transaction has something computed: ``off_loop``, or ``Results``."""
+    """How a transaction runs a computation: ``off_loop``, or ``Results``."""
 
     async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
         """The function's result for these arguments; ``size`` as for ``off_loop``."""
@@ -46,7 +48,7 @@ class Results:
         self._tries = 1
 
     async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
-        """The function's result: a known one (the same object at each try), or a small one computed at once.
+        """The function's result: a known result (the same object at each try), or a small one that is computed at once.
 
         Args:
             work: A pure function.
@@ -54,7 +56,7 @@ class Results:
             size: As for ``off_loop``.
 
         Raises:
-            MissingResultError: It is large and not known. The transaction must let this error pass.
+            MissingResultError: The result is large and not known. The transaction must let this error pass.
         """
         for known, before, result in self._known:
             if known == work and await off_loop(eq, before, given, size=size):
@@ -84,7 +86,7 @@ async def run_with_retries(transaction: Callable[[Results], Awaitable[Result]]) 
         try:
             return await transaction(results)
         except MissingResultError as missing:
-            # Not the error itself: with its traceback it would hold all that the transaction read until the next look
-            # for garbage, and there is much of it.
+            # Not the error itself: its traceback would keep everything that the transaction read in memory until the
+            # next garbage collection.
             work, given = missing.work, missing.given
         await results.add(work, given)

@@ -1,4 +1,4 @@
-"""What every service of the imperative shell works with."""
+"""What every service works with."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.usecases.shared.work_records import WorkBook
 
 SECRET_BYTES: Final = 32
 STREAMS: Final = 20
-"""Turns, the newest of a conversation, whose streams may be there still: of others they went long ago."""
+"""The newest turns of a conversation, whose streams may still exist; the streams of older ones have expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shell:
-    """The ports, and the two helpers built on them alone."""
+    """The ports, and two helpers built on them."""
 
     uow: UnitOfWorkFactory
     models: Models
@@ -35,25 +35,25 @@ class Shell:
     resolver: Resolver
     outbox: Outbox
     work: WorkBook
-    """What this process works on."""
+    """The record of what this process works on."""
     streams: TurnStreams
-    """What running turns tell, for followers in other processes."""
+    """The events of running turns, for followers in other processes."""
     processes: Processes = field(default_factory=InThreads)
-    """Where texts are read that take seconds."""
+    """Where texts are read if that may take seconds."""
     timings: Timings = DEFAULT_TIMINGS
     versions_kept: int = 0
-    """Versions of its state that a conversation keeps, the newest; 0 = all."""
+    """How many state versions, the newest, a conversation keeps; 0 = all."""
     verifies: bool = True
     """Whether the operator lets models verify what compactions wrote."""
     verify_wait: timedelta = timedelta(minutes=10)
-    """How long at most a state waits for more to be verified with it; 0 = not at all."""
+    """How long a state waits at most for others to be verified together with it; 0 = not at all."""
     caches: bool = True
-    """Whether the operator lets providers keep caches that they are told to make."""
+    """Whether the operator lets providers keep caches that a request has to create."""
     media_bytes: int = MEDIA_BYTES
-    """Characters of media that a request to a model, or a context, has at most."""
+    """The most characters of media in a request to a model, or in a context."""
 
     async def sealing_secret(self, tenant_id: UUID) -> bytes:
-        """What the tenant's own tokens are sealed with; made when it is first needed."""
+        """The secret that seals the tenant's tokens; it is made when it is first needed."""
         async with self.uow(tenant_id) as uow:
             secret = await uow.keys.sealing_secret(tenant_id, secrets.token_bytes(SECRET_BYTES))
             await uow.commit()
@@ -61,7 +61,7 @@ class Shell:
 
 
 class Service:
-    """What does its work with the parts of the process alone."""
+    """A service that needs nothing but the parts of the process."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell

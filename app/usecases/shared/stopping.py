@@ -1,4 +1,4 @@
-"""Work that is given up once somebody asks to stop."""
+"""Work that is abandoned when somebody asks to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 async def unless_stopped(stop: asyncio.Event, work: Awaitable[Value]) -> Value | None:
-    """The result of the work; ``None`` where ``stop`` is set before it ends: the work is cancelled then."""
+    """The result of the work. If ``stop`` is set before it ends, the work is cancelled and the result is ``None``."""
     working, stopped = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)

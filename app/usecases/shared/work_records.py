@@ -1,7 +1,7 @@
-"""What a process works on is on record before it begins, so that a text which ends processes is found and set aside.
+"""Records what a process works on before it begins, so that a text which ends processes is found and set aside.
 
-Only what is done with texts is on record, not the time that a model takes: a process that is killed while it waits for
-a model was not ended by a conversation.
+Only work on texts is on record, not the time that a model takes: a process that is killed while it waits for a model
+was not ended by a conversation.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
 
 MOST_CRASHES: Final = 2
-"""One may be the machine's fault; two in a row, without the same work done in between, are the conversation's."""
+"""After this many crashes a conversation is set aside. One may be the machine's fault; two in a row, with the same work
+not done in between, are blamed on the conversation.
+"""
 REMOVAL_SECONDS: Final = 0.05
-"""How long work that ended stays on record, so that one statement removes several pieces of it."""
+"""How long ended work stays on record, so that one statement removes several pieces of it."""
 
 
 class OnRecord:
-    """A piece of work that is on record; while it waits for somebody else it is not."""
+    """A piece of work that is on record, except while it waits for something else."""
 
     def __init__(self, book: WorkBook, work: Work) -> None:
         self._book = book
@@ -35,12 +37,12 @@ class OnRecord:
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Off record within the block."""
+        """Take the work off the record during the block."""
         self._book.remove(self.work)
         try:
             yield
         finally:
-            self.work = replace(self.work, id=self._book.new_id())  # the row before may still be there
+            self.work = replace(self.work, id=self._book.new_id())  # the earlier row may still exist
             await self._book.enter(self.work)
 
 
@@ -52,8 +54,8 @@ class WorkBook:
         uow: Opens units of work; those of the record are short and their own.
         clock: Time.
         new_id: Makes ids.
-        process: Names this process: no other has the same id, also not one that is started in its place.
-        timings: How often a record is renewed, and how long it stays without.
+        process: The id of this process; no other has it, not even one that replaces it.
+        timings: How often a record is renewed, and how long it stays without being renewed.
     """
 
     uow: UnitOfWorkFactory
@@ -68,11 +70,11 @@ class WorkBook:
 
     @asynccontextmanager
     async def on_record(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[OnRecord]:
-        """Work on a conversation's texts within the block.
+        """Record work on a conversation's texts during the block.
 
         Raises:
-            ConversationSetAsideError: Processes ended over it; nothing is begun.
-            DependencyUnavailableError: It cannot be put on record; nothing is begun.
+            ConversationSetAsideError: Processes ended during work on the conversation; nothing is begun.
+            DependencyUnavailableError: The work cannot be recorded; nothing is begun.
         """
         work = Work(
             id=self.new_id(), tenant_id=tenant_id, conversation_id=conversation_id, process=self.process, kind=kind
@@ -89,11 +91,11 @@ class WorkBook:
             await self._forget_crashes(work)
 
     async def enter(self, work: Work) -> Crashes | None:
-        """Put it on record; the crashes that its conversation has so far. Raises ``ConversationSetAsideError``."""
+        """Put work on record. Returns the crashes of its conversation so far. Raises ``ConversationSetAsideError``."""
         try:
             async with self.uow(work.tenant_id) as uow:
                 crashes = await uow.works.begin(work, seconds=self._lease_seconds)
-        except BaseException:  # the answer was lost, or nobody waits for it: the row may be there
+        except BaseException:  # the answer was lost, or the caller was cancelled: the row may exist
             self.remove(work)
             raise
         if crashes is not None and crashes.set_aside_at is not None:
@@ -102,7 +104,7 @@ class WorkBook:
         return crashes
 
     def remove(self, work: Work) -> None:
-        """Take it off the record, soon: nobody waits for that."""
+        """Take work off the record soon; nobody waits for it."""
         self._done.add(work.id)
         if self._removing is None or self._removing.done():
             self._removing = asyncio.create_task(self._remove())
@@ -117,11 +119,11 @@ class WorkBook:
 
     @property
     def _lease_seconds(self) -> float:
-        # Longer than a hanging process lives, so that only ended processes are counted.
+        # Longer than a hanging process can live, so that only ended processes are counted.
         return self.timings.lease_seconds + self.timings.watchdog_seconds
 
     async def _remove(self) -> None:
-        """All that ended meanwhile at once; again and again while the database is away."""
+        """Remove everything that has ended meanwhile at once; try again while the database is away."""
         while self._done:
             await self.clock.sleep(REMOVAL_SECONDS)
             ended = frozenset(self._done)
@@ -137,7 +139,7 @@ class WorkBook:
         self._present.add(record)
         # One task for the process, since most work is over before its record is due.
         if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew(), context=Context())  # of no request, and no end user
+            self._renewing = asyncio.create_task(self._renew(), context=Context())  # without request and user
 
     async def _renew(self) -> None:
         while True:
@@ -168,13 +170,13 @@ def set_aside_error(crashes: Crashes) -> ConversationSetAsideError:
 
 
 async def is_set_aside(uow: UnitOfWork, conversation_id: UUID) -> bool:
-    """Whether nothing is done with a conversation's texts."""
+    """Whether the conversation was set aside, so that nothing may be done with its texts."""
     crashes = await uow.works.crashes(conversation_id)
     return crashes is not None and crashes.set_aside_at is not None
 
 
 async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> Crashes | None:
-    """Count a process that ended over this work, in a transaction of its own; ``None`` if it is counted already."""
+    """Count a process that ended during this work, in a transaction of its own; ``None`` if it was already counted."""
     await uow.conversations.lock(work.conversation_id)
     if not await uow.works.end_all_like(work):
         return None

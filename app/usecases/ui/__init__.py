@@ -1,1 +1,1 @@
-"""Conversations as the frontends of the AI SDK keep them: one message for all that an answer is made of."""
+"""Conversations as frontends of the AI SDK keep them: one message for everything that an answer consists of."""

@@ -1,6 +1,7 @@
-"""Stored messages put together as a frontend shows them: pure.
+"""Puts stored messages together as a frontend shows them; nothing here reads or writes.
 
-What a model did for one answer (its calls, their results, its words) is one entry; a reply that was made again is none.
+Everything that a model did for one answer (its calls, their results, its words) is one entry. A superseded reply is
+left out.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ class Entry:
     """One message of a frontend."""
 
     id: UUID
-    """Its id, as the stream of the turn that began it had it."""
+    """The id, as the stream of the turn that began the entry gave it."""
     messages: Group
     recalled: tuple[int, ...] = ()
-    """Positions of the messages that were brought back for it."""
+    """Positions of the messages that were recalled for the entry."""
     warnings: tuple[str, ...] = ()
     compactions: tuple[Compaction, ...] = ()
-    """Those that happened in it, or after it and before the next."""
+    """The compactions during the entry, or after it and before the next one."""
 
     @property
     def is_answer(self) -> bool:
-        """Whether a model made it."""
+        """Whether the entry is an answer of a model."""
         return self.messages[0].role in MADE_FOR_AN_ANSWER
 
 
 def groups_of(messages: Iterable[Message]) -> list[Group]:
-    """Messages in their order, those of one answer together, without replies that were made again."""
+    """Groups of messages in order: those of one answer together, without superseded replies."""
     groups: list[list[Message]] = []
     for message in messages:
         if message.status == "superseded":
@@ -51,12 +52,12 @@ def groups_of(messages: Iterable[Message]) -> list[Group]:
 
 
 def goes_on(before: Message, message: Message) -> bool:
-    """Whether a message belongs to the answer that the one before it belongs to."""
+    """Whether a message belongs to the same answer as the message before it."""
     return message.role in MADE_FOR_AN_ANSWER and is_inside_answer(before)
 
 
 def straddling(groups: Sequence[Group], seq: int) -> tuple[int, int]:
-    """(first, last) position of the group that holds a position and the next one; the position twice without one."""
+    """The first and last position of the group that contains ``seq`` and the next one; twice ``seq`` if none does."""
     for group in groups:
         if group[0].seq <= seq < group[-1].seq:
             return group[0].seq, group[-1].seq
@@ -66,8 +67,8 @@ def straddling(groups: Sequence[Group], seq: int) -> tuple[int, int]:
 def entries_of(groups: Sequence[Group], turns: Sequence[Turn], compactions: Iterable[Compaction]) -> list[Entry]:
     """The entries of groups.
 
-    ``turns`` are all that answered in the groups, ``compactions`` all between them; both in the order in which they
-    began.
+    ``turns`` are all turns that answered in the groups, ``compactions`` all compactions between them, both in the order
+    in which they began.
     """
     begun, entries = list[UUID](), list[Entry]()
     asked: Message | None = None
@@ -88,7 +89,10 @@ def entries_of(groups: Sequence[Group], turns: Sequence[Turn], compactions: Iter
 
 
 def turns_of(group: Group, asked: Message | None, turns: Iterable[Turn]) -> tuple[list[Turn], list[Turn]]:
-    """(turns whose replies stand in a group, turns that failed at it); ``asked`` stands before the group."""
+    """The turns whose replies are in a group, and the turns that failed there.
+
+    ``asked`` is the message before the group.
+    """
     if group[0].role not in MADE_FOR_AN_ANSWER:
         return [], []
     ids = {message.id for message in group}
@@ -107,7 +111,7 @@ def _with_compactions(
 ) -> list[Entry]:
     placed: Mapping[int, list[Compaction]] = {number: [] for number in range(len(entries))}
     for row in compactions:
-        # Ids are in the order of time.
+        # Ids are ordered by time.
         number = max((place for place, id_ in enumerate(begun) if id_ < row.id), default=None)
         if number is not None:
             placed[number].append(row)

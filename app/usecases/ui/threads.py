@@ -1,4 +1,4 @@
-"""Reading conversations for frontends of the AI SDK."""
+"""Reads conversations for frontends of the AI SDK."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SHOWN = frozenset({"running", "applied", "skipped", "rejected", "failed", "super
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passages:
-    """Messages that were brought back, and the current segments in which they lie."""
+    """Recalled messages, and the current segments that contain them."""
 
     messages: Mapping[int, Message] = field(default_factory=dict)
-    """By their positions; none of one that was erased meanwhile."""
+    """The messages by position, without those that were erased meanwhile."""
     segments: Mapping[int, str] = field(default_factory=dict)
-    """Their ids, by position."""
+    """The ids of the segments by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Thread:
     """A page of a conversation."""
 
     entries: tuple[Entry, ...]
-    """In the order that was asked for."""
+    """The entries in the requested order."""
     passages: Passages
     cursor: str | None
     own_tools: frozenset[str]
@@ -52,16 +52,16 @@ class Thread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """Where a turn's answer begins."""
+    """Where the answer of a turn begins."""
 
     id: UUID
-    """Of the entry that it belongs to."""
+    """The id of the entry that the answer belongs to."""
     before: Group
-    """What the entry held before the turn: calls and their results."""
+    """What the entry contained before the turn: calls and their results."""
 
 
 class ThreadService(Service):
-    """Reads entries: a page of them, and the one that a turn belongs to."""
+    """Reads entries: a page of them, or the one that a turn belongs to."""
 
     @property
     def own_tools(self) -> frozenset[str]:
@@ -69,9 +69,9 @@ class ThreadService(Service):
         return self._shell.resolver.own_tools
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> Thread:
-        """A page of stored messages as entries; what belongs to an answer at its end is read to the answer's end.
+        """A page of stored messages as entries. An answer at the end of the page is read to its own end.
 
-        What a running turn has stored of its answer is left out: its stream tells it.
+        What a running turn has stored of its answer is left out, since its stream sends it.
         """
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
@@ -88,7 +88,7 @@ class ThreadService(Service):
         )
 
     async def beginning(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID) -> Beginning:
-        """The entry that a turn goes on with, or begins. Raises ``NotFoundError``."""
+        """The entry that a turn continues or begins. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             turn = await uow.turns.get(turn_id)
             answered = await uow.messages.get(conversation_id, turn.message_id)
@@ -104,7 +104,7 @@ class ThreadService(Service):
         return Beginning(id=first.planned_reply_id or first.reply_id or first.id, before=before)
 
     async def passages(self, tenant_id: UUID, conversation_id: UUID, seqs: Sequence[int]) -> Passages:
-        """Messages by their positions."""
+        """The messages at these positions, with their segments."""
         async with self._shell.uow(tenant_id) as uow:
             return await _passages(uow, conversation_id, seqs)
 
@@ -116,7 +116,7 @@ async def _around(uow: UnitOfWork, message: Message) -> list[Message]:
 
 
 async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
-    """A page and the rest of the answer in which it ends."""
+    """A page, and the rest of the answer at its end."""
     if not messages:
         return []
     conversation_id, first, last = messages[0].conversation_id, messages[0].seq, messages[-1].seq

@@ -1,4 +1,4 @@
-"""What a frontend of the AI SDK sends, as turns: its last message, results of its tools, a reply made again."""
+"""Turns for a frontend of the AI SDK: its last message, results of its tools, or a reply that is made again."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from app.usecases.shared.shell import Shell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Which reply is to be made again, as a frontend names it."""
+    """Which reply the frontend wants made again."""
 
     named: str | None = None
-    """The id of the reply, or of the message that it answers; frontends name messages themselves."""
+    """The id of the reply, or of the message that it answers; frontends choose the ids of messages."""
     question: str | None = None
-    """What that message says, where the request tells it."""
+    """The text of that message, if the request contains it."""
 
 
 class FrontendTurnService:
-    """Starts turns for a frontend, which keeps messages of its own beside the stored ones."""
+    """Starts turns for a frontend, which keeps messages of its own besides the stored ones."""
 
     def __init__(self, shell: Shell, chat: ChatService) -> None:
         self._shell = shell
@@ -38,11 +38,11 @@ class FrontendTurnService:
     ) -> TurnHandle:
         """Answer the frontend's last message.
 
-        One that has the id of a stored message was read from the history: nothing is stored again, and it is answered
-        if it waits.
+        A message with the id of a stored message was read from the history. It is not stored again, and answered only
+        if it still waits.
 
         Raises:
-            ConversationMovedOnError: It was answered already, by another request.
+            ConversationMovedOnError: Another request has already answered it.
         """
         id_ = _uuid(named) if given.has_message else None
         if id_ is not None:
@@ -52,10 +52,10 @@ class FrontendTurnService:
     async def regenerate(
         self, tenant_id: UUID, conversation_id: UUID, again: Again, given: ChatInput, idem: Idem | None
     ) -> TurnHandle:
-        """Make the last reply again; where the last turn failed, and its message waits, answer that.
+        """Make the last reply again. If the last turn failed and its message waits, answer that message.
 
         Raises:
-            NotRegenerableError: Another reply than the last one is meant, or there is none.
+            NotRegenerableError: The frontend means another reply than the last one, or there is no reply.
         """
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)

@@ -1,1 +1,1 @@
-"""Verification of a state by a model, after it was written."""
+"""Verification of a state by a model after it was written."""

@@ -1,7 +1,7 @@
-"""Looking for what earlier checks damaged in the state that is served, and mending what code can mend.
+"""Finds what earlier checks damaged in the state that is served, and mends what code can mend.
 
-Older versions and originals are never touched. Folding the same messages again, from the newest sound version on, is
-the better mend where a language model summarizes: a client does that by a restore and a compaction.
+Older versions and originals are never changed. If a language model summarizes, it is better to fold the same messages
+again from the newest sound version: a client does so by a restore and a compaction.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
 
 MOST_VERSIONS: Final = 200
-"""That are looked back to from the newest."""
-_READ: Final = 200  # messages at a time
+"""How many versions, from the newest, are searched."""
+_READ: Final = 200  # messages read at a time
 _LONGEST: Final = 100_000  # characters of a message in which entries are looked up
-_MOST_READ: Final = 20_000_000  # characters of all messages together, the newest first
+_MOST_READ: Final = 20_000_000  # characters of all messages together; the newest are read first
 _RETRY_AFTER: Final = 5.0
 
 log = structlog.get_logger(__name__)
@@ -45,27 +45,27 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What was found in a state, and what became of it."""
+    """What was found in a state, and what was done about it."""
 
     conversation_id: UUID
     state_version: int = 0
-    """That was examined; 0: there is no state."""
+    """The version that was examined; 0 = there is no state."""
     found: tuple[Damage, ...] = ()
     sound_version: int | None = None
-    """The newest version before in which nothing is damaged; 0: before the first compaction. ``None``: nothing is."""
+    """The newest earlier version without damage; 0 = before the first compaction; ``None`` = nothing is damaged."""
     messages: int = 0
-    """That would be folded again from there."""
+    """How many messages would be folded again from the sound version."""
     tokens: int = 0
-    """That those messages weigh, estimated."""
+    """The estimated tokens of these messages."""
     by_model: bool = False
-    """A language model would summarize it."""
+    """Whether a language model would summarize them."""
     repairs: tuple[Repair, ...] = ()
     state_version_now: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What was found in a state, and what that rests on."""
+    """What was found in a state, and what was read to find it."""
 
     examination: Examination
     mended: Mended
@@ -75,22 +75,22 @@ class _Looked:
     is_read: bool = True
 
     def unread(self) -> Self:
-        """This examination, its findings to be made within the transaction."""
+        """The same examination; its findings are to be made within the transaction."""
         return replace(self, is_read=False)
 
 
 class ExaminationService(Service):
-    """Examines states that earlier checks made."""
+    """Examines states for damage by earlier checks."""
 
     async def examine(
         self, tenant_id: UUID, conversation_id: UUID, *, mend: bool = False, if_match: int | None = None
     ) -> Examination:
-        """Look at the state that is served now; with ``mend`` write a new version of it where something is found.
+        """Examine the state that is served now; with ``mend``, write a new version of it if damage is found.
 
         Raises:
             NotFoundError: There is no such conversation.
-            CompactionInProgressError: It is to be mended, and a compaction is in flight.
-            StateVersionMismatchError: It is another version than ``if_match``.
+            CompactionInProgressError: ``mend`` is set, and a compaction is in flight.
+            StateVersionMismatchError: The state has another version than ``if_match``.
         """
         shell = self._shell
         look = partial(self._examined_unlocked, tenant_id, conversation_id, if_match)
@@ -103,7 +103,7 @@ class ExaminationService(Service):
         return examination
 
     async def _examined_unlocked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Looked:
-        # It takes as long as reading all messages does, so the conversation is not locked.
+        # It takes as long as reading all messages does, so the conversation is not locked meanwhile.
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
@@ -112,7 +112,7 @@ class ExaminationService(Service):
     async def _mend_once(
         self, tenant_id: UUID, conversation_id: UUID, if_match: int | None, looked: _Looked, results: Results
     ) -> tuple[Examination, Sequence[Event]]:
-        """The transaction that writes the new version, and its events."""
+        """The transaction that writes the new version. Returns the result and the events."""
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
@@ -203,7 +203,7 @@ def _is_of_earlier_checks(row: Compaction) -> bool:
 
 
 async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made]) -> dict[int, str]:
-    """What the messages say on which entries rest that may be damaged."""
+    """The text of the messages on which possibly damaged entries rest."""
     seqs = {
         seq
         for made in lineage

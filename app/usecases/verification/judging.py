@@ -1,4 +1,4 @@
-"""What a verifier is asked about a version, and what it answers: read, split into calls, asked."""
+"""Asks a verifier about a version: reads the material, splits it into calls, asks, and reads the answers."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ from app.usecases.verification.pending import PENDING
 CUT_OFF: Final = "cut_off"
 NO_VERDICTS: Final = "no_verdicts"
 MOST_VERSIONS: Final = 50
-"""That are looked back to from the newest."""
+"""How many versions, from the newest, are searched."""
 EXCERPT: Final = 2_000  # characters of an earlier message
 OLDER_PART: Final = 4
-"""Earlier messages are shown in at most one part in so many of what a call may read."""
+"""Earlier messages may take up at most this fraction (one part in so many) of what a call may read."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A version and what it was made from, as they stand in the database."""
+    """A version and what it was made from, as stored in the database."""
 
     version: StateVersion
     before: StateVersion | None
-    """The version that was verified last, or the one that the summarizer went on from."""
+    """The version that was verified last, or the one that the summarizer continued."""
     judged: tuple[StateVersion, ...]
     """The versions that are judged together, the newest first; ``version`` is the first of them."""
     messages: tuple[Message, ...]
-    """Those that the summarizer was shown."""
+    """The messages that the summarizer was shown."""
     digests: tuple[DigestText, ...]
     anchors: tuple[Anchor, ...] = ()
-    """Those of which a summarizer claims something."""
+    """The anchors about which a summarizer claims something."""
 
     def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-        """Entries that the judged versions held, and that neither stand among these nor are on record beside them."""
+        """Entries of the judged versions that ``present`` contains neither as served nor as removed."""
         return gone_between(present, [version.entries for version in self.judged], self.version.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is judged, without secrets, as claims."""
+    """What is judged, as claims without secrets."""
 
     reading: Reading
     messages: tuple[Message, ...]
@@ -81,23 +81,26 @@ class Subject:
     older: Mapping[int, Message] = field(default_factory=dict)
     """Excerpts of earlier messages on which claims rest."""
     retold: tuple[int, ...] = ()
-    """Those of them on which sentences of narratives rest."""
+    """The ``seq`` of those on which sentences of narratives rest."""
 
     def requests(self, profile: ModelProfile) -> list[VerificationRequest]:
-        """The calls, each about some of the claims, as many as may be made: each is made of the whole chunk."""
+        """The calls, each about some of the claims.
+
+        There are at most as many as allowed, since each is made from the whole chunk.
+        """
         if not self.messages:
             return []
         return [self._request(claims, profile) for claims in batches(self.claims)[:VERIFIER_CALLS]]
 
     def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
-        """The subject with the sentences of items that are not supported, and the call that asks about these."""
+        """The subject with the single sentences of unsupported items as claims, and the call that asks about them."""
         items = doubtful_items(self.claims, judgement.verdicts, judgement.shown)
         parts = parts_of(items, after=len(self.claims))
         claims = replace(self, claims=(*self.claims, *parts))
         return claims, [self._request(parts, profile)] if parts else []
 
     def _request(self, claims: Sequence[Claim], profile: ModelProfile) -> VerificationRequest:
-        """One call: the claims, and what they can be judged by."""
+        """One call: the claims, and the evidence for judging them."""
         before = self.reading.before
         messages = evidence(claims, self.messages)
         older = tuple(self.older[seq] for seq in self._seqs_rested_on(claims) if seq in self.older)
@@ -118,12 +121,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What came of the calls."""
+    """The result of the calls."""
 
     attempts: tuple[Attempt, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     shown: ShownTexts = field(default_factory=dict)
-    """By message, what the verifier saw of it."""
+    """What the verifier saw of each message."""
 
     @property
     def last(self) -> Attempt | None:
@@ -131,7 +134,7 @@ class Judgement:
         return self.attempts[-1] if self.attempts else None
 
     def with_further(self, further: Judgement) -> Judgement:
-        """This judgement and a further one, as one."""
+        """This judgement and a further one combined."""
         return Judgement(
             attempts=(*self.attempts, *further.attempts),
             verdicts=(*self.verdicts, *further.verdicts),
@@ -142,8 +145,8 @@ class Judgement:
 async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int) -> Reading:
     """A version with what it was made from.
 
-    Waiting versions are judged together, the oldest first, as many as one call can read; versions that fold nothing go
-    with the one before them. What is returned may end before the version that was asked for.
+    Waiting versions are judged together, the oldest first, as many as one call can read. A version that folds nothing
+    is judged with the one before it. The result may end before the requested version.
     """
     since, base = await _versions_judged_together(uow, conversation_id, version)
     since = _oldest_readable(since, base, most_tokens)
@@ -190,7 +193,7 @@ async def _parent_version(uow: UnitOfWork, conversation_id: UUID, version: State
 
 
 def digest_text(segment: Segment) -> DigestText | None:
-    """What a model told of a segment; ``None`` where code did."""
+    """The text that a model wrote about a segment; ``None`` if code wrote it."""
     brief = segment.levels.get("L2")
     if brief is None or brief.made_by == EXTRACTIVE:
         return None
@@ -200,7 +203,7 @@ def digest_text(segment: Segment) -> DigestText | None:
 
 
 def subject_of(reading: Reading) -> Subject:
-    """Claims, and messages without their secrets; pure work over a whole chunk."""
+    """The claims, and the messages without secrets; only computing, over a whole chunk."""
     claims = claims_of(
         reading.before.entries if reading.before else (),
         (*reading.version.entries, *reading.gone(reading.version.entries)),
@@ -212,9 +215,9 @@ def subject_of(reading: Reading) -> Subject:
 
 
 def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) -> Subject:
-    """The subject with excerpts of those earlier messages on which claims rest, while there is room.
+    """The subject with excerpts of the earlier messages on which claims rest, as far as there is room.
 
-    First the sources that entries name, then what narratives retell; of both the newest first.
+    First come the sources that entries name, then what narratives retell; of both the newest first.
     """
     named = older_sources(subject.claims, [message.seq for message in subject.messages])
     retold = retold_sources(subject.claims, subject.messages, messages)
@@ -230,10 +233,10 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
 async def judge(
     summarizer: Summarizer, subject: Subject, clock: Clock, *, call_seconds: float
 ) -> tuple[Subject, Judgement]:
-    """Ask about all claims, in at most ``VERIFIER_CALLS`` calls; never raises for what a model does.
+    """Ask about all claims, in at most ``VERIFIER_CALLS`` calls; a failure of the model is never raised.
 
-    Of an item of several sentences that is contradicted, or that nothing states, each sentence is asked about then, in
-    one more call, so that the true ones can stay as they are. The subject is returned with these claims.
+    If an item of several sentences is contradicted or not stated anywhere, one more call asks about each of its
+    sentences, so that the true ones can stay. The returned subject includes these claims.
     """
     profile = summarizer.profile
     judgement = await _judgement(summarizer, subject.requests(profile), clock, call_seconds, VERIFIER_CALLS)
@@ -248,9 +251,9 @@ async def judge(
 async def _judgement(
     summarizer: Summarizer, requests: Sequence[VerificationRequest], clock: Clock, call_seconds: float, most_calls: int
 ) -> Judgement:
-    """Ask about some claims; what is cut off by the output limit is asked for in halves, once.
+    """Ask about some claims. If the output limit cuts an answer off, ask once more in two halves.
 
-    Whoever blocks a request, or does not answer, is not asked any more.
+    A verifier that blocks a request, or does not answer, is not asked further.
     """
     waiting = deque((request, True) for request in requests)
     attempts: list[Attempt] = []
@@ -284,7 +287,7 @@ def _joined_texts(shown: ShownTexts, further: ShownTexts) -> dict[int, tuple[str
 async def _ask_verifier(
     summarizer: Summarizer, request: VerificationRequest, clock: Clock, call_seconds: float
 ) -> tuple[Attempt, tuple[Verdict, ...]]:
-    """One call, and what of its answer can be read."""
+    """Make one call, and return the verdicts that can be read in its answer."""
     started = clock.monotonic()
     proposal: Proposal | None = None
     verdicts: tuple[Verdict, ...] = ()
@@ -298,7 +301,7 @@ async def _ask_verifier(
         reason = error.reason
     except TimeoutError:
         reason = "timeout"
-    except Exception:  # a defect of ours must cost a verification, never a worker's peace
+    except Exception:  # a defect may cost a verification, but must not disturb the worker
         log.exception("verification.crashed")
         proposal, verdicts, reason = None, (), "internal_error"
     outcome: Literal["accepted", "refused", "error"] = "accepted" if verdicts else "refused"

@@ -1,7 +1,7 @@
-"""Versions that wait for a verifier: marked, and put on record, by whatever writes a version.
+"""Versions that wait for a verifier. Every code that writes a version marks and records it here.
 
-A request about a small chunk costs many times the chunk, since its statements weigh as much and each needs its
-evidence. So versions gather, and are judged together (docs/decisions/0034).
+A request about a small chunk costs many times the chunk, since its statements are as long and each needs its evidence.
+So versions are gathered and judged together (docs/decisions/0034).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from app.usecases.shared.shell import Shell
 
 PENDING: Final[Verified] = "pending"
 GATHERING: Final = "gathering"
-"""The reason on a row whose versions may still become more before they are judged."""
+"""The reason on a row that may still gather more versions before they are judged."""
 WAITS_FOR: Final = frozenset({GATHERING, SPEND_LIMIT})
-"""Reasons on a row that nobody has failed at: they go when its verification begins."""
+"""Reasons on a row that are no failures; they are removed when its verification begins."""
 ENOUGH_TOKENS: Final = 6_000
-"""Of folded messages: what their verification costs is in proportion then."""
+"""The tokens of folded messages from which the cost of a verification is in proportion."""
 MOST_GATHERED: Final = 10
-"""Versions that are judged together; more would be forgotten in time."""
+"""The most versions that are judged together; if there were more, some would be deleted in time."""
 PAUSE: Final = timedelta(seconds=60)
-"""Without a new message for so long a conversation pauses: whoever comes back finds its state judged."""
+"""A conversation without a new message for this long has paused. Its state is judged before the user comes back."""
 NEARLY_FULL: Final = 0.75
-"""Of its cap: the next compaction may prune what is in doubt."""
+"""The share of its cap from which a state is nearly full: the next compaction may prune entries that are in doubt."""
 
 
 def first_mark(
     shell: Shell, policy: CompactionPolicy, *, by_language_model: bool, before: Verified = "exact"
 ) -> Verified:
-    """What a version that a compaction writes is marked with.
+    """The mark on a version that a compaction writes.
 
-    What code quotes needs no verifying, but what stood ``before`` may still wait for it.
+    Text that code quotes needs no verification, but an earlier version (``before``) may still wait for it.
     """
     return PENDING if (by_language_model or before == PENDING) and is_wanted(shell, policy) else "exact"
 
@@ -50,11 +50,11 @@ def is_wanted(shell: Shell, policy: CompactionPolicy) -> bool:
 
 
 FEWEST_KEPT: Final = 20
-"""Versions that a verification may look back at."""
+"""The least number of versions that are kept, since a verification may look back at them."""
 
 
 def is_pressing(resolved: Resolved, version: StateVersion, *, by_hand: bool) -> bool:
-    """Whether a version is to be judged at once: a client asked for it, or what is in doubt may be pruned next."""
+    """Whether a version has to be judged at once: a client asked for it, or entries in doubt may be pruned next."""
     state = version.layout.tokens if version.layout else 0
     is_doubted = any(entry.in_doubt and entry.role != "narrative" for entry in version.entries)
     return by_hand or (is_doubted and state >= NEARLY_FULL * resolved.budgets.state_cap)
@@ -63,7 +63,7 @@ def is_pressing(resolved: Resolved, version: StateVersion, *, by_hand: bool) -> 
 async def note_version(
     uow: UnitOfWork, shell: Shell, conversation_id: UUID, version: StateVersion, *, is_pressing: bool = False
 ) -> None:
-    """After a version was added: it waits for a verifier, with those that it goes on from.
+    """Record, after a version was added, that it waits for a verifier, together with the versions that it continues.
 
     Call it in the same transaction.
     """
@@ -92,9 +92,9 @@ def _is_enough_waiting(shell: Shell, waiting: Waiting, version: StateVersion) ->
 
 
 def gathers_until(shell: Shell, row: Verification, last_message_at: datetime | None) -> datetime | None:
-    """Until when more may come, of a row that gathers: the conversation's next pause, or the longest wait.
+    """Until when a row gathers versions: the conversation's next pause, or the longest wait.
 
-    ``None``: it does not gather, or that time has come.
+    ``None``: the row does not gather, or that time has come.
     """
     if row.reason != GATHERING:
         return None

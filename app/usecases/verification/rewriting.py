@@ -1,4 +1,4 @@
-"""Writes the state version that a verification makes: other entries, same boundary."""
+"""Writes the state version that results from a verification: other entries, the same boundary."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def write_entries(
 ) -> StateVersion:
     """Store a state version with these entries and repairs, after a verification.
 
-    Counters, events and notices of compactions stay as they are: this is none. ``compute`` runs the work that takes
-    long: which entries fit, and their layout.
+    Counters, events and notices of compactions stay unchanged, since this is not a compaction. ``compute`` runs the
+    work that takes long: choosing the entries that fit, and their layout.
     """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
     fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets)
@@ -66,7 +66,7 @@ async def write_entries(
 def _within_cap(
     entries: Sequence[StateEntry], current: StateVersion, policy: CompactionPolicy, budgets: Budgets
 ) -> tuple[StateEntry, ...]:
-    """The entries pruned to the cap, or to what was served before where that was already above the cap."""
+    """The entries pruned to the cap or, if the served state was already above the cap, to its size."""
     schema = schema_named(current.state_schema)
 
     def weight(given: Sequence[StateEntry]) -> int:

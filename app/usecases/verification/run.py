@@ -1,6 +1,7 @@
 """The verifier: a model judges what a compaction wrote, in the background: one claim, few calls, one commit.
 
-It is no compaction: it never takes the slot, and waits for whoever has it. Whatever fails changes nothing.
+A verification is not a compaction: it never takes the slot, and waits for the compaction that has it. A failure changes
+nothing.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ from app.usecases.verification.pending import PENDING, WAITS_FOR, gathers_until,
 from app.usecases.verification.rewriting import write_entries
 
 SOUGHT: Final = 200
-"""Earlier messages that are looked at for what a narrative retells."""
+"""How many earlier messages are searched for what a narrative retells."""
 _PLACES: Final = 2
-"""Times as many verifications as may run at once are there with those that take long."""
+"""All verifications, those that take long included, may be this many times as many as ``slots`` allows."""
 RETOLD: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
 Outcome = Literal["changed", "verified", "failed", "skipped", "stale", "not_now", "not_wanted"]
-"""``changed``: verdicts led to a new version. ``not_now``: it is looked at again later."""
+"""``changed``: verdicts led to a new version. ``not_now``: the version is looked at again later."""
 TRIED: Final = frozenset[Outcome]({"changed", "verified", "failed", "skipped", "stale"})
 
 log = structlog.get_logger(__name__)
@@ -79,10 +80,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    """The right to ask about a version: for ``Timings.lease_seconds``, and as long again with each heartbeat."""
+    """The right to ask about a version, for ``Timings.lease_seconds``; each heartbeat renews it."""
 
     row: Verification
-    """As it is while this claim holds: another claim has another number of tries."""
+    """The row as it is while this claim holds; another claim has another number of tries."""
     resolved: Resolved
     reading: Reading
     summarizer: Summarizer
@@ -94,7 +95,7 @@ class _Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """What a verifier said, to be applied."""
+    """The answer of a verifier, to be applied."""
 
     subject: Subject
     judgement: Judgement
@@ -109,8 +110,8 @@ class _Judged:
 class VerificationService:
     """Has models verify states.
 
-    Calls are made only while ``spending`` has room. ``slots`` run at once, over all processes, those apart that take
-    long. Without a ``model`` whatever summarizes judges.
+    Calls are made only while ``spending`` allows them. At most ``slots`` run at once over all processes, not counting
+    those that take long. Without a ``model`` the summarizer judges.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1, model: str | None = None) -> None:
@@ -120,9 +121,9 @@ class VerificationService:
         self._model = model
 
     async def work(self, conversation_id: UUID | None = None) -> Outcome:
-        """Have one state verified, of that conversation or of any, and send a hint where more wait.
+        """Have one state verified, of that conversation or of any, and send a hint if more wait.
 
-        With the database away nothing happens: the sweeper asks again.
+        If the database is away, nothing happens; the sweeper asks again.
         """
         try:
             async with self._shell.uow(None) as uow:
@@ -138,7 +139,10 @@ class VerificationService:
         return outcome
 
     async def after(self, compaction: Compaction | None) -> None:
-        """Verify what a compaction has just written, where it was applied; whatever happens is no failure of it."""
+        """Verify what a compaction has just written, if it was applied.
+
+        A failure here never makes the compaction fail.
+        """
         if compaction is None or compaction.status != "applied":
             return
         try:
@@ -147,9 +151,9 @@ class VerificationService:
             log.exception("verification.crashed", conversation_id=str(compaction.conversation_id))
 
     async def run(self, tenant_id: UUID, conversation_id: UUID) -> Outcome:
-        """Have the newest version of one conversation verified, unless somebody else is at it.
+        """Have the newest version of one conversation verified, unless another process works on it.
 
-        Never raises for what a model does; two that run at once make one verification.
+        A failure of the model is never raised. Two runs at the same time make one verification.
         """
         if await self._is_busy():
             return "not_now"
@@ -182,7 +186,7 @@ class VerificationService:
         return outcome
 
     def _kept(self, tenant_id: UUID, row: Verification) -> AbstractAsyncContextManager[None]:
-        """The claim is kept while the body runs, so that of a process that died another takes it over soon."""
+        """Keep the claim while the body runs. If this process dies, another takes the work over soon."""
         shell, seconds = self._shell, self._shell.timings.lease_seconds
 
         async def beat(uow: UnitOfWork) -> bool:
@@ -196,7 +200,7 @@ class VerificationService:
     async def _prepare(self, model: str) -> None:
         try:
             await self._shell.models.prepare(model)
-        except InvalidInputError as error:  # the claim is put off for it
+        except InvalidInputError as error:  # the claim is put off for this
             log.warning("verification.model_unavailable", model=model, detail=error.detail)
 
     async def _is_busy(self) -> bool:
@@ -205,7 +209,7 @@ class VerificationService:
             if await a_compaction_waits(uow):
                 return True
             running, of_late = await uow.verifications.running(since=self._shell.clock.now() - patience)
-            # Calls that take longer than the patience keep no slot: others begin beside them, as many again at most.
+            # A call that takes longer than the patience keeps no slot. Others begin meanwhile, at most as many again.
             return of_late >= self._slots or running >= _PLACES * self._slots
 
     def _verifier(self, resolved: Resolved) -> Summarizer | None:
@@ -214,7 +218,7 @@ class VerificationService:
         except InvalidInputError:
             return None
 
-    # --- the claim
+    # --- claiming
 
     async def _claim_or_outcome(self, tenant_id: UUID, conversation_id: UUID) -> _Claimed | Outcome:
         async with self._shell.uow(tenant_id) as uow:
@@ -231,7 +235,7 @@ class VerificationService:
             return found
 
     async def _claim_or_reason(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
-        """The claim, written down; or why there is none, with when to look again."""
+        """Make and store the claim; or return why there is none, and store when to look again."""
         conversation = resolved.conversation
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
@@ -255,7 +259,7 @@ class VerificationService:
     async def _wait_for_others(
         self, uow: UnitOfWork, resolved: Resolved, row: Verification
     ) -> tuple[timedelta | None, str | None]:
-        """How long, and the reason that the row then has."""
+        """How long to wait, and the reason that the row has meanwhile."""
         if await uow.compactions.in_flight(resolved.conversation.id):
             return AGAIN, row.reason
         wait = await self._spending.time_to_wait(uow, resolved, metered=True, spares=True, purpose="verification")
@@ -289,7 +293,7 @@ class VerificationService:
         return "not_now"
 
     async def _end(self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None) -> Outcome:
-        """The end of a row that changes nothing: its version was judged by code alone."""
+        """End a row without changes: its version was judged by code only."""
         now = self._shell.clock.now()
         await uow.verifications.update(
             row.id,
@@ -304,7 +308,7 @@ class VerificationService:
         return "failed" if status == "failed" else "stale" if status == "stale" else "skipped"
 
     async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
-        """The claims, with excerpts of the earlier messages that they rest on."""
+        """The claims, with excerpts of the earlier messages on which they rest."""
         subject = await off_loop(subject_of, claimed.reading)
         if not subject.messages:
             return subject
@@ -317,12 +321,12 @@ class VerificationService:
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
         return await off_loop(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
 
-    # --- what becomes of it
+    # --- storing
 
     async def _stored(self, tenant_id: UUID, claimed: _Claimed, subject: Subject, judgement: Judgement) -> Outcome:
-        """Apply the verdicts, unless messages were erased or the claim is another's by now.
+        """Apply the verdicts, unless messages were erased or another process has the claim by now.
 
-        A compaction that runs is waited for: a version in between would cost it all that it has done.
+        A running compaction is waited for: a new version now would make all of its work useless.
         """
         deadline = self._shell.clock.monotonic() + VERDICTS_WAIT_SECONDS
         judged = _Judged(subject=subject, judgement=judgement, now=self._shell.clock.now())
@@ -398,7 +402,7 @@ class VerificationService:
         return "stale"
 
     async def _settle_in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
-        """After calls in vain: a model that was away is asked again later, one that answered or refused is not."""
+        """After calls without verdicts: ask a model again later if it was away, but not if it answered or refused."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
         if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MOST_TRIES:
@@ -421,13 +425,13 @@ class VerificationService:
     # --- the verdicts
 
     async def _apply_verdicts(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
-        """Apply verdicts to the version that is current now; whether that led to a new one."""
+        """Apply verdicts to the current version. Returns whether that led to a new one."""
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
         verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, compute)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark(present.id, version.version, counts)
-        await uow.states.unmark(present.id, before=version.version)  # what still stands of them was judged with it
+        await uow.states.unmark(present.id, before=version.version)  # what remains of them was judged together with it
         if current.state_schema != version.state_schema:
             if moves_anchors:
                 await self._lay_out_again(uow, present, compute)
@@ -442,7 +446,8 @@ class VerificationService:
         if moves_anchors:
             await self._lay_out_again(uow, present, compute)
         if verified.is_order_only:
-            # What is served stays as it is until the next compaction: a new version costs the cached prefix.
+            # What is served stays unchanged until the next compaction, since a new version would cost the cached
+            # prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
@@ -456,7 +461,7 @@ async def _with_verdicts_applied(
     resolved: Resolved, current: StateVersion, judged: _Judged, compute: Compute
 ) -> VerifiedState:
     before = judged.subject.reading.before
-    # Nothing was erased since, so what stood before is as it was.
+    # Nothing was erased since then, so the earlier version is unchanged.
     is_alike = before is not None and before.state_schema == current.state_schema
     earlier = before.entries if before is not None and is_alike else ()
     cap, estimator = resolved.budgets.state_cap, resolved.policy.estimator
@@ -505,7 +510,7 @@ async def _retell_contradicted(
 async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: datetime, compute: Compute) -> bool:
     try:
         segment = await uow.segments.get(present.id, claim.target)
-    except NotFoundError:  # erasure may give a segment another name
+    except NotFoundError:  # an erasure may have given the segment another name
         return False
     told = digest_text(segment)
     found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)

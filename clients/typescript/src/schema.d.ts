@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 3651bc4dc99eecca17894cc2862eec161f4bea2c2692b256960d121238f44626
+// sha256 of openapi.json: 51b0cb47c7d9955830a55ccc40fbf1cb9e1cf4d0d3928ff291a3d5f96aaf9c76
 
 export interface paths {
     "/conversations": {
@@ -11,7 +11,7 @@ export interface paths {
         };
         /**
          * List Conversations
-         * @description Conversations by their last message, without state, policy and scratchpad.
+         * @description Conversations by the time of their last message, without state, policy and scratchpad.
          */
         get: operations["list_conversations"];
         put?: never;
@@ -49,7 +49,7 @@ export interface paths {
         head?: never;
         /**
          * Patch Conversation
-         * @description Change what is given; a new policy is weighed at once.
+         * @description Change the given fields; a new policy takes effect at once.
          */
         patch: operations["patch_conversation"];
         trace?: never;
@@ -83,7 +83,7 @@ export interface paths {
         };
         /**
          * List States
-         * @description Versions of the state; with `a` and `b` what changed from the one to the other.
+         * @description Versions of the state; with `a` and `b`, the differences between the two.
          */
         get: operations["list_states"];
         put?: never;
@@ -105,7 +105,7 @@ export interface paths {
         put?: never;
         /**
          * Restore State
-         * @description Go back to an earlier state and its boundary, as a new version.
+         * @description Restore an earlier state and its boundary, as a new version.
          */
         post: operations["restore_state"];
         delete?: never;
@@ -125,7 +125,9 @@ export interface paths {
         put?: never;
         /**
          * Release Conversation
-         * @description Take back a conversation that was set aside because processes ended over it; needs the scope `admin`.
+         * @description Release a conversation that was set aside because processes ended during work on it.
+         *
+         *     The scope `admin` is needed.
          */
         post: operations["release_conversation"];
         delete?: never;
@@ -145,10 +147,10 @@ export interface paths {
         put?: never;
         /**
          * Examine State
-         * @description Tell what checks of earlier versions of the service damaged in the state that is served.
+         * @description List what checks of earlier versions of the service damaged in the state that is served.
          *
-         *     With `mend` code sets right what it can, as a new version: sentences that stand in an item's place are set aside,
-         *     a stale narrative gives way to the newest entries. A second time nothing is found, and nothing changes.
+         *     With `mend`, code repairs what it can, as a new version: sentences that took an item's place are removed, and a
+         *     stale narrative is replaced by the newest entries. A second call finds nothing and changes nothing.
          */
         post: operations["examine_state"];
         delete?: never;
@@ -166,7 +168,7 @@ export interface paths {
         };
         /**
          * Export Conversation
-         * @description The full history as a file; a compaction never shows in Markdown.
+         * @description The full history as a file; Markdown never shows compactions.
          */
         get: operations["export_conversation"];
         put?: never;
@@ -186,7 +188,7 @@ export interface paths {
         };
         /**
          * List Messages
-         * @description The full history, oldest first unless asked otherwise; no compaction ever changes it.
+         * @description The full history, oldest first by default; no compaction ever changes it.
          */
         get: operations["list_messages"];
         put?: never;
@@ -212,7 +214,7 @@ export interface paths {
         put?: never;
         /**
          * Append Messages
-         * @description Append up to 1 000 messages, all or none.
+         * @description Append up to 1 000 messages, either all or none.
          */
         post: operations["append_messages"];
         delete?: never;
@@ -233,7 +235,7 @@ export interface paths {
         post?: never;
         /**
          * Erase Message
-         * @description Erase a message and all that was derived from it; its place in the history stays.
+         * @description Erase a message and everything derived from it; its place in the history stays.
          */
         delete: operations["erase_message"];
         options?: never;
@@ -250,10 +252,10 @@ export interface paths {
         };
         /**
          * Search Messages
-         * @description The original messages that fit, best first: also those that are compacted, none that is erased.
+         * @description The original messages that match, best first, including compacted ones but no erased ones.
          *
-         *     A query without a word (signs, an emoji) is looked for as it stands among the newest 20 000 messages, and so is one
-         *     whose words are found nowhere.
+         *     A query without a word (signs, an emoji), or with words that are found nowhere, is searched for literally in the
+         *     newest 20 000 messages.
          */
         get: operations["search_messages"];
         put?: never;
@@ -274,13 +276,15 @@ export interface paths {
         get?: never;
         /**
          * Pin Message
-         * @description Hold a message verbatim; 409 `pin_budget_exceeded`, with the numbers, when the policy has no room for it.
+         * @description Pin a message, so that it is served verbatim.
+         *
+         *     409 `pin_budget_exceeded`, with numbers, if the policy has no room for it.
          */
         put: operations["pin_message"];
         post?: never;
         /**
          * Unpin Message
-         * @description Let go of a pin; the message is still protected where the policy's rules say so.
+         * @description Remove a pin. The message stays protected if a rule of the policy protects it.
          */
         delete: operations["unpin_message"];
         options?: never;
@@ -297,13 +301,15 @@ export interface paths {
         };
         /**
          * List Files
-         * @description The files of a conversation in the order of every context: as they were attached.
+         * @description The files of a conversation in the order in which they were attached, which is their order in contexts.
          */
         get: operations["list_files"];
         put?: never;
         /**
          * Attach File
-         * @description Attach a file: every context has it whole, before all messages; 409 `no_room_for_file` where that cannot be.
+         * @description Attach a file.
+         *
+         *     Every context contains it whole, before all messages; 409 `no_room_for_file` if that is impossible.
          */
         post: operations["attach_file"];
         delete?: never;
@@ -328,7 +334,7 @@ export interface paths {
         post?: never;
         /**
          * Remove File
-         * @description Remove a file: no context has it any more, and the copy that a provider may keep is deleted there.
+         * @description Remove a file. No context contains it any more, and a copy at a provider is deleted.
          */
         delete: operations["remove_file"];
         options?: never;
@@ -345,7 +351,7 @@ export interface paths {
         };
         /**
          * Get File Content
-         * @description The bytes of a file, to be saved.
+         * @description The bytes of a file, as a download.
          */
         get: operations["get_file_content"];
         put?: never;
@@ -365,7 +371,7 @@ export interface paths {
         };
         /**
          * List Anchors
-         * @description The anchors by their position, those of a type and a status if asked for.
+         * @description The anchors by their position; with a type or a status only those that have it.
          */
         get: operations["list_anchors"];
         put?: never;
@@ -391,7 +397,7 @@ export interface paths {
         head?: never;
         /**
          * Patch Anchor
-         * @description Say that an anchor is settled, replaced, or active again; only active ones are served.
+         * @description Set an anchor to settled, replaced or active again; only active anchors are served.
          */
         patch: operations["patch_anchor"];
         trace?: never;
@@ -405,13 +411,13 @@ export interface paths {
         };
         /**
          * List Segments
-         * @description The segments that the present state covers, by position; each at this level, or at the nearest that it has.
+         * @description The segments that the present state covers, by position, each at this level or the nearest one that it has.
          */
         get: operations["list_segments"];
         put?: never;
         /**
          * Make Level
-         * @description Make a level of a segment now: `detailed` by the summarizer where there is one, the others by code.
+         * @description Make a level of a segment now: `detailed` by the summarizer if there is one, the others by code.
          */
         post: operations["make_level"];
         delete?: never;
@@ -429,7 +435,7 @@ export interface paths {
         };
         /**
          * Expand Segment
-         * @description Expand a marker: every segment id ever served resolves, and `earlier` and `anchors` to their lists.
+         * @description Expand a marker. Every segment id that was ever served works; `earlier` and `anchors` give their lists.
          */
         get: operations["expand_segment"];
         put?: never;
@@ -451,7 +457,7 @@ export interface paths {
         put?: never;
         /**
          * Chat
-         * @description Send a message, results of your tools, or neither to answer what waits, and get the reply.
+         * @description Send a message, results of your tools, or neither to answer what still waits, and get the reply.
          */
         post: operations["chat"];
         delete?: never;
@@ -471,7 +477,7 @@ export interface paths {
         put?: never;
         /**
          * Interrupt Chat
-         * @description Stop the running reply, in whichever process it runs; what came is kept.
+         * @description Stop the running reply, in whichever process it runs; what was said so far is kept.
          */
         post: operations["interrupt_chat"];
         delete?: never;
@@ -489,7 +495,7 @@ export interface paths {
         };
         /**
          * Follow Turn
-         * @description The running turn from `message.created` on; what of the reply was said before comes at once.
+         * @description The running turn from `message.created` on; the part of the reply that was said before comes at once.
          */
         get: operations["follow_turn"];
         put?: never;
@@ -511,7 +517,9 @@ export interface paths {
         put?: never;
         /**
          * Regenerate Reply
-         * @description Answer the last message again; the first reply stays in the history as `superseded`, and is served no more.
+         * @description Answer the last message again.
+         *
+         *     The first reply stays in the history as `superseded`, and is not served any more.
          */
         post: operations["regenerate_reply"];
         delete?: never;
@@ -531,9 +539,10 @@ export interface paths {
         put?: never;
         /**
          * Answer Ui Message
-         * @description Answer the last message of a chat, go on from results of its tools, or make its last reply again.
+         * @description Answer the last message of a chat, continue with results of its tools, or make its last reply again.
          *
-         *     Without an `Idempotency-Key` the message's own id is the key: sent twice it has one effect, and both are told it.
+         *     Without an `Idempotency-Key` the message's own id is the key: a message that is sent twice has one effect, and both
+         *     requests get the answer.
          */
         post: operations["answer_ui_message"];
         delete?: never;
@@ -551,7 +560,7 @@ export interface paths {
         };
         /**
          * Resume Ui Stream
-         * @description The running turn from its beginning, in whichever process it runs; its message as a whole.
+         * @description The running turn from its beginning, in whichever process it runs, with its whole message.
          */
         get: operations["resume_ui_stream"];
         put?: never;
@@ -651,7 +660,7 @@ export interface paths {
         };
         /**
          * List Continuity
-         * @description What the conversation could still answer after each compaction that was scored.
+         * @description What the conversation could still answer after each compaction that has a continuity score.
          */
         get: operations["list_continuity"];
         put?: never;
@@ -691,13 +700,13 @@ export interface paths {
         };
         /**
          * Get Context
-         * @description The context, within the policy's budget or the given one; with a query, with what is recalled for it.
+         * @description The context within the policy's budget or the given one; with a query, together with what is recalled for it.
          */
         get: operations["get_context"];
         put?: never;
         /**
          * Assemble Context
-         * @description The same, asked with a body: with passages of its own, of chosen sections, compacted first where that is due.
+         * @description The same with a body: it may bring passages, choose sections, and have a due compaction run first.
          */
         post: operations["assemble_context"];
         delete?: never;
@@ -715,7 +724,7 @@ export interface paths {
         };
         /**
          * Follow Events
-         * @description Every event once, in order, without a gap between replay and live.
+         * @description Every event once, in order, without a gap between stored and new events.
          */
         get: operations["follow_events"];
         put?: never;
@@ -735,7 +744,7 @@ export interface paths {
         };
         /**
          * List Presets
-         * @description Every preset, with the operator's numbers; needs no key.
+         * @description Every preset, with the operator's numbers. No key is needed.
          */
         get: operations["list_presets"];
         put?: never;
@@ -755,7 +764,7 @@ export interface paths {
         };
         /**
          * Get Conversation Stats
-         * @description What is measured of a conversation, with labels.
+         * @description The statistics of a conversation, with labels.
          */
         get: operations["get_conversation_stats"];
         put?: never;
@@ -775,7 +784,7 @@ export interface paths {
         };
         /**
          * Get Stats
-         * @description What is measured of all conversations, with labels.
+         * @description The statistics of all conversations, with labels.
          */
         get: operations["get_stats"];
         put?: never;
@@ -797,7 +806,7 @@ export interface paths {
         put?: never;
         /**
          * Count Tokens
-         * @description Count by the estimator that weighs messages; nothing is stored.
+         * @description Count tokens with the estimator that is used for messages; nothing is stored.
          */
         post: operations["count_tokens"];
         delete?: never;
@@ -858,9 +867,9 @@ export interface paths {
         post?: never;
         /**
          * Erase User
-         * @description Begin to delete every conversation of an end user, and the keys that see those alone.
+         * @description Begin to delete every conversation of an end user, and the keys that only see those.
          *
-         *     The keys end at once; the conversations go one after the other, within seconds where there are few.
+         *     The keys end at once. The conversations are deleted one after the other; a few take seconds.
          */
         delete: operations["erase_user"];
         options?: never;
@@ -897,9 +906,9 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description What happened since this process started, in all processes: sums over all tenants, no ids and no text.
+         * @description What all processes did since this one started: sums over all tenants, without ids or text.
          *
-         *     Beyond loopback only where the operator opened it (`THROUGHLINE_METRICS_OPEN`).
+         *     Other machines can read it only if the operator allows that (`THROUGHLINE_METRICS_OPEN`).
          */
         get: operations["metrics"];
         put?: never;
@@ -919,7 +928,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Postgres is needed, read-only to show messages; without Redis, or a sweeper, everything works, only later.
+         * @description Postgres is needed, read-only to show messages; without Redis or a sweeper everything works, but later.
          */
         get: operations["readyz"];
         put?: never;
@@ -939,7 +948,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description What `model` may be: `throughline` is the configured one, `throughline/<preset>` the same under a preset.
+         * @description The values of `model`: `throughline` is the configured model, `throughline/<preset>` the same with a preset.
          */
         get: operations["list_models"];
         put?: never;
@@ -959,7 +968,7 @@ export interface paths {
         };
         /**
          * Retrieve Model
-         * @description One of them.
+         * @description One of these models.
          */
         get: operations["retrieve_model"];
         put?: never;
@@ -984,8 +993,8 @@ export interface paths {
          * @description Answer messages.
          *
          *     Without the name of a conversation (header `X-Conversation-Id`, or one that chat frontends forward; field
-         *     `conversation` or `metadata.conversation_id`) nothing is looked up and nothing is stored. The header
-         *     `X-Throughline` of the response says what was done.
+         *     `conversation` or `metadata.conversation_id`) nothing is read and nothing is stored. The response header
+         *     `X-Throughline` says what was done.
          */
         post: operations["create_chat_completion"];
         delete?: never;
@@ -1007,9 +1016,9 @@ export interface paths {
          * Create Response
          * @description Answer input.
          *
-         *     A response is a turn of a conversation: of the one that `conversation` or a header names, of that which
-         *     `previous_response_id` belongs to (before its end: of a copy up to there), else of a new one. With `store: false`
-         *     nothing is kept. The header `X-Throughline` of the response says what was done.
+         *     A response is a turn of a conversation: the one that `conversation` or a header names, the one that
+         *     `previous_response_id` belongs to (or a copy of it up to there, if it has gone on since), otherwise a new one. With
+         *     `store: false` nothing is stored. The response header `X-Throughline` says what was done.
          */
         post: operations["create_response"];
         delete?: never;
@@ -1029,7 +1038,7 @@ export interface paths {
         put?: never;
         /**
          * Count Response Input
-         * @description How many tokens the input of a response would have, as estimated.
+         * @description The estimated number of tokens of a response's input.
          */
         post: operations["count_response_input"];
         delete?: never;
@@ -1049,9 +1058,9 @@ export interface paths {
         put?: never;
         /**
          * Compact Response
-         * @description Compact input: what users said last, word for word, and one item that stands for all of it.
+         * @description Compact input: the result has the last messages of users, word for word, and one item that stands for all input.
          *
-         *     Only this key's tenant can use that item, with those messages before it or alone. With `conversation` (ours) the
+         *     Only this key's tenant can use that item, alone or after those messages. With `conversation` (an extension) the
          *     stored conversation itself is compacted.
          */
         post: operations["compact_response"];
@@ -1070,14 +1079,14 @@ export interface paths {
         };
         /**
          * Retrieve Response
-         * @description A stored response; as events also one that is being made, from its beginning.
+         * @description A stored response. As a stream, a response that is still being made is sent too, from its beginning.
          */
         get: operations["retrieve_response"];
         put?: never;
         post?: never;
         /**
          * Delete Response
-         * @description Erase a response's output and its input, with all that was made of them.
+         * @description Erase a response's output and input, with everything derived from them.
          */
         delete: operations["delete_response"];
         options?: never;
@@ -1096,7 +1105,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Response
-         * @description Stop a response that is being made; what came is kept.
+         * @description Stop a response that is being made; what was said so far is kept.
          */
         post: operations["cancel_response"];
         delete?: never;
@@ -1114,7 +1123,7 @@ export interface paths {
         };
         /**
          * List Response Input
-         * @description What a response answered.
+         * @description The input that a response answered.
          */
         get: operations["list_response_input"];
         put?: never;
@@ -1136,7 +1145,7 @@ export interface paths {
         put?: never;
         /**
          * Create Openai Conversation
-         * @description A new conversation.
+         * @description Create a conversation.
          */
         post: operations["create_openai_conversation"];
         delete?: never;
@@ -1154,13 +1163,13 @@ export interface paths {
         };
         /**
          * Retrieve Openai Conversation
-         * @description One conversation, also one that another API made.
+         * @description One conversation, even if it was made through another API.
          */
         get: operations["retrieve_openai_conversation"];
         put?: never;
         /**
          * Update Openai Conversation
-         * @description Other metadata.
+         * @description Replace the metadata.
          */
         post: operations["update_openai_conversation"];
         /**
@@ -1182,13 +1191,13 @@ export interface paths {
         };
         /**
          * List Conversation Items
-         * @description The full history as items, never affected by compaction; the newest first unless asked otherwise.
+         * @description The full history as items, never affected by compaction; the newest first by default.
          */
         get: operations["list_conversation_items"];
         put?: never;
         /**
          * Create Conversation Items
-         * @description Append items without an answer.
+         * @description Append items without asking for an answer.
          */
         post: operations["create_conversation_items"];
         delete?: never;
@@ -1213,7 +1222,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Conversation Item
-         * @description Erase the message that an item belongs to, with all that was made of it.
+         * @description Erase the message that an item belongs to, with everything derived from it.
          */
         delete: operations["delete_conversation_item"];
         options?: never;
@@ -1227,7 +1236,7 @@ export interface components {
     schemas: {
         /**
          * ActiveStats
-         * @description A look at the conversations with the newest messages, at most 100.
+         * @description Figures of the conversations with the newest messages, at most 100.
          */
         ActiveStats: {
             /** Conversations */
@@ -1244,7 +1253,7 @@ export interface components {
         };
         /**
          * AdaptiveThresholds
-         * @description Thresholds that follow the conversation, as shares of the budget, and what they follow from.
+         * @description Thresholds that adapt to the conversation, as shares of the budget, and the numbers they are computed from.
          */
         AdaptiveThresholds: {
             /** Background */
@@ -1268,7 +1277,7 @@ export interface components {
         };
         /**
          * AllowedTools
-         * @description Some of the tools, by their names.
+         * @description Some of the tools, by name.
          */
         AllowedTools: {
             /**
@@ -1287,7 +1296,7 @@ export interface components {
         };
         /**
          * Anchor
-         * @description A verbatim passage that is never compressed away; `original_position` is the `seq` of its message.
+         * @description A verbatim passage that is never compressed; `original_position` is the `seq` of its message.
          */
         Anchor: {
             /**
@@ -1344,7 +1353,7 @@ export interface components {
         };
         /**
          * AnchorPatch
-         * @description What has become of an anchor.
+         * @description The new status of an anchor.
          */
         AnchorPatch: {
             /**
@@ -1355,7 +1364,7 @@ export interface components {
         };
         /**
          * AnswerSchema
-         * @description What a structured answer looks like.
+         * @description The schema of a structured answer.
          */
         AnswerSchema: {
             /**
@@ -1453,7 +1462,7 @@ export interface components {
         };
         /**
          * AudioContent
-         * @description A sound.
+         * @description A piece of audio.
          */
         AudioContent: {
             /**
@@ -1465,7 +1474,7 @@ export interface components {
         };
         /**
          * AuditEntry
-         * @description Who did what: ids and numbers.
+         * @description Who did what, in ids and numbers.
          */
         AuditEntry: {
             /**
@@ -1500,7 +1509,7 @@ export interface components {
         };
         /**
          * Breakdown
-         * @description Where the tokens of a context are; the sum is ``tokens`` of its gauge.
+         * @description How the tokens of a context are distributed; their sum is ``tokens`` of its gauge.
          */
         Breakdown: {
             /** System */
@@ -1527,7 +1536,7 @@ export interface components {
         };
         /**
          * CacheStats
-         * @description Caches that providers were told to keep; what they cost and saved, in US dollars.
+         * @description Caches that providers were asked to keep; their cost and savings in US dollars.
          */
         CacheStats: {
             /**
@@ -1607,7 +1616,7 @@ export interface components {
         };
         /**
          * CallItem
-         * @description A model called a function.
+         * @description A call of a function by a model.
          */
         CallItem: {
             /**
@@ -1627,7 +1636,7 @@ export interface components {
         };
         /**
          * CallStats
-         * @description Model calls of all kinds but chat; the cost reckons cached tokens at their own price.
+         * @description Model calls of all kinds except chat; the cost takes the price of cached tokens into account.
          */
         CallStats: {
             /** Total */
@@ -1664,7 +1673,7 @@ export interface components {
         };
         /**
          * CalledFunction
-         * @description What was called.
+         * @description The function that was called.
          */
         CalledFunction: {
             /** Name */
@@ -1686,7 +1695,7 @@ export interface components {
         };
         /**
          * ChatCompaction
-         * @description A compaction inside the turn went on, or ended.
+         * @description A compaction inside the turn progressed or ended.
          */
         ChatCompaction: {
             /**
@@ -1751,7 +1760,7 @@ export interface components {
         };
         /**
          * ChatCompletionRequest
-         * @description A chat completion; what is not listed is passed over.
+         * @description A chat completion. Fields that are not listed are ignored.
          */
         ChatCompletionRequest: {
             /** Model */
@@ -1839,7 +1848,7 @@ export interface components {
         };
         /**
          * ChatFormat
-         * @description What the answer looks like.
+         * @description The format of the answer.
          */
         ChatFormat: {
             /**
@@ -1902,7 +1911,7 @@ export interface components {
         };
         /**
          * ChatNamedTool
-         * @description The tool that is to be called.
+         * @description The tool that has to be called.
          */
         ChatNamedTool: {
             /**
@@ -1914,7 +1923,7 @@ export interface components {
         };
         /**
          * ChatReplySuperseded
-         * @description The reply that is made again gave way.
+         * @description The earlier reply was superseded, since it is made again.
          */
         ChatReplySuperseded: {
             /**
@@ -1932,9 +1941,9 @@ export interface components {
         };
         /**
          * ChatRequest
-         * @description A user's message to answer, results of the client's tools to go on from, or neither: then what waits is answered.
+         * @description A user's message, or results of the client's tools, or neither: then the message that still waits is answered.
          *
-         *     What is brought beside them holds for this turn alone.
+         *     Everything else in the request holds for this turn only.
          */
         ChatRequest: {
             /**
@@ -2040,7 +2049,7 @@ export interface components {
         ChatStreamEvent: components["schemas"]["ChatMessageCreated"] | components["schemas"]["ChatReplySuperseded"] | components["schemas"]["ChatCompaction"] | components["schemas"]["ContextRecalled"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReplyDelta"] | components["schemas"]["ToolCalled"] | components["schemas"]["ReplyEnded"] | components["schemas"]["ReplyFailed"];
         /**
          * ChatTool
-         * @description A tool: functions alone.
+         * @description A tool. Only functions are supported.
          */
         ChatTool: {
             /**
@@ -2052,7 +2061,7 @@ export interface components {
         };
         /**
          * ChosenFunction
-         * @description The function that is to be called.
+         * @description The function that has to be called.
          */
         ChosenFunction: {
             /** Name */
@@ -2098,7 +2107,7 @@ export interface components {
         };
         /**
          * CompactedInputRequest
-         * @description Input to be compacted: what is given, a stored response's conversation, or (ours) a conversation itself.
+         * @description Input to be compacted: given items, a stored response's conversation or, as an extension, a conversation.
          */
         CompactedInputRequest: {
             /** Input */
@@ -2114,7 +2123,9 @@ export interface components {
         };
         /**
          * Compaction
-         * @description A compaction, planned, waiting, running or ended; tokens are those of the served context, at the same tail.
+         * @description A compaction that is planned, waiting, running or ended.
+         *
+         *     Tokens are those of the served context, with the same tail.
          */
         Compaction: {
             /**
@@ -2220,7 +2231,7 @@ export interface components {
         };
         /**
          * CompactionData
-         * @description A compaction, as it stands by then.
+         * @description A compaction, as it was at the time of the event.
          */
         CompactionData: {
             /**
@@ -2262,7 +2273,7 @@ export interface components {
         };
         /**
          * CompactionEvent
-         * @description A compaction went on, or ended; `compaction.failed` also for a refused summary.
+         * @description A compaction progressed or ended; `compaction.failed` is also sent for a refused summary.
          */
         CompactionEvent: {
             /** Id */
@@ -2300,7 +2311,7 @@ export interface components {
         };
         /**
          * CompactionStats
-         * @description Compactions, from their rows.
+         * @description Figures of compactions, from their rows.
          */
         CompactionStats: {
             /** Total */
@@ -2333,7 +2344,7 @@ export interface components {
         };
         /**
          * ContextMessage
-         * @description One entry of a context; ``seq`` is null for what the service wrote itself.
+         * @description One entry of a context; ``seq`` is null if the service wrote it.
          */
         ContextMessage: {
             /**
@@ -2358,7 +2369,7 @@ export interface components {
         };
         /**
          * ContextRecalled
-         * @description Earlier messages were brought back, and the model is asked next.
+         * @description Earlier messages were recalled; the model is asked next.
          */
         ContextRecalled: {
             /**
@@ -2376,7 +2387,7 @@ export interface components {
         };
         /**
          * ContextRecalledData
-         * @description What was brought back for the turn so far.
+         * @description What was recalled for the turn so far.
          */
         ContextRecalledData: {
             /**
@@ -2387,7 +2398,7 @@ export interface components {
         };
         /**
          * ContextRequest
-         * @description A context to look at.
+         * @description The context that a client requests.
          */
         ContextRequest: {
             /** Budget */
@@ -2422,7 +2433,7 @@ export interface components {
         };
         /**
          * ContextSections
-         * @description What a context is made of; what is left out goes, and the gauge says so.
+         * @description The sections that a context has. Omitted ones are left out, and the gauge does not count them.
          */
         ContextSections: {
             /**
@@ -2458,7 +2469,7 @@ export interface components {
         };
         /**
          * ContextStats
-         * @description The context as it stands.
+         * @description The context as it is now.
          */
         ContextStats: {
             /** Utilization */
@@ -2493,7 +2504,7 @@ export interface components {
         };
         /**
          * ContextThresholdData
-         * @description A context that climbed a step, or a message for whose protection there is no room.
+         * @description A context that passed a step, or a message that could not be protected because there is no room.
          */
         ContextThresholdData: {
             /**
@@ -2568,7 +2579,7 @@ export interface components {
         };
         /**
          * Continuity
-         * @description What a conversation can still answer after a compaction, by probes of the folded messages.
+         * @description What a conversation can still answer after a compaction, measured by probes of the folded messages.
          */
         Continuity: {
             /**
@@ -2606,7 +2617,7 @@ export interface components {
         };
         /**
          * ContinuityStats
-         * @description What could still be answered after compactions, over the probes of all that were scored.
+         * @description What could still be answered after compactions, over the probes of all compactions with a score.
          */
         ContinuityStats: {
             /**
@@ -2631,7 +2642,7 @@ export interface components {
         };
         /**
          * Conversation
-         * @description A conversation; ``policy`` is resolved, with every field.
+         * @description A conversation; ``policy`` is resolved and has every field.
          */
         Conversation: {
             /**
@@ -2692,7 +2703,7 @@ export interface components {
         };
         /**
          * ConversationCreate
-         * @description A new conversation; every field may be left out.
+         * @description A new conversation. Every field is optional.
          */
         ConversationCreate: {
             /** Title */
@@ -2735,7 +2746,7 @@ export interface components {
         ConversationEvent: components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageErasedEvent"] | components["schemas"]["ReplyEvent"] | components["schemas"]["ReplyFailedEvent"] | components["schemas"]["ContextThresholdEvent"] | components["schemas"]["CompactionEvent"] | components["schemas"]["ConversationRestoredEvent"] | components["schemas"]["ConversationSetAsideEvent"];
         /**
          * ConversationPatch
-         * @description Only what is given changes: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396).
+         * @description Only given fields change: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396).
          */
         ConversationPatch: {
             /** Title */
@@ -2779,7 +2790,7 @@ export interface components {
         };
         /**
          * ConversationRestoredEvent
-         * @description An earlier state came back as a new version.
+         * @description An earlier state was restored as a new version.
          */
         ConversationRestoredEvent: {
             /** Id */
@@ -2804,7 +2815,7 @@ export interface components {
         };
         /**
          * ConversationSetAsideEvent
-         * @description A conversation was set aside because processes ended over it, or taken back.
+         * @description A conversation was set aside because processes ended during work on it, or was released again.
          */
         ConversationSetAsideEvent: {
             /** Id */
@@ -2829,7 +2840,7 @@ export interface components {
         };
         /**
          * ConversationStats
-         * @description What is measured of a conversation.
+         * @description The statistics of a conversation.
          */
         ConversationStats: {
             /**
@@ -2923,7 +2934,7 @@ export interface components {
         };
         /**
          * ConversationUpdate
-         * @description New metadata of a conversation, in place of the old.
+         * @description New metadata that replaces a conversation's metadata.
          */
         ConversationUpdate: {
             /** Metadata */
@@ -2933,7 +2944,7 @@ export interface components {
         };
         /**
          * CostOfOne
-         * @description Calls for summaries ÷ compactions that took effect; what came to nothing is paid for too.
+         * @description Calls for summaries divided by compactions that took effect; calls without a result are paid for too.
          */
         CostOfOne: {
             /**
@@ -2953,7 +2964,7 @@ export interface components {
         };
         /**
          * CostPerQuery
-         * @description What the configured chat model asks for reading the context once, nothing cached; null without a known price.
+         * @description The cost of reading the context once with the configured chat model and no cache; null without a known price.
          */
         CostPerQuery: {
             /**
@@ -2974,7 +2985,7 @@ export interface components {
         };
         /**
          * Counted
-         * @description How many there are of one kind.
+         * @description The number of one kind.
          */
         Counted: {
             /**
@@ -2992,7 +3003,7 @@ export interface components {
         };
         /**
          * Damage
-         * @description One text that earlier checks damaged, and that is served.
+         * @description One text in the served state that earlier checks damaged.
          */
         Damage: {
             /**
@@ -3014,7 +3025,7 @@ export interface components {
         };
         /**
          * EmptyRequest
-         * @description Nothing is asked for.
+         * @description An empty body.
          */
         EmptyRequest: Record<string, never>;
         /**
@@ -3067,7 +3078,7 @@ export interface components {
         };
         /**
          * Event
-         * @description Something that happened; ``id`` is the conversation's own event number, in decimal.
+         * @description An event; ``id`` is its number within the conversation, in decimal.
          */
         Event: {
             /** Id */
@@ -3137,7 +3148,7 @@ export interface components {
         };
         /**
          * ExaminationRequest
-         * @description Whether what code can mend is mended too.
+         * @description Whether damage that code can mend is mended too.
          */
         ExaminationRequest: {
             /**
@@ -3148,7 +3159,7 @@ export interface components {
         };
         /**
          * ExpansionStats
-         * @description What was brought back.
+         * @description Figures of expansions.
          */
         ExpansionStats: {
             /** Total */
@@ -3171,7 +3182,7 @@ export interface components {
         };
         /**
          * FidelityStats
-         * @description Of the exact values that were folded, the share that stood verbatim in what was served right afterwards.
+         * @description The share of the exact values in folded messages that were verbatim in what was served right afterwards.
          */
         FidelityStats: {
             /** Last */
@@ -3220,7 +3231,7 @@ export interface components {
         };
         /**
          * FunctionTool
-         * @description A tool: functions alone.
+         * @description A tool. Only functions are supported.
          */
         FunctionTool: {
             /** Name */
@@ -3241,7 +3252,7 @@ export interface components {
         };
         /**
          * Gauge
-         * @description How full a context is, in tokens; ``utilization`` is tokens ÷ budget.
+         * @description How full a context is, in tokens; ``utilization`` is tokens divided by budget.
          */
         Gauge: {
             /** Tokens */
@@ -3279,7 +3290,7 @@ export interface components {
         };
         /**
          * GivenAudio
-         * @description Sound, inline.
+         * @description Audio data within the request.
          */
         GivenAudio: {
             /** Data */
@@ -3289,7 +3300,7 @@ export interface components {
         };
         /**
          * GivenFile
-         * @description A file, inline.
+         * @description A file within the request.
          */
         GivenFile: {
             /** File Data */
@@ -3301,7 +3312,7 @@ export interface components {
         };
         /**
          * Health
-         * @description The process answers.
+         * @description The process is alive.
          */
         Health: {
             /**
@@ -3313,7 +3324,7 @@ export interface components {
         };
         /**
          * ImageUrl
-         * @description Where an image is.
+         * @description The address of an image.
          */
         ImageUrl: {
             /** Url */
@@ -3323,7 +3334,7 @@ export interface components {
         };
         /**
          * Interruption
-         * @description Whether a reply was running, and which message it answers.
+         * @description Whether a reply was running, and which message it answered.
          */
         Interruption: {
             /** Interrupted */
@@ -3341,7 +3352,7 @@ export interface components {
         };
         /**
          * KeyLimits
-         * @description What a key may ask for; without a key, where none is asked for, nothing is limited.
+         * @description What a key may request. Without a key, if none is needed, there are no limits.
          */
         KeyLimits: {
             /** Key Id */
@@ -3428,7 +3439,7 @@ export interface components {
         };
         /**
          * LatencyStats
-         * @description What turns waited for.
+         * @description How long turns waited, and for what.
          */
         LatencyStats: {
             /** @description Compactions inside turns. */
@@ -3465,7 +3476,7 @@ export interface components {
         };
         /**
          * LimitStanding
-         * @description How one limit stands; money in US dollars.
+         * @description How much of one limit is used; money is in US dollars.
          */
         LimitStanding: {
             /**
@@ -3705,7 +3716,7 @@ export interface components {
         };
         /**
          * Message
-         * @description One entry of the session history; ``turn`` is its 0-based position.
+         * @description One entry of the history; ``turn`` is its position, counted from 0.
          */
         Message: {
             /**
@@ -3821,7 +3832,7 @@ export interface components {
         };
         /**
          * MessageBatch
-         * @description Messages to append, all or none; with what became of them, where they come from another history.
+         * @description Messages to append, either all or none; for those from another history, also what happened to them there.
          */
         MessageBatch: {
             /** Messages */
@@ -3969,7 +3980,7 @@ export interface components {
         };
         /**
          * MessageItem
-         * @description Somebody said something.
+         * @description A message of a user, the system or a model.
          */
         MessageItem: {
             /**
@@ -3995,12 +4006,12 @@ export interface components {
         };
         /**
          * NoBody
-         * @description Nothing is asked for.
+         * @description An empty body.
          */
         NoBody: Record<string, never>;
         /**
          * Notification
-         * @description Words for the user.
+         * @description A notification for the user.
          */
         Notification: {
             /** Level */
@@ -4044,7 +4055,7 @@ export interface components {
         };
         /**
          * Pace
-         * @description How a conversation went in its newest turns.
+         * @description How a conversation developed in its newest turns.
          */
         Pace: {
             /** Turns */
@@ -4077,7 +4088,7 @@ export interface components {
         };
         /**
          * PassageInput
-         * @description A passage of the caller's own, to be served beside what is recalled.
+         * @description A passage of the client, to be served next to recalled ones.
          */
         PassageInput: {
             /** Text */
@@ -4090,7 +4101,7 @@ export interface components {
         };
         /**
          * PastMessage
-         * @description A message as a client gives it, or as another history has it.
+         * @description A message as a client gives it, or as another history contains it.
          */
         PastMessage: {
             /**
@@ -4146,7 +4157,7 @@ export interface components {
         };
         /**
          * PrefixStats
-         * @description What requests of the conversation begin with: system prompt, awareness block and tools.
+         * @description The beginning of the conversation's requests: system prompt, awareness block and tools.
          */
         PrefixStats: {
             /**
@@ -4180,7 +4191,7 @@ export interface components {
         };
         /**
          * Preset
-         * @description A policy under a name.
+         * @description A policy with a name.
          */
         Preset: {
             /** Name */
@@ -4200,7 +4211,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description An RFC 9457 problem; some codes carry further members (``message_id``, ``limit``, ``breakdown`` …).
+         * @description An RFC 9457 problem; some codes have further members (``message_id``, ``limit``, ``breakdown`` …).
          */
         Problem: {
             /**
@@ -4236,7 +4247,7 @@ export interface components {
         };
         /**
          * ProblemField
-         * @description One field that is out of contract.
+         * @description One invalid field.
          */
         ProblemField: {
             /** Field */
@@ -4246,7 +4257,7 @@ export interface components {
         };
         /**
          * PromptStats
-         * @description Calls for summaries that were given the same prompt, and what came of them.
+         * @description Calls for summaries with the same version of the prompt, and their results.
          */
         PromptStats: {
             /**
@@ -4298,7 +4309,7 @@ export interface components {
         };
         /**
          * Provenance
-         * @description Where an entry of a state came from; ``pruned`` only in the version whose cap pushed it out.
+         * @description Where an entry of a state came from; ``pruned`` is set only in the version whose cap removed it.
          */
         Provenance: {
             /** Entry Id */
@@ -4328,7 +4339,7 @@ export interface components {
         };
         /**
          * Readiness
-         * @description What the service stands on; without Redis it is slower to notice, and does the same.
+         * @description The state of what the service depends on. Without Redis it works the same, but notices changes later.
          */
         Readiness: {
             /**
@@ -4359,7 +4370,7 @@ export interface components {
         };
         /**
          * ReasoningDelta
-         * @description The model shows its thoughts: no part of the reply.
+         * @description The model shows its reasoning, which is not part of the reply.
          */
         ReasoningDelta: {
             /**
@@ -4377,7 +4388,7 @@ export interface components {
         };
         /**
          * ReasoningDeltaData
-         * @description A piece of what the model shows of its thoughts.
+         * @description A piece of the model's reasoning.
          */
         ReasoningDeltaData: {
             /** Text */
@@ -4385,7 +4396,7 @@ export interface components {
         };
         /**
          * ReasoningItem
-         * @description What a model showed of its thoughts: no model here reads it.
+         * @description The reasoning of a model; no model of this service reads it.
          */
         ReasoningItem: {
             /**
@@ -4396,7 +4407,7 @@ export interface components {
         };
         /**
          * ReasoningSettings
-         * @description How much the model thinks.
+         * @description How much the model reasons.
          */
         ReasoningSettings: {
             /** Effort */
@@ -4406,7 +4417,7 @@ export interface components {
         };
         /**
          * Recalled
-         * @description Messages that were brought back, next to each other in the history.
+         * @description Recalled messages that follow each other in the history.
          */
         Recalled: {
             /** Segment Id */
@@ -4418,7 +4429,7 @@ export interface components {
         };
         /**
          * RecalledMessage
-         * @description One message that was brought back, and what spoke for it.
+         * @description One recalled message, and why it was recalled.
          */
         RecalledMessage: {
             /** Segment Id */
@@ -4439,7 +4450,7 @@ export interface components {
         };
         /**
          * ReferenceItem
-         * @description An item that is stored here, by its id.
+         * @description A reference to a stored item, by its id.
          */
         ReferenceItem: {
             /**
@@ -4465,7 +4476,7 @@ export interface components {
         };
         /**
          * RegenerateRequest
-         * @description How the last reply is to be made again.
+         * @description How the last reply is made again.
          */
         RegenerateRequest: {
             /**
@@ -4485,7 +4496,7 @@ export interface components {
         };
         /**
          * Repair
-         * @description One change of a summary: by code, or by the model when it was asked about its answer again.
+         * @description One change of a summary, made by code, or by the model when it was asked again about its answer.
          */
         Repair: {
             /** Field */
@@ -4513,7 +4524,7 @@ export interface components {
         };
         /**
          * RepairStats
-         * @description Changes of summaries for the same reason, of answers to the same version of the prompt.
+         * @description Changes of summaries with the same reason, in answers to the same version of the prompt.
          */
         RepairStats: {
             /** Reason */
@@ -4589,7 +4600,7 @@ export interface components {
         };
         /**
          * ReplyEvent
-         * @description A reply was stored, or gave way to another try.
+         * @description A reply was stored, or was replaced by another try.
          */
         ReplyEvent: {
             /** Id */
@@ -4678,7 +4689,7 @@ export interface components {
         };
         /**
          * Requested
-         * @description What responses and the count of their input share.
+         * @description The fields that responses and the count of their input share.
          */
         Requested: {
             /** Input */
@@ -4773,7 +4784,7 @@ export interface components {
         };
         /**
          * ResponseRequest
-         * @description A response; what is not listed is passed over.
+         * @description A response. Fields that are not listed are ignored.
          */
         ResponseRequest: {
             /** Input */
@@ -4837,7 +4848,7 @@ export interface components {
         };
         /**
          * RestoreRequest
-         * @description Which state to go back to, as a new version.
+         * @description Which state is restored, as a new version.
          */
         RestoreRequest: {
             /**
@@ -4848,7 +4859,7 @@ export interface components {
         };
         /**
          * RestoredData
-         * @description The new version, and the one whose content it has.
+         * @description The new version, and the version whose content it has.
          */
         RestoredData: {
             /** State Version */
@@ -4873,7 +4884,7 @@ export interface components {
         };
         /**
          * SearchHit
-         * @description A message that fits a query.
+         * @description A message that matches a query.
          */
         SearchHit: {
             /**
@@ -4911,7 +4922,7 @@ export interface components {
         };
         /**
          * Section
-         * @description A stretch of a context, and where it came from.
+         * @description A range of a context, and where it came from.
          */
         Section: {
             /** Kind */
@@ -5001,7 +5012,7 @@ export interface components {
         };
         /**
          * SegmentRequest
-         * @description Which segment, by its id or by its exact range, and which level of it is to be made; `full` is there already.
+         * @description Which segment, by its id or its exact range, and which level of it to make; `full` always exists.
          */
         SegmentRequest: {
             /** Segment Id */
@@ -5028,7 +5039,7 @@ export interface components {
         };
         /**
          * ServiceStats
-         * @description What is measured of all conversations of the tenant; deleted ones are no longer counted.
+         * @description The statistics of all conversations of the tenant; deleted ones are no longer counted.
          */
         ServiceStats: {
             /**
@@ -5065,7 +5076,7 @@ export interface components {
         };
         /**
          * SetAsideData
-         * @description What was done with a conversation's texts when processes ended over it, and how many did.
+         * @description What was done with a conversation's texts when processes ended during that work, and how many processes ended.
          */
         SetAsideData: {
             /**
@@ -5136,7 +5147,7 @@ export interface components {
         };
         /**
          * StreamOptions
-         * @description How it is streamed.
+         * @description How the answer is streamed.
          */
         StreamOptions: {
             /** Include Usage */
@@ -5144,7 +5155,7 @@ export interface components {
         };
         /**
          * TextContent
-         * @description Words, under any of the names that they have there.
+         * @description Text, under any of the names that this API has for it.
          */
         TextContent: {
             /**
@@ -5157,7 +5168,7 @@ export interface components {
         };
         /**
          * TextFormat
-         * @description What the answer looks like.
+         * @description The format of the answer.
          */
         TextFormat: {
             /**
@@ -5182,7 +5193,7 @@ export interface components {
         };
         /**
          * TextPart
-         * @description Text beside ``content``.
+         * @description Text in addition to ``content``.
          */
         TextPart: {
             /**
@@ -5197,7 +5208,7 @@ export interface components {
         };
         /**
          * TextSettings
-         * @description The words of the answer.
+         * @description Settings of the answer's text.
          */
         TextSettings: {
             format?: components["schemas"]["TextFormat"] | null;
@@ -5206,7 +5217,7 @@ export interface components {
         };
         /**
          * TokenCount
-         * @description Tokens by the script-aware estimator.
+         * @description The number of tokens, by the script-aware estimator.
          */
         TokenCount: {
             /** Tokens */
@@ -5224,7 +5235,7 @@ export interface components {
         };
         /**
          * TokenStats
-         * @description Sums over compactions that took effect; `saved` is `before` − `after`, at the same tail.
+         * @description Sums over compactions that took effect; `saved` is `before` − `after`, with the same tail.
          */
         TokenStats: {
             /** Before */
@@ -5254,7 +5265,7 @@ export interface components {
         };
         /**
          * ToolCallPart
-         * @description A model asks for a tool.
+         * @description A call of a tool by a model.
          */
         ToolCallPart: {
             /**
@@ -5273,7 +5284,7 @@ export interface components {
         };
         /**
          * ToolCalled
-         * @description A call of one of the client's tools, left open; one for each, before the end.
+         * @description An open call of one of the client's tools. One event for each such call, just before the end.
          */
         ToolCalled: {
             /**
@@ -5291,7 +5302,7 @@ export interface components {
         };
         /**
          * ToolInput
-         * @description A tool of the client's own, of this turn alone.
+         * @description A tool of the client, for this turn only.
          */
         ToolInput: {
             /** Name */
@@ -5324,7 +5335,7 @@ export interface components {
         };
         /**
          * ToolResultPart
-         * @description What the tool answered.
+         * @description The result of a tool.
          */
         ToolResultPart: {
             /**
@@ -5343,7 +5354,7 @@ export interface components {
         };
         /**
          * UIMessage
-         * @description One entry of the session history as a message of the AI SDK: ``?format=ui``.
+         * @description One entry of the history as a message of the AI SDK (``?format=ui``).
          */
         UIMessage: {
             /** Id */
@@ -5405,7 +5416,7 @@ export interface components {
         };
         /**
          * UiRequest
-         * @description The body that ``DefaultChatTransport`` sends, or one with the last message alone.
+         * @description The body that ``DefaultChatTransport`` sends, or one with only the last message.
          */
         UiRequest: {
             /**
@@ -5457,7 +5468,7 @@ export interface components {
         };
         /**
          * VerificationCounts
-         * @description What a model made of the claims of a version.
+         * @description How a model judged the claims of a version.
          */
         VerificationCounts: {
             /** Model */
@@ -5486,7 +5497,7 @@ export interface components {
         };
         /**
          * WayStats
-         * @description Expansions of one way.
+         * @description Expansions of one kind.
          */
         WayStats: {
             /**
@@ -5512,7 +5523,7 @@ export interface components {
         };
         /**
          * NamedTool
-         * @description The one tool that is to be called.
+         * @description The one tool that has to be called.
          */
         app__http__chat_requests__NamedTool: {
             /** Name */
