@@ -213,7 +213,7 @@ def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
 def _chinese_or_japanese(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
     if weights["kana"] >= _KANA_SHARE * (weights["kana"] + weights["han"]):
         return "ja"
-    # A few nouns in signs that both languages share could be either.
+    # A few nouns in characters that both languages share could be either.
     telling = sum(sign in _CHINESE_SIGNS for run in runs["han"] for sign in run)
     return "zh" if telling >= _MINIMUM_HITS or (telling and not weights["kana"]) else None
 
