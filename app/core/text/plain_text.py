@@ -38,7 +38,7 @@ _SIGNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PlainText(PlainView):
-    """A text without markup, in small letters, its dashes, spaces and wide characters unified."""
+    """A text in lower case and without markup, with its dashes, spaces and wide characters unified."""
 
     cased: str = ""
     """The same text with its capitals; it has the same length."""

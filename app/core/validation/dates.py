@@ -39,7 +39,7 @@ _MOST_WORDS: Final = 20
 
 
 def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bool) -> tuple[Candidate, list[Repair]]:
-    """The candidate with the days that follow from its sources, and what was added.
+    """The candidate with the dates that follow from its sources, and a repair for each text to which one was added.
 
     Args:
         candidate: The candidate, with its sources complete.
@@ -60,7 +60,7 @@ def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bo
 
 
 def with_days(items: Sequence[CandidateItem], messages: Iterable[Message]) -> tuple[CandidateItem, ...]:
-    """Items with the days that follow from their sources among these messages."""
+    """Items with the dates that follow from their sources among these messages."""
     span = {message.seq: message for message in messages}
     return tuple(
         replace(item, text=dated(item.text, [span[seq] for seq in item.from_seqs if seq in span])) for item in items
@@ -73,7 +73,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     Args:
         text: An entry or a sentence.
         sources: The messages that it was made from.
-        beside: Whether the day of the message may stand at the end, for times that name no single day.
+        beside: Whether the day of the message may be added at the end, if no date can be put after the time itself.
     """
     near, others = near_days(text), other_times(text)
     if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):

@@ -44,7 +44,7 @@ from app.core.text.words import stems
 _NEW_SHARE: Final = 0.25  # the share of the target that the new span always gets, at the cost of the weakest entries
 _GROWN: Final = 1.5  # times the target: a state to which code added may stay so large; the rest of the cap is for code
 _FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
-_ONE_FACT: Final = 120  # tokens for one fact, so that a span with facts never gives only a story, however long the facts
+_ONE_FACT: Final = 120  # tokens for one fact, so that a span with facts never gives only a story, even if all are long
 _NARRATIVE_SHARE: Final = 0.12  # the share of the target for the narrative
 _NARRATIVE_ROOM: Final = 0.3  # the share of the room for new text that the narrative may take
 _NARRATIVE_MOST: Final = 90
