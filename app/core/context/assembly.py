@@ -226,7 +226,7 @@ def _kept_full(material: Material, draft: Draft) -> Draft:
     """
     system = _tokens_before_block(material)
     window = material.conversation.estimated_within(material.budgets.window)
-    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
+    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # unread messages cannot be served
     total = system + _whole_size(material, draft)
     if total > window and elides:
         draft = with_all_giants_elided(material, draft, window - system)

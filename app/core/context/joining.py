@@ -111,7 +111,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     total = allotted.passages + allotted.recalled
     if not total:
         return _with_passages_and_recall(material, fit(room), recall, 0, None)
-    total, rough = beside_pins(material, partial(fit, told=False), room, total)  # what is chosen depends on messages
+    total, rough = beside_pins(material, partial(fit, told=False), room, total)  # only messages influence the choice
     ranks = bool(total and recall.question)
     margin = _margin(material, recall)
     joined = _with_passages_and_recall(material, rough, recall, total, margin if ranks else None)

@@ -23,7 +23,7 @@ _LEADING_TO_NAMES: Final = 3  # shared words needed for a name: words near a nam
 
 
 def answer(probe: Probe, context: Context, said: Context) -> Answer:
-    """What a context answers.
+    """The answer of a context to a probe.
 
     Args:
         probe: The question.

@@ -214,7 +214,7 @@ class Decision:
 def decide(
     caching: Caching, terms: CacheTerms, demand: Demand, life: Life | None, now: datetime, *, minimum: int, tokens: int
 ) -> Decision:
-    """What to do after a reply.
+    """Decide what to do with a cache after a reply.
 
     Args:
         caching: What may be cached, and how the policy wants it.

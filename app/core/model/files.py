@@ -66,7 +66,7 @@ class KeptFile:
     name: str
     """The provider's name of it."""
     uri: str
-    """What a request names it by."""
+    """The address by which a request names the copy."""
     expires_at: datetime
 
 

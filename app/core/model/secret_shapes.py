@@ -20,7 +20,7 @@ Finder = Callable[[str], Iterator[Found]]
 
 # --- keys that providers mark with a prefix -------------------------------------------------------------------------
 
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # also after the escaped line break of a JSON string
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # a key may also follow the escaped line break of a JSON string
 _TOKEN: Final = 1_000_000
 """The most characters in one piece of a token, if the token begins where a run of its characters begins.
 

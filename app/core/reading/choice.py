@@ -17,7 +17,7 @@ WORTH_A_PLACE: Final = 0.8
 
 _SAME: Final = 0.7  # the shared part of the smaller text's words by which two texts say the same
 _DAMPED: Final = 0.9
-_CHARACTERS: Final = 4  # of a token, about
+_CHARACTERS: Final = 4  # the approximate characters of a token
 _STALE: Final = 0.6  # a text's worth falls if a larger share of its words was already said, so that news comes first
 _CROWDED: Final = 1.0  # share of its worth that a text loses when its kind fills the room
 _CROWDED_RULES: Final = 0.6  # the same for rules and limits

@@ -40,7 +40,7 @@ _ALL: Final[tuple[Level, ...]] = ("L3", "L2", "L1")
 _LAID_OUT: Final[tuple[Level, ...]] = ("L3", "L2")
 """The levels that a stored layout may show; L1 is only served if a larger budget was requested."""
 _SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
-"""Of the shown segments one in so many has at least this form: all their marker, half their L3, a quarter their L2."""
+"""One in so many of the shown segments has at least this form: all have a marker, half an L3, a quarter an L2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ FEWEST_WORDS: Final = 3
 
 _SHORT: Final = 44  # characters; shortening a text of at most so many gains nothing
 _TOPIC: Final = 6  # at most so many words before a colon name what follows
-_LONG_TAIL: Final = 24  # characters; a longer end after the last value is worth cutting off
+_LONG_TAIL: Final = 24  # characters; an end of as many after the last value is worth cutting off
 
 _JOINT: Final = compiled(
     r"[:：;；，、,\s](?:(?P<colon>(?<=:)\s|(?<=：)\s?)|(?<=;)\s|(?<=[；，、])\s?|(?<=\s)[—–-]\s"

@@ -157,7 +157,7 @@ _HAS_DIGIT_OR_CAPITAL: Final = compiled(
     rf"[{_TELLING}]|(?!^)[{_CAPITALS}]|[a-z][A-Z]|--?[a-z]|\.\w"
 )  # a capitalised word at the start of the text begins a sentence: alone it is not a name
 _SURE: Final = compiled(f"[{_TELLING}{_CAPITALS}]")
-"""A quick test of what follows a first character: one of these characters shows that a value begins."""
+"""A quick test of a text after its first character: one of these characters is in nearly every value."""
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
 _TITLE: Final = compiled(rf"\b(?:{alternatives('exact', 'titles')})$")

@@ -26,7 +26,7 @@ MOST_BRIEF: Final = 2 * BRIEF_TOKENS
 """The most tokens of a brief."""
 _MOST_TOPIC: Final = 24  # tokens, for a name of two to six words
 _MOST_TAG: Final = 16
-_SHORTER: Final = 0.75  # of the messages' tokens at most
+_SHORTER: Final = 0.75  # the largest share of the messages' tokens
 _POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 

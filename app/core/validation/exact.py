@@ -82,7 +82,7 @@ class Examined:
     candidate: Candidate
     failures: tuple[Failure, ...] = ()
     borrowed: tuple[Repair, ...] = ()
-    """Texts with a value that stands elsewhere than in their sources: that is no failure, but is recorded."""
+    """Texts with a value that is elsewhere than in their sources: that is not a failure, but is recorded."""
     calculated: Given = dataclass_field(default_factory=Given)
     """The values that items calculated from their sources: texts without sources may state them too."""
 

@@ -37,7 +37,7 @@ class Call:
     name: str
     arguments: Mapping[str, Any]
     signature: str | None = None
-    """What Gemini sent with the call and requires with it again (``thought_signature`` of the part)."""
+    """The signature that Gemini sent with the call and requires back with it (``thought_signature`` of the part)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
