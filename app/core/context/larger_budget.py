@@ -3,7 +3,8 @@
 The newest, the most important and, with a question, the most related segments are served as their originals (L0),
 messages before the tail; others are in the block at L1, L2 or L3. ``segments.budgeting`` chooses. Nothing that would be
 served otherwise is lost: a recalled message is left out only if its segment is served whole. Without a requested budget
-the block stays as it was laid out.
+the block stays as it was laid out, except in a turn with a budget above the conversation's own, if the policy gives
+anchors all the room.
 """
 
 from __future__ import annotations

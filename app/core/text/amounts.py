@@ -1,4 +1,7 @@
-"""Numbers with their scales, units and currencies."""
+"""Reads numbers with their scales, units and currencies.
+
+Functions that *give* something add values that the text may mean besides those that it states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Reads dates of several words, and days counted from the message: "tomorrow", "in two weeks"."""
+"""Reads dates of several words, and days counted from the message: "tomorrow", "in two weeks".
+
+Functions that *add* a day add a value that the text may mean (``Cursor.add_possible``), which only counts for texts
+that were shown. Those that *keep* or *state* one add a value that the text states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads times of day: "17:00", "5 pm", "half past six", "Viertel vor neun", «без четверти девять»."""
+"""Reads times of day: "17:00", "5 pm", "half past six", "Viertel vor neun", «без четверти девять».
+
+A *possible* time is one that the text may mean without stating it (``Cursor.add_possible``).
+"""
 
 from __future__ import annotations
 
