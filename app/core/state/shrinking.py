@@ -51,8 +51,8 @@ from app.core.text.words import stems
 _RECENT: Final = 0.25  # by how much the newest entry's worth is raised; older ones get less, the oldest nothing
 _SIGNS: Final = 4  # characters per token, for estimating the cost of a text
 _MOST_CLAUSES: Final = 100_000  # a bound for numbering clauses
-_NEWS: Final = 0.6  # a clause of whose worth a smaller share is new, beside the others, comes last
-_NEXT_CALL: Final = 2.2  # the factor for data of tools of any age, since no other text repeats it
+_NEWS: Final = 0.6  # the least share of a clause's worth that has to be new; clauses with less come last
+_NEXT_CALL: Final = 2.2  # the factor for data of tools, in place of the one for age, since no other text repeats it
 _ABOUT: Final = 0.5  # the increase for an id next to a name that was talked about; it falls with the distance
 _NEAR: Final = 2  # tokens: the search for how much fits ends this close
 
