@@ -52,7 +52,7 @@ _RECENT: Final = 0.25  # by how much the newest entry's worth is raised; older o
 _SIGNS: Final = 4  # characters per token, for estimating the cost of a text
 _MOST_CLAUSES: Final = 100_000  # a bound for numbering clauses
 _NEWS: Final = 0.6  # the least share of a clause's worth that has to be new; clauses with less come last
-_NEXT_CALL: Final = 2.2  # the factor for data of tools, in place of the one for age, since no other text repeats it
+_NEXT_CALL: Final = 2.2  # the factor for data of tools, in place of that for age: no other text repeats it
 _ABOUT: Final = 0.5  # the increase for an id next to a name that was talked about; it falls with the distance
 _NEAR: Final = 2  # tokens: the search for how much fits ends this close
 

@@ -30,7 +30,7 @@ from app.core.text.words import stems
 _OPENED: Final = 12  # the number of messages that open a talk
 _OF_OPENING: Final = 0.4  # the largest share of the room that is reserved for their exact values
 _STEADY: Final = 1.2  # the factor for earlier entries, so that only clearly better new ones replace them
-_BINDS: Final = 2.5  # the factor for the cues of a rule, which binds until it is taken back, however long ago it was said
+_BINDS: Final = 2.5  # the factor for the cues of a rule, which binds until it is taken back, however old it is
 _OPEN: Final = 2.0
 _ANSWER: Final = 1.4  # added for an answer, since somebody had asked for it
 _WORDS: Final = 0.4  # the worth of the words of any entry, which was once chosen for them
