@@ -1,8 +1,8 @@
-"""Finds the earlier statement that a later one is about where the two share no word.
+"""Finds the earlier statement that a later one is about, if the two share no word.
 
-It rather misses a replacement than assumes a wrong one: a thing for another purpose, or one more thing, replaces
-nothing. A statement that says more than another value replaces only a thing of the same known kind, since its other
-words may be about anything.
+It prefers missing a replacement to assuming a wrong one: a thing for another purpose, or one more thing, replaces
+nothing. A statement that says more than a new value replaces only a thing of the same known kind, since its other words
+may be about anything.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from app.core.text.cued import all_in
 from app.core.text.sentences import starts_within
 from app.core.text.speakers import without_speaker
 
-NEAR: Final = 8  # positions: as far as a remark without a subject of its own points back
-FAR: Final = 24  # positions: as far as a name of a known kind does
-NEXT: Final = 3  # positions: a direct answer, with a tool call and its result in between
+NEAR: Final = 8  # positions: how far back a remark without a subject of its own may refer
+FAR: Final = 24  # positions: how far back a name of a known kind may refer
+NEXT: Final = 3  # positions: how far back a direct answer may refer, over a tool call and its result
 _MOST_HEADS: Final = 6
 _ALL: Final[frozenset[AnchorType]] = frozenset(get_args(AnchorType))
 ASKED: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOSEN: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
 _OF_ANYTHING: Final = frozenset({"name"})
-"""Values that may be a person's, a place's or a thing's: of two nobody knows whether they are of one kind."""
+"""Classes of values of which two need not be of the same kind: a name may be a person's, a place's or a thing's."""
 
 
 def rival_choice(pool: Pool, by: Anchor, topic: Topic) -> Anchor | None:
-    """The last choice of a kind with one thing (a database), where a user chooses another and names no purpose."""
+    """The last choice of a kind with only one thing (a database), if a user now chooses another without a purpose."""
     bare = bare_choice(by.content)
     if bare is None or not topic.kinds or is_addition(by.content) or specific_purpose(by.content, topic.kinds):
         return None
@@ -58,7 +58,7 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor |
     question = topic_by(asked.content) if asked else None
     last = next((one for one in pool.newest(before=by.seq, within=NEAR, types=_ALL) if is_earlier(one, by)), None)
     old = [one for one in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(one, by)]
-    old.sort(key=lambda one: one.type == "commitment")  # what was decided before what follows from it
+    old.sort(key=lambda one: one.type == "commitment")  # decisions come before commitments that follow from them
     for is_meant in (_has_another_value, _is_meant_by_nearness):
         for one in old:
             topic = topic_by(one.content)
@@ -69,7 +69,7 @@ def antecedent(pool: Pool, by: Anchor, types: frozenset[AnchorType]) -> Anchor |
             if question is not None and not (point.kinds & topic.kinds or question.every & topic.every):
                 continue
             if bool(point.kinds) != bool(topic.kinds) and topic.classes:
-                continue  # a database in the place of a name of nobody knows what
+                continue  # a database does not replace a name of an unknown kind
             if is_beside(by.content, point, one.content, topic, as_="correction"):
                 continue
             if not tells_of_another(said, point, one.content, topic, as_="correction"):
@@ -86,7 +86,7 @@ def _says_what_it_is_about(whole: Topic, leaving: frozenset[str], topic: Topic) 
 def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
     if not has_another_value(point, topic):
         return False
-    # Only one technology takes another's place from afar.
+    # From far away only a technology can replace another.
     if point.kinds & topic.kinds:
         return True
     if topic.classes == _OF_ANYTHING and old.type in _CHOSEN:
@@ -96,23 +96,23 @@ def _has_another_value(point: Topic, topic: Topic, old: Anchor, is_near: bool) -
 
 
 def _meets_one_old_value(fresh: Iterable[str], stale: Iterable[str]) -> bool:
-    # Of several old values nobody knows which one is replaced.
+    # If there are several old values, it is unknown which one is replaced.
     kinds = Counter(map(kind_of, stale))
     return any(kinds[kind_of(value)] == 1 for value in fresh)
 
 
 def _is_meant_by_nearness(point: Topic, topic: Topic, old: Anchor, is_near: bool) -> bool:  # noqa: FBT001
     if not point.every:
-        return is_near and old.type != "critical_fact"  # only what was said of it can make it untrue
+        return is_near and old.type != "critical_fact"  # only a statement about a fact can make it untrue
     if point.classes or topic.classes or old.type not in _CHOSEN:
-        return False  # a name in the place of a common word may well be another thing
+        return False  # a name may well mean another thing than a common word
     if min(len(point.words), len(topic.words)) >= TERSE and not point.words & topic.words:
-        return False  # so may two words in the place of two others
+        return False  # two words may well mean another thing than two others
     return is_near
 
 
 def _right_part(text: str) -> str:
-    """What a correction says is right, without the reasons that follow, and the words that only take back."""
+    """The part of a correction that says what is right, without reasons, and without words that only take back."""
     text = text.replace("’", "'")
     ends = {*clause_starts(text), *starts_within(text, 0, len(text))}
     for table in TABLES:
@@ -127,5 +127,5 @@ def _right_part(text: str) -> str:
 
 
 def is_earlier(old: Anchor, new: Anchor) -> bool:
-    """Whether one stands before another."""
+    """Whether one anchor has an earlier position than another."""
     return position(old) < position(new)

@@ -1,7 +1,7 @@
 """Finds the anchors of a message: by rules, and by a fitted likelihood. No model is called.
 
-Linear in the message's length. An anchor is served for ever, so precision counts before recall
-(``docs/anchors.md`` has both).
+It takes linear time in the message's length. An anchor is served for ever, so precision is more important than recall
+(``docs/anchors.md`` has both figures).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from app.core.text.speakers import name_in
 
 MOST_BY_USER: Final = 24
 MOST_BY_ASSISTANT: Final = 8
-"""Anchors of one message; of more, the most important are kept. Users list what they need, assistants advise."""
+"""The most anchors of one message of an assistant; the most important are kept. Users list needs, assistants advise."""
 
 _BASE: Final[dict[AnchorType, float]] = {
     "correction": 0.7,
@@ -42,31 +42,31 @@ _BASE: Final[dict[AnchorType, float]] = {
     "commitment": 0.5,
     "unresolved_question": 0.5,
 }
-"""Importance by type: what changes other anchors weighs most, what is over soonest least."""
+"""The importance of each type: types that change other anchors have the highest, short-lived ones the lowest."""
 
 _PER_VALUE: Final = 0.05
 _MOST_FOR_VALUES: Final = 0.2
 _BY_USER: Final = 0.1
-_PASTED: Final = 0.3  # less: it binds nobody
-_RULE: Final = 0.2  # as much as values can give: a rule is broken unseen, a fact that is missing is asked for
-_BY_VALUE: Final = 0.25  # less: narration tells values too
+_PASTED: Final = 0.3  # subtracted for pasted text, which binds nobody
+_RULE: Final = 0.2  # added for a rule, as much as for values: a missing rule is broken unnoticed, a fact is asked for
+_BY_VALUE: Final = 0.25  # subtracted if only its values make it an anchor, since narration has values too
 _OFTEN_WRONG: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
-_DOUBTFUL: Final = 0.15  # less: of such types the rules find too many (``docs/anchors.md``)
+_DOUBTFUL: Final = 0.15  # subtracted for types of which the rules find too many (``docs/anchors.md``)
 _MOST_JOINED: Final = 2
-"""Statements after a label, or a bare no, that may belong to it."""
+"""The most statements after a label or a bare no that may belong to it."""
 
-_COLONS: Final = frozenset(":：")  # a label ends with one, as people type it
-_BARE: Final = 3  # words: "no", "scratch that", "ну уж нет"
-_MOST_WORDS: Final = 12  # of what is right instead
+_COLONS: Final = frozenset(":：")  # the colons that people type at the end of a label
+_BARE: Final = 3  # the most words of a bare no: "no", "scratch that", "ну уж нет"
+_MOST_WORDS: Final = 12  # the most words of a statement that says what is right instead
 _BELONGING: Final = frozenset({None, "critical_fact"})
-"""Types of what can belong to a label before it."""
+"""The types of statements that can belong to a label before them."""
 
 _FEW: Final = 2  # words
 _OF_SOMETHING: Final = frozenset({"number", "time"})
-"""Classes of values that say nothing without what they are values of."""
+"""Classes of values that mean nothing without the thing that has the value."""
 
 _REPLACING: Final = frozenset({None, "decision", "correction"})
-"""Types of what can say what is right instead: a fact of its own does not."""
+"""The types of statements that can say what is right instead; a separate fact cannot."""
 
 
 def detect(
@@ -75,14 +75,14 @@ def detect(
     said: Sequence[Statement] | None = None,
     weights: BySpeaker | None = None,
 ) -> list[FoundAnchor]:
-    """The anchors of a message, in order, each once; none in commands, erased messages and tool results.
+    """The anchors of a message, in order, each once; commands, erased messages and tool results have none.
 
-    ``content`` is the message's own text at ``offset``, but for secrets, which are redacted.
+    ``content`` is the message's own text at ``offset``, with secrets redacted.
 
     Args:
         message: Any message.
-        said: The message's ``statements``, where they are known already.
-        weights: Of the likelihood; without them, those of ``weights.json``.
+        said: The message's ``statements``, if they are already known.
+        weights: The weights of the likelihood; by default those of ``weights.json``.
     """
     found = _without_repeats(_found_anchors(message, statements(message) if said is None else said, weights or WEIGHTS))
     most = MOST_BY_USER if message.role == "user" else MOST_BY_ASSISTANT
@@ -110,7 +110,7 @@ def _found_anchors(message: Message, said: Sequence[Statement], weights: BySpeak
         if _announces_pasted_text(statement):
             return
         if going_on and going_on[0] == statement.sentence:
-            type_ = going_on[1] if has_value(statement) else None  # the rest of a long sentence
+            type_ = going_on[1] if has_value(statement) else None  # this is the rest of a long sentence
         else:
             rule = type_of(statement, role)
             found = likelihoods(features(said, number, message.seq, rule), weights[role])
@@ -133,7 +133,7 @@ def _found_anchors(message: Message, said: Sequence[Statement], weights: BySpeak
 
 
 def _is_too_short(statement: Statement) -> bool:
-    # "2." and "yeah." answer what stands elsewhere.
+    # "2." and "yeah." answer something that is said elsewhere.
     count = statement.plain.count(" ") + 1
     if count > _FEW or ":" in statement.plain or "-" in statement.plain:  # a label, a code
         return False
@@ -155,7 +155,7 @@ def _added_importance(statement: Statement, type_: AnchorType, role: Speaker) ->
 
 
 def _joined_statements(said: Sequence[Statement], content: str) -> Iterator[Statement]:
-    """Statements of a user, those joined that say one thing together: a label and its line, ``No. MySQL.``."""
+    """A user's statements, joined if they say one thing together: a label and its line, or ``No. MySQL.``."""
     number = 0
     while number < len(said):
         statement, following = said[number], said[number + 1 : number + 1 + _MOST_JOINED]
@@ -216,7 +216,7 @@ def found_anchor(
     emphasis: float = 0.0,
     pasted: bool = False,
 ) -> FoundAnchor:
-    """The value, with its weight and its importance, to which its emphasis is added; what is pasted weighs less."""
+    """The anchor with its tokens and importance. The emphasis is added to the importance; pasted text has less."""
     speaker: Speaker = "user" if message.role == "user" else "assistant"
     values = sum(one.kind in EXACT_KINDS for one in identifiers)
     importance = _BASE[type_] + min(_PER_VALUE * values, _MOST_FOR_VALUES)
@@ -241,5 +241,5 @@ def _without_secrets(text: str, content: str, redacted: str) -> str:
     if redacted == content:
         return text
     cleaned = redact(text)
-    # A part of a secret that only the whole message shows is left out.
+    # A text with a part of a secret that only the whole message reveals is left out.
     return cleaned if cleaned != text or text in redacted else ""

@@ -2,11 +2,11 @@
 
 ``python -m bench.anchors.fit`` fits it on the labelled conversations of ``bench/anchors`` and writes ``weights.json``.
 Rules find statements whose words say that they matter ("we decided", "remember"). But most of what has to be kept is
-told plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words,
+said plainly ("cap it, vectors can wait"). The features need no list of words: stems, beginnings and ends of words,
 pairs of neighbouring words, the kinds of exact values, the length, capitals and marks, the place in the message,
-whether the conversation begins with it, and what the rules take it for. All but pairs and parts of words count once
-for both speakers and once for the one who says it. A language is known once labelled conversations in it were fitted;
-of others only the features beside words count.
+whether the conversation begins with it, and the type that the rules give it. All features except pairs and parts of
+words count once for both speakers and once for the actual speaker. Words count only in languages of which labelled
+conversations were fitted; in other languages only the other features count.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ TYPES: Final[tuple[AnchorType, ...]] = (
 """The types of anchors, in the order of the columns of the weights."""
 _FILE: Final = files(__package__).joinpath("weights.json")
 Weights = Mapping[str, int]
-"""The weights of each feature, packed as one number: for each type, in hundredths, against being no anchor."""
+"""The weights of each feature for all types, packed as one number: in hundredths, relative to "no anchor"."""
 BySpeaker = Mapping[Speaker, Weights]
-_BITS: Final = 24  # of each weight in such a number, and of each sum of them
+_BITS: Final = 24  # bits of each weight, or sum of weights, in such a number
 
 
 def packed(row: Sequence[int]) -> int:
-    """Weights of all types as one number: adding such numbers adds them all, in a third of the time."""
+    """The weights of all types as one number. Adding such numbers adds all weights, in a third of the time."""
     return sum(one << _BITS * place for place, one in enumerate(row))
 
 
@@ -54,7 +54,7 @@ def unpacked(number: int) -> list[int]:
 
 
 def of_speakers(weights: Mapping[str, Sequence[int]]) -> BySpeaker:
-    """The weights by who says it: those of features that count for one speaker alone are added to those of both."""
+    """The weights by speaker: weights of features for one speaker alone are added to those for both."""
     numbers = {name: packed(row) for name, row in weights.items()}
     return {"user": _weights_of_speaker("user", numbers), "assistant": _weights_of_speaker("assistant", numbers)}
 
@@ -77,14 +77,14 @@ RULED_CORRECTION: Final = 0.05
 _DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
-_BEGINNINGS: Final = 4, 5  # letters: of a stem, of a word
-_END: Final = 3  # letters
+_BEGINNINGS: Final = 4, 5  # letters of the beginning of a stem, and of a word
+_END: Final = 3  # letters of the end of a word
 _MOST_COUNTED: Final = 3
-"""Up to this number of capitals, commas and places their exact number counts."""
+"""The exact number of capitals, commas and places counts up to this; larger numbers count alike."""
 _MOST_VALUES: Final = 4
 _MANY: Final = 6  # statements of a message
 _EARLY: Final = (1, 3)  # messages of a conversation
-_LARGEST: Final = 30.0  # of a sum, for the sake of numbers
+_LARGEST: Final = 30.0  # the largest sum, so that its exponential stays a normal number
 
 
 def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
@@ -124,7 +124,7 @@ def _word_features(word: str) -> tuple[str, ...]:
 
 
 def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
-    """The type of anchor that a statement becomes; ``None``: it becomes none.
+    """The type of anchor that a statement becomes; ``None`` if it does not become one.
 
     Args:
         found: The likelihood of each type.
@@ -142,7 +142,7 @@ def _least_likelihood(rule: AnchorType) -> float:
 
 
 def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:
-    """How likely a statement with these features is an anchor of each type, 0 to 1; together at most 1."""
+    """How likely a statement with these features is an anchor of each type, from 0 to 1; the sum is at most 1."""
     sums = unpacked(sum(filter(None, map(weights.get, named))))
     odds = [math.exp(min(one / 100, _LARGEST)) for one in sums]
     whole = 1.0 + sum(odds)

@@ -1,6 +1,6 @@
-"""Tells whether a passage of a message is pasted or quoted there, or is its sender's own words.
+"""Decides whether a passage of a message is pasted or quoted, or is its sender's own words.
 
-What stands between quotation marks counts as quoted if it is more than one sentence: nobody's own remark is that long.
+Text in quotation marks counts as quoted if it has more than one sentence: nobody puts so much of their own in them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from app.core.text.pasted import before_paste, pasted_spans, quotations
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
-_SHORTEST_TEXT: Final = 40  # characters: what is shorter is a name or a remark
+_SHORTEST_TEXT: Final = 40  # characters: a shorter text is a name or a remark
 
 
 class OwnWords:
     """The parts of a message that are its sender's own words.
 
     Args:
-        message: Any; only users show texts.
-        said: Its ``statements``.
+        message: Any message; only users show texts.
+        said: The ``statements`` of the message.
     """
 
     def __init__(self, message: Message, said: Sequence[Statement]) -> None:
@@ -38,26 +38,26 @@ class OwnWords:
         self._paragraph: Final = blank.start() if blank else len(content)
 
     def are_pasted(self, offset: int) -> bool:
-        """Whether what stands there belongs to a text that is only shown."""
+        """Whether the text at a place belongs to a text that is only shown."""
         place = bisect_right(self._shown, (offset, len(self._content)))
         return offset >= self._paste or (place > 0 and offset < self._shown[place - 1][1])
 
     def include(self, statement: Statement) -> bool:
-        """Whether a statement may bind its sender: in the first paragraph, and below it where it is in first person."""
+        """Whether a statement may bind its sender: in the first paragraph, and below it if in the first person."""
         if not self._may_show or statement.offset < min(self._paragraph, self._paste):
             return True
         return any(read.has_whole(read.table.first_person) for read in reads_of(statement))
 
 
 def is_pasted(message: Message, offset: int) -> bool:
-    """Whether what stands there in a message lies in a part that its sender only shows."""
+    """Whether a place in a message lies in a part that its sender only shows."""
     if message.role != "user":
         return False
     return offset >= len(before_paste(message.content)) or OwnWords(message, statements(message)).are_pasted(offset)
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, those that overlap as one."""
+    """The spans in order, with overlapping ones joined."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

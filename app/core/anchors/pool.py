@@ -14,7 +14,7 @@ from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.memo import memoized
 from app.core.text.word_lists import respelled
 
-_PER_WORD: Final = 24  # anchors with one word, the newest, that are looked at: bounds the work per statement
+_PER_WORD: Final = 24  # the most anchors with one word that are looked at, newest first: bounds the work per statement
 _OPEN: Final = frozenset({"unresolved_question"})
 _SHORTEST_STEM: Final = 3  # characters: shorter words are their own stems
 
@@ -22,7 +22,7 @@ _SHORTEST_STEM: Final = 3  # characters: shorter words are their own stems
 class Pool:
     """The anchors that are active now, found by position or by a word they contain.
 
-    New ones are indexed by their words; older ones are searched from the newest back, as far as asked.
+    New anchors are indexed by their words; older ones are searched from the newest back, as far as needed.
     """
 
     def __init__(self, active: Sequence[Anchor]) -> None:
@@ -30,11 +30,11 @@ class Pool:
         self._old = _Old([anchor.content for anchor in self._old_anchors])
         self.anchors: dict[UUID, Anchor] = {anchor.id: anchor for anchor in self._old_anchors}
         self.open = sum(anchor.type in _OPEN for anchor in self.anchors.values())
-        """How many of them wait for an answer."""
+        """How many of the anchors wait for an answer."""
         self._by_word: defaultdict[str, list[Anchor]] = defaultdict(list)
 
     def add(self, anchor: Anchor) -> None:
-        """Take in one that is newer than all the others."""
+        """Add an anchor that is newer than all the others."""
         if anchor.id not in self.anchors:
             self.anchors[anchor.id] = anchor
             self.open += anchor.type in _OPEN
@@ -42,7 +42,7 @@ class Pool:
                 self._by_word[word].append(anchor)
 
     def remove(self, anchor: Anchor) -> None:
-        """Take out an anchor that is no longer active."""
+        """Remove an anchor that is no longer active."""
         del self.anchors[anchor.id]
         self.open -= anchor.type in _OPEN
         for word in topic_by(anchor.content).every:
@@ -62,7 +62,7 @@ class Pool:
         return found
 
     def newest(self, *, before: int, within: int, types: frozenset[AnchorType]) -> Iterator[Anchor]:
-        """The anchors of these types from just before a position, newest first."""
+        """The anchors of these types at most ``within`` positions before a position, newest first."""
         for anchor in reversed(self.anchors.values()):
             if anchor.seq < before - within:
                 return
@@ -71,7 +71,7 @@ class Pool:
 
 
 class _Old:
-    """The texts that were there before, in order: what each is about is found out when a word asks for it."""
+    """The texts of older anchors, in order; the topic of each is only computed when a word is looked up."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -80,10 +80,10 @@ class _Old:
         self._starts = [0, *accumulate(map(len, lines))]
         self._found: dict[str, list[int]] = {}
         self._looked: dict[str, int] = {}
-        """From which place on, in characters, a word was looked for already."""
+        """For each word, the place in characters from which on it was already searched."""
 
     def newest_with(self, word: str) -> Iterator[int]:
-        """The places of those that have a stem, the newest first; looked for no further than they are asked for."""
+        """The places of the texts with a stem, the newest first; texts are only searched as far as needed."""
         found = self._found.setdefault(word, [])
         number = 0
         while number < len(found) or self._look_further(word, found):
@@ -91,7 +91,7 @@ class _Old:
             number += 1
 
     def _look_further(self, word: str, found: list[int]) -> bool:
-        """A stem is the beginning of its words, but for its last letter."""
+        """Search further for words that begin like the stem without its last letter."""
         probe = word if len(word) < _SHORTEST_STEM else word[:-1]
         end = self._looked.get(word, len(self._text))
         while (at := self._text.rfind(probe, 0, end)) >= 0:
@@ -105,9 +105,9 @@ class _Old:
 
 
 def places_sharing(texts: Sequence[str], words: Iterable[str]) -> list[int]:
-    """Places of the texts of anchors, in order of position, that an anchor with these stems could change.
+    """The places, in order, of anchors' texts that an anchor with these stems could change.
 
-    Of each stem the newest, and as many again as a pool looks at: what one append supersedes may be among them.
+    For each stem these are the newest, twice as many as a pool looks at, since an append may supersede some of them.
     """
     old = _Old(texts)
     return sorted({place for word in words for place in islice(old.newest_with(word), 2 * _PER_WORD)})
@@ -119,5 +119,5 @@ def _searchable_line(text: str) -> str:
 
 
 def position(anchor: Anchor) -> tuple[int, int, int]:
-    """The sorting key of an anchor: its place, then its id for two at one place."""
+    """The sorting key of an anchor: its place, then its id, as two may have the same place."""
     return anchor.seq, anchor.offset, anchor.id.int

@@ -1,4 +1,4 @@
-"""The ids of anchors in a prompt: made of their message and their place in it, so that no table is needed."""
+"""The names of anchors in a prompt, made from their message and their place in it, so that no table is needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME: Final = compiled(r"(?<![A-Za-z0-9])P(?P<seq>[0-9]{1,12})-[0-9]{1,6}(?![0-
 def names_of(anchors: Iterable[FoundAnchor]) -> list[tuple[str, FoundAnchor]]:
     """The anchors by place, each with its name: the second one of message 12 is ``P12-2``.
 
-    A message's anchors have the same names whatever others are left out.
+    The names of a message's anchors do not depend on anchors of other messages.
     """
     ordered = sorted(anchors, key=lambda anchor: (anchor.seq, anchor.offset, anchor.type))
     count: Counter[int] = Counter()
@@ -28,11 +28,11 @@ def names_of(anchors: Iterable[FoundAnchor]) -> list[tuple[str, FoundAnchor]]:
 
 
 def without_names(text: str, known: Collection[str]) -> str:
-    """A text in which the names of anchors are the numbers of their messages: ``P12-2`` becomes ``#12``.
+    """A text with the names of anchors replaced by the numbers of their messages: ``P12-2`` becomes ``#12``.
 
-    Whoever reads the record sees the numbers before the anchors, and can look the message up; nobody sees the names.
+    Readers of the record see the numbers before the anchors, and can look up the message; they never see the names.
 
-    ``known`` are the names that the summarizer was shown; others stay.
+    ``known`` are the names that the summarizer was shown; others are kept.
     """
 
     def position(name: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Anchors that a model proposes: accepted only as verbatim quotes of a message of the span."""
+"""Checks the anchors that a model proposes: only verbatim quotes of a message of the span are accepted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.text.identifiers import find_identifiers
 from app.core.text.words import words
 
 MOST_PROPOSALS: Final = 24
-"""Accepted from one candidate: a model that anchors everything has chosen nothing."""
+"""The most proposals that are accepted from one candidate: a model that proposes everything has chosen nothing."""
 
 _SHORTEST: Final = 3  # characters, and at least one word with content
 _TYPES: Final = frozenset(get_args(AnchorType))
@@ -27,15 +27,15 @@ _TYPES: Final = frozenset(get_args(AnchorType))
 def accept(
     proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
 ) -> tuple[FoundAnchor, ...]:
-    """The proposals that may stand, in order of position.
+    """The accepted proposals as anchors, in order of position.
 
-    A quote must stand in the message it names, spaces apart; one that stands in exactly one other message of the span
-    is taken from there. What is stored is the message's own text, redacted like every anchor.
+    A quote must be in the message that it names, apart from spaces; if it is in exactly one other message of the span
+    instead, it is taken from there. The message's own text is stored, redacted like every anchor.
 
     Args:
-        proposals: As the candidate gave them.
+        proposals: The proposals of the candidate.
         span: The folded messages.
-        known: Anchors of the span that are known already: a quote that overlaps one of them is a double.
+        known: Anchors of the span that are already known: a quote that overlaps one of them is a double.
     """
     texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
     taken = [_span_in_message(anchor) for anchor in known]
@@ -62,7 +62,7 @@ def quoted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Text:
-    """A message's text with every run of spaces as one, and where each of its characters stands."""
+    """A message's text with single spaces, and a way from its places to places in the content."""
 
     message: Message
     redacted: str
@@ -96,7 +96,7 @@ class _Text:
         return self.places[run] + index - self.runs[run]
 
     def find(self, quote: str) -> tuple[int, int] | None:
-        """(start, end) in the content of the first place where the quote stands by whole words."""
+        """(start, end) in the content of the first occurrence of the quote as whole words; ``None`` without one."""
         start = self.plain.find(quote)
         while start >= 0:
             end = start + len(quote)
@@ -123,7 +123,7 @@ def _anchor_at(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundA
     quote = text.message.content[start:end]
     content = quote if text.redacted == text.message.content else redact(quote)
     if content == quote and quote not in text.redacted:
-        return None  # part of a secret that only the whole message shows
+        return None  # it has a part of a secret that only the whole message reveals
     pasted = is_pasted(text.message, start)
     found = found_anchor(text.message, type_, content, start, find_identifiers(content), pasted=pasted)
     return replace(found, proposed_by="model")
@@ -131,7 +131,7 @@ def _anchor_at(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundA
 
 def _is_word_boundary(text: str, index: int) -> bool:
     around = text[max(index - 1, 0) : index + 1]
-    # Scripts without spaces have such a boundary everywhere.
+    # In scripts without spaces every place is such a boundary.
     return index in {0, len(text)} or not around.isalnum() or not around.isascii()
 
 

@@ -1,6 +1,6 @@
-"""Finds what a choice is for. Two choices for one purpose exclude each other; for two purposes they do not.
+"""Finds the purpose of a choice. Two choices for the same purpose exclude each other; for two purposes they do not.
 
-In doubt two choices do not exclude each other: both stay, each with its place in the conversation.
+In doubt two choices do not exclude each other: both anchors stay, each with its place in the conversation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.core.text.patterns import compiled
 from app.core.text.words import GENERIC_STEMS
 
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
-"""A number behind its noun, which says which one is meant (``room 8``). Before a noun it says how many."""
+"""A number after its noun, which says which one is meant (``room 8``). Before a noun a number says how many."""
 _TIMES: Final = frozenset({"date", "time"})
 
 
@@ -38,7 +38,7 @@ def cues_in(text: str, cue: str) -> Iterator[re.Match[str]]:
 
 @memoized()
 def purpose(text: str) -> frozenset[str]:
-    """Stems of what something is for: ``for the session store``, ``for room 8``; times and amounts are no purpose."""
+    """Stems of the purpose of something: ``for the session store``, ``for room 8``; times and amounts are not one."""
     plain = text.replace("’", "'")
     named = [group for found in cues_in(text, "purpose") for group in found.groups() if group]
     stems = frozenset[str]().union(*map(stems_of, named)) - GENERIC_STEMS
@@ -53,7 +53,7 @@ def purpose(text: str) -> frozenset[str]:
 
 
 def specific_purpose(text: str, kinds: frozenset[str]) -> frozenset[str]:
-    """The purpose without the words that name these kinds: "the main database" says of a database no purpose."""
+    """The purpose without words that name these kinds: for a database, "the main database" is not a purpose."""
     return purpose(text) - kind_words(text, kinds)
 
 
@@ -68,7 +68,7 @@ def kind_words(text: str, kinds: frozenset[str]) -> frozenset[str]:
 def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
     """Whether a new statement is about a thing for another purpose than the old one.
 
-    If only the purpose changed, it is the same thing. A thing with another number (``room 8``) is always another one.
+    If only the purpose changed, it is the same thing. A thing with another number (``room 8``) is always another thing.
     """
     if _numbers_in(for_new) and _numbers_in(for_old) and _numbers_in(for_new) != _numbers_in(for_old):
         return True
@@ -88,12 +88,12 @@ def is_addition(text: str) -> bool:
 
 
 def bare_choice(text: str) -> str | None:
-    """A bare choice without the words that choose: ``Postgres`` of ``let's go with Postgres``."""
+    """What a bare choice chooses, ``Postgres`` in ``let's go with Postgres``; ``None`` if the text says more."""
     found = next(cues_in(text, "chooses"), None)
     plain = text.replace("’", "'")
     return plain[: found.start()] + " " + plain[found.end() :] if found else None
 
 
 def exclude_each_other(new: Topic, old: Topic) -> bool:
-    """Whether both topics name things of one kind and nothing else, and only one of the kind is chosen (databases)."""
+    """Whether both topics only name things of one kind of which a single one is chosen, such as databases."""
     return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words

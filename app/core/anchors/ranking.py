@@ -1,4 +1,4 @@
-"""Reads what a summarizer's answer says about anchors. It changes their rank, but not their status."""
+"""Reads what a summarizer's answer says about anchors. It changes the rank of anchors, but not their status."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ def ranking_of(
 ) -> Ranking:
     """What a candidate says about anchors.
 
-    * An anchor that it calls worth keeping, or quotes itself, is confirmed.
-    * Anchors of these messages that rules found, that it was shown, and that it does not name, are passed over. If it
-      names none of them, none is passed over.
-    * An anchor that it gives up gets the claim that it is settled, or no anchor. There is no claim about an anchor that
-      a user set. An anchor with a value that a user gave cannot be claimed to be no anchor: it is passed over instead.
+    * An anchor that the candidate calls worth keeping, or quotes itself, is confirmed.
+    * Anchors of these messages that rules found and the model was shown, but that the candidate does not name, are
+      passed over. If it names none of them, none is passed over.
+    * An anchor that it gives up gets the claim that it is settled, or that it should not be an anchor. There is no
+      claim about an anchor that a user set. An anchor with a value that a user gave gets no claim that it should not be
+      one: it is passed over instead.
 
-    ``anchors`` are active ones, of these and of earlier messages; ``shown`` is what the model saw of each message, by
-    ``seq``.
+    ``anchors`` are the active ones, of these and of earlier messages; ``shown`` is what the model saw of each message,
+    by ``seq``.
     """
     named = by_name(anchors)
     said = [(named[word.id], word) for word in candidate.kept if word.id in named]
@@ -53,7 +54,7 @@ def ranking_of(
 
 
 def ranked(anchors: Iterable[Anchor], ranking: Ranking) -> tuple[Anchor, ...]:
-    """The anchors as they rank from now on."""
+    """The anchors with their new rank."""
     confirmed, passed_over = frozenset(ranking.confirmed), frozenset(ranking.passed_over)
     claimed = {claim.anchor_id: claim.status for claim in ranking.claims}
     return tuple(
@@ -96,7 +97,7 @@ def _provable_claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> 
     if word.claims == "withdrawn":
         if shown_by is None or shown_by <= anchor.seq:
             return AnchorClaim(anchor_id=anchor.id, status="withdrawn")
-        # What a later message made useless was an anchor until then, so it is not withdrawn.
+        # If a later message made it useless, it was an anchor until then: it is resolved, not withdrawn.
         return AnchorClaim(anchor_id=anchor.id, status="resolved", seq=shown_by)
     shows = shown_by is not None and shown_by >= anchor.seq
     return AnchorClaim(anchor_id=anchor.id, status=word.claims, seq=shown_by) if shows else None
@@ -111,7 +112,7 @@ def _was_set_by_user(anchor: Anchor) -> bool:
 
 
 def _holds_given_value(anchor: Anchor, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
-    """Whether it holds a value that a user gave, in these messages or in what is kept of earlier ones."""
+    """Whether an anchor has a value that a user gave, in these messages or in known anchors of earlier ones."""
     if not (held := values(anchor.content)):
         return False
     given = Given()

@@ -1,4 +1,4 @@
-"""Recognises which type of anchor a statement is, if any, by its language's table."""
+"""Recognises which type of anchor a statement is, if any, by the table of its language."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _ORDER: Final[tuple[AnchorType, ...]] = (
 """The types in the order in which they are tried. A statement becomes one anchor, of the first type that fits."""
 
 _OPEN_TO_REPORT: Final = frozenset({"critical_fact", "unresolved_question"})
-"""What somebody else said can be a fact, but neither binds nor corrects the speaker."""
+"""The types that reported speech can be: it can be a fact, but neither binds nor corrects the speaker."""
 
 _DATED: Final = frozenset({"correction"})
-"""Types to which a mere day of the week is a value."""
+"""The types for which a weekday alone counts as a value."""
 
 _BINDING: Final = frozenset({"commitment", "decision"})
 _CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
-"""Types whose patterns ask for an object by themselves."""
+"""The types whose patterns already require an object. Statements of other types have to be concrete."""
 
 _SEVERAL: Final = 2
 """A statement with this many exact values is data, whatever its words say."""
@@ -48,7 +48,7 @@ _QUOTED: Final = capped(
 
 
 def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
-    """The type of anchor that a statement of this speaker becomes; ``None`` where it becomes none."""
+    """The type of anchor that a statement of this speaker becomes; ``None`` if it does not become one."""
     fitting = reads_of(statement)
     if role == "user" and not statement.is_question:
         first: AnchorType | None = next((one for one in map(_type_by_label_or_rule, fitting) if one is not None), None)
@@ -63,8 +63,8 @@ class Reading:
 
     Args:
         masked: The statement with quotations blanked out.
-        possible: What ``SAID`` says of it: only cues with one of these bits can match.
-        table: A language's.
+        possible: The bits that ``SAID`` found for it: only cues with one of these bits can match.
+        table: The table of a language.
     """
 
     def __init__(self, masked: str, possible: int, table: Table) -> None:
@@ -74,11 +74,11 @@ class Reading:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The statement in every form that cues are tried on (``leads``)."""
+        """The statement in every form on which cues are tried (``leads``)."""
         return leads(self.masked, self.table)
 
     def has(self, cue: Cue) -> bool:
-        """Whether a cue of the table matches the statement, with or without what leads to its point."""
+        """Whether a cue of the table matches the statement, with or without its introductory words."""
         return cue.matches(self.texts, self.possible) if cue.mask & self.possible else False
 
     def has_whole(self, cue: Cue) -> bool:
@@ -87,7 +87,7 @@ class Reading:
 
 
 def reads_of(statement: Statement) -> list[Reading]:
-    """The statement as each table sees it, of the languages that are written in its letters."""
+    """The readings of a statement by the tables of all languages that use its letters."""
     plain = statement.plain.replace("\xa0", " ")
     masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_masked_quotation, plain)
     possible = SAID.may_match_text(masked)
@@ -103,7 +103,7 @@ def _type_by_label_or_rule(read: Reading) -> AnchorType | None:
 
 
 def is_standing(statement: Statement) -> bool:
-    """Whether its words state a rule or a wish that goes on holding ("from now on …")."""
+    """Whether a statement is a rule or a lasting wish ("from now on …")."""
     return any(_has_standing_cue(rule, read) for read in reads_of(statement) for rule in read.table.rules.values())
 
 
@@ -151,7 +151,7 @@ def _is_ruled_out(type_: AnchorType, read: Reading) -> bool:
 
 
 def leads(masked: str, table: Table) -> list[str]:
-    """The statement as patterns see it: as it is, and after a speaker's name and the words before the point."""
+    """The forms of a statement that patterns see: as it is, and without a speaker's name and introductory words."""
     texts = list(dict.fromkeys((masked, without_speaker(masked))))
     opening = table.opening.match(texts[-1])
     if opening and opening.end():
@@ -173,7 +173,7 @@ def _has_needed_cue(rule: Rule, type_: AnchorType, read: Reading, statement: Sta
 
 
 def _gives_exact_values(statement: Statement) -> bool:
-    # An exclamation over values is a feeling.
+    # An exclamation about values expresses a feeling.
     if statement.is_question or statement.text.endswith("!"):
         return False
     return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _SEVERAL
@@ -184,12 +184,12 @@ def _is_concrete(statement: Statement) -> bool:
 
 
 def has_value(statement: Statement) -> bool:
-    """Whether it has an exact value."""
+    """Whether a statement has an exact value."""
     return any(one.kind in EXACT_KINDS for one in statement.identifiers)
 
 
 def has_name(statement: Statement) -> bool:
-    """Whether it names somebody or something."""
+    """Whether a statement names somebody or something."""
     return any(one.kind in NAME_KINDS for one in statement.identifiers) or bool(technology_in(statement.text))
 
 

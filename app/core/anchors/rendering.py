@@ -1,4 +1,4 @@
-"""How anchors are written in the state block: a line each, which cannot close the block or imitate a marker."""
+"""Writes anchors into the state block: a line each, which cannot close the block or imitate a marker."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from app.core.text.token_counts import Estimator, estimate_text, tokens_of
 
 ANCHORS_TAG: Final = "anchors"
 ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
-"""Stands for the anchors for which there was no room; expands to the full list."""
+"""The marker for the anchors for which there was no room; it expands to the full list."""
 
 FRAME_TOKENS: Final = 24
-"""The element's own lines and the marker, rounded up."""
+"""The tokens of the element's own lines and the marker, rounded up."""
 
 _ARROW: Final = compiled(
     "[→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a]"
     "(?=[\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}[LlＬｌⅬⅼ][\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}\\d)"
 )
-"""An arrow before a level, however it is drawn: without it nothing reads as a marker."""
+"""An arrow of any form before a level: without it nothing reads as a marker."""
 
 _LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([^()（）\n]+\))?(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
-"""A line; those of layouts that were stored long ago do not say who speaks."""
+"""An anchor's line; lines of layouts that were stored long ago do not name the speaker."""
 
 
 def escape_served(text: str) -> str:
     r"""Escape a text for the block: no bracket begins one of our tags, no arrow names a level (``\u2192``).
 
-    JSON stays JSON of the same value.
+    JSON keeps its value.
     """
     return _ARROW.sub(as_json_writes, escape_block(text))
 
@@ -51,11 +51,11 @@ def anchor_line(
     said_at: datetime | None = None,
     said_by: str = "",
 ) -> str:
-    """One line: type, position, whose words they are, and the verbatim content; line breaks in it become spaces.
+    """One line: type, position, speaker and the verbatim content; line breaks in it become spaces.
 
-    Who is named by the message stands behind the role: a name alone could be that of another role.
+    The speaker's name in the message follows the role, since a name alone could read like another role.
 
-    Where the content tells a time by the day on which it was said ("tomorrow"), that day stands before it.
+    If the content has a time that depends on the day on which it was said ("tomorrow"), that day is put before it.
     """
     source = f"pasted by {speaker}" if pasted else speaker
     if name := short_name(said_by):
@@ -65,7 +65,7 @@ def anchor_line(
 
 
 def line_tokens(line: str, estimator: Estimator = "script") -> int:
-    """What an anchor's line weighs in the block."""
+    """The tokens of an anchor's line in the block."""
     line = f"\n{line}"
     return tokens_of(estimate_text(line), len(line.encode()), estimator) + 1  # the seam between two lines
 
@@ -84,7 +84,7 @@ def line_of(anchor: FoundAnchor) -> str:
 
 
 def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
-    """The ``<anchors>`` element, empty when there is nothing to serve."""
+    """The ``<anchors>`` element; empty if there is nothing to serve."""
     lines = [line_of(anchor) for anchor in shown]
     if behind_marker and not lines:
         return ANCHORS_MARKER

@@ -2,8 +2,8 @@
 
 A later statement replaces an earlier one if it names what is given up, gives the same thing another value, or is a
 correction about the same thing. It replaces nothing if it adds something, or is about another thing: the way out and
-the way back, the kitchen's blue and the bath's green. If two statements differ in nothing but the thing, the thing is
-what changed. In doubt nothing is replaced.
+the way back, the kitchen's blue and the bath's green. If two statements differ only in the thing, the thing is what
+changed. In doubt nothing is replaced.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from app.core.text.supposing import is_supposed
 from app.core.text.word_lists import respelled
 from app.core.text.words import FRAME_STEMS, stem, tokens
 
-_HALF: Final = 0.5  # of the smaller topic's words: about the same thing
-_SOME: Final = 0.3  # of the larger topic's words, twice: about the same thing
-_SAME_TASK: Final = 0.6  # of the smaller text's content, for "was under way" and "is done" to be one task
-TERSE: Final = 2  # content words: with fewer than these an utterance leans on the one before
-_SEVERAL: Final = 2  # names, by which both statements say which thing they mean
-_FORM: Final = 3  # words that two statements of one form have at least
+_HALF: Final = 0.5  # the shared part of the smaller topic's words by which both are about the same thing
+_SOME: Final = 0.3  # the shared part of the larger topic's words by which both are about the same thing
+_SAME_TASK: Final = 0.6  # the shared part of the smaller text's content by which "under way" and "done" are one task
+TERSE: Final = 2  # content words: an utterance with fewer depends on the one before
+_SEVERAL: Final = 2  # so many names in both statements say which thing they mean
+_FORM: Final = 3  # the fewest words of two statements of the same form
 
 _ADDED: Final = frozenset({"name", "time"})
 """Classes of values of which a prohibition may add one more, instead of replacing the earlier one."""
 
 _NAMING: Final = frozenset({"name", "code"})
-"""Values that may say which thing it is."""
+"""Classes of values that may say which thing is meant."""
 
 _STATED: Final[frozenset[Kind]] = frozenset(
     {"date", "time", "money", "number", "version", "code", "uuid", "url", "email"}
@@ -60,7 +60,7 @@ _NOT_DONE: Final = Cue(sources_of("claims", "not_done"))
 _PROGRESS: Final = FRAME_STEMS | {stem(word) for word in words_of("claims", "progress")}
 
 Mark = tuple[str, int, int]
-"""Language, row and member of ``Table.which``."""
+"""(language, row, member of the row) in ``Table.which``."""
 
 
 def replaces(
@@ -70,14 +70,14 @@ def replaces(
     as_: AnchorType,
     gone: frozenset[str] = frozenset(),
 ) -> bool:
-    """Whether a later statement takes an earlier one's place.
+    """Whether a later statement replaces an earlier one.
 
     Args:
         new: The later text.
-        old: The earlier one.
-        as_: What the later one is: a correction may name what it sets right in fewer words, a choice of somebody, or
-            of something by its name, may be one of several.
-        gone: Stems of which it is said elsewhere that they are given up.
+        old: The earlier text.
+        as_: The type of the later text. A correction may name what it corrects in fewer words. A choice of a person, or
+            of something by its name, may be one of several choices.
+        gone: Stems of things that are given up according to other text.
     """
     whole, earlier = new, old
     new, old = _without_shared_label(new, old)
@@ -88,7 +88,7 @@ def replaces(
     if _gives_up(topic, known, leaving):
         return known.classes <= topic.classes and not _lost_values(topic, known, leaving)
     if leaving & (topic.every - topic.words):
-        return False  # it names what goes, and that is something else
+        return False  # it names what is given up, and that is something else
     if not restates(whole, earlier):
         if as_ == "critical_fact" and not _tells_of_change(new, topic, known):
             return False
@@ -98,7 +98,7 @@ def replaces(
 
 
 def shares_only_a_word(new: str, old: str) -> bool:
-    """Whether a correction shares a single word with an earlier text: close after it is meant, later it is not."""
+    """Whether a correction shares only one word with an earlier text: it means that text only if it follows closely."""
     if restates(new, old):
         return False
     new, old = _without_shared_label(new, old)
@@ -131,7 +131,7 @@ def _tells_of_change(new: str, topic: Topic, known: Topic) -> bool:
 
 def _gives_up(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
     lost = gone & (known.every - known.words)
-    # By itself a number may be a number of anything.
+    # A number alone may be the number of anything.
     if lost and all(map(str.isdigit, lost)) and not _has_other_of_class(topic, known, gone):
         return False
     return bool(lost) or bool(gone & known.words and topic.values & known.values)
@@ -148,19 +148,19 @@ def _lost_values(topic: Topic, known: Topic, leaving: frozenset[str] = frozenset
     return {
         (class_, value)
         for class_, value in known.values - topic.values
-        # Names are read too loosely.
+        # Names do not count, since they are not recognised reliably.
         if class_ != "name" and not stems_of(value) & leaving
     }
 
 
 def kind_of(value: str) -> str:
-    """The kind of a value: a clock time is of another than a day, and 60 % than a number of people."""
+    """The kind of a value: a time of day and a day are of different kinds, and so are 60 % and a number of people."""
     kind = next((one.kind for one in find_identifiers(value)), "date")  # a day of the week is no exact value
     return _UNIT.sub("", value) if kind == "number" else kind
 
 
 def _has_other_of_class(topic: Topic, known: Topic, gone: frozenset[str]) -> bool:
-    # The 22nd is no 22 people.
+    # "The 22nd" does not replace "22 people".
     classes = {class_ for class_, value in known.values if stems_of(value) & gone}
     return any(class_ in classes and not stems_of(value) & gone for class_, value in topic.values if class_ != "name")
 
@@ -178,7 +178,7 @@ def _is_same_with_another_value(new: str, topic: Topic, known: Topic, *, as_: An
 
 
 def _other_value(new: Topic, old: Topic) -> bool:
-    """Whether both say the same of the same thing, but for values of one class."""
+    """Whether both say the same about the same thing, except for values of one class."""
     if not (new.values and old.values):
         return False
     classes = {class_ for class_, _ in new.values ^ old.values}
@@ -187,7 +187,7 @@ def _other_value(new: Topic, old: Topic) -> bool:
     (class_,) = classes
     fresh, stale = new.of_class(class_) - old.of_class(class_), old.of_class(class_) - new.of_class(class_)
     if class_ in {"number", "name"} and len(fresh) > 1 and len(stale) > 1:
-        return False  # of two numbers one may say which thing it is: case 25 is not case 26
+        return False  # a number may say which thing is meant: case 25 is not case 26
     shared = new.words & old.words
     rest = new.values & old.values
     larger = max(len(new.words), len(old.words))
@@ -195,9 +195,9 @@ def _other_value(new: Topic, old: Topic) -> bool:
 
 
 def answers_otherwise(new: str, old: str, *, near: bool = False) -> bool:
-    """Whether a correction without words of its own names another thing of the kind that the old text names.
+    """Whether a correction that only names a thing names another one of the kind that the old text names.
 
-    ``near``: the two stand so near that the old text is meant whatever else it says.
+    ``near``: the two are so close that the old text is meant whatever else it says.
     """
     mine, theirs = label_of(new), label_of(old)
     if mine and theirs and mine.name == theirs.name:
@@ -219,7 +219,7 @@ def without_frame(text: str, topic: Topic) -> Topic:
 
 
 def has_another_value(point: Topic, topic: Topic) -> bool:
-    """Whether both have values of one kind, not the same ones, and the first names no subject that the second lacks."""
+    """Whether both have different values of one kind, and the first names no subject that the second lacks."""
     if not point.classes & topic.classes or point.values <= topic.values:
         return False
     if point.kinds and topic.kinds:
@@ -228,7 +228,7 @@ def has_another_value(point: Topic, topic: Topic) -> bool:
 
 
 def completes(new: str, old: str) -> bool:
-    """Whether the old text tells of a task under way that the new one tells is done."""
+    """Whether the old text says that a task is under way, and the new one that it is done."""
     if not _UNDER_WAY.is_in(old) or _DONE.is_in(old) or not _DONE.is_in(new) or _NOT_DONE.is_in(new):
         return False
     topic, known = topic_by(new), topic_by(old)
@@ -242,7 +242,7 @@ def completes(new: str, old: str) -> bool:
 
 
 def is_beside(new: str, topic: Topic, old: str, known: Topic, *, as_: AnchorType) -> bool:
-    """Whether a new statement is added to an old one: because it says so, or because it serves another purpose."""
+    """Whether a new statement only adds to an old one: because it says so, or because it has another purpose."""
     if as_ == "correction" and is_addition(new):
         return True
     aim = purpose(new)
@@ -250,7 +250,7 @@ def is_beside(new: str, topic: Topic, old: str, known: Topic, *, as_: AnchorType
 
 
 def tells_of_another(new: str, topic: Topic, old: str, known: Topic, *, as_: AnchorType) -> bool:
-    """Whether a new statement tells of another thing than an old one; see ``replaces`` for its arguments."""
+    """Whether a new statement is about another thing than an old one; see ``replaces`` for the arguments."""
     if restates(new, old):
         return False
     if topic.kinds and known.kinds and not topic.kinds & known.kinds:
@@ -266,15 +266,15 @@ def tells_of_another(new: str, topic: Topic, old: str, known: Topic, *, as_: Anc
 
 
 def _differ_in_thing_and_value(topic: Topic, known: Topic, choosing: frozenset[str]) -> bool:
-    # The hotel for Monday, the car for Tuesday.
+    # Example: "the hotel for Monday", "the car for Tuesday".
     mine, theirs = topic.words - known.words - choosing, known.words - topic.words - choosing
     return bool(mine and theirs and topic.values - known.values and known.values - topic.values)
 
 
 def _is_one_more(new: str, topic: Topic, old: str, known: Topic) -> bool:
-    """Whether it may add a name to others, forbid one thing more, or say the same of gate 12 as of gate 11.
+    """Whether a statement may add a name to others, forbid one more thing, or say the same about gate 12 as about 11.
 
-    Who says what something *is* means only that.
+    A statement that says what something *is* does not add anything.
     """
     if topic.classes <= _ADDED and has_cue(new, "forbids") and has_cue(old, "forbids"):
         return True
@@ -294,7 +294,7 @@ def _start_of_new_value(text: str, topic: Topic, known: Topic) -> int:
 
 
 def _name_other_things(topic: Topic, known: Topic) -> bool:
-    # Swift on iOS, Kotlin on Android.
+    # Example: "Swift on iOS", "Kotlin on Android".
     mine, theirs = topic.of_class("name"), known.of_class("name")
     return not mine & theirs and min(len(mine), len(theirs)) >= _SEVERAL
 
@@ -313,7 +313,7 @@ def _name_others_of_a_row(new: str, topic: Topic, old: str, known: Topic) -> boo
 
 @memoized()
 def _named_members(text: str) -> dict[Mark, frozenset[str]]:
-    """Which of several a text names, with the stems that name it."""
+    """Which of several things of a row a text names, with the stems that name it."""
     plain = text.replace("’", "'")
     found: dict[Mark, frozenset[str]] = {}
     possible = SAID.may_match_text(plain)
@@ -336,13 +336,13 @@ def changing(text: str) -> frozenset[str]:
 
 
 def _is_narrower(new: str, topic: Topic, known: Topic) -> bool:
-    # Like "my wife's flight" beside "the flight".
+    # Example: "my wife's flight" is narrower than "the flight".
     subject = stems_of(new[: _start_of_new_value(new, topic, known)]) & topic.words
     return bool(subject - known.every - changing(new))
 
 
 def says_again(new: str, old: str) -> bool:
-    """Whether a text says that something is otherwise now, and else what an old one does, but for one value."""
+    """Whether a text says that something has changed, and otherwise the same as an old text, except for one value."""
     if not has_cue(new, "updates") or has_cue(new, "forbids"):
         return False
     (mine, my_values), (theirs, their_values) = _form_and_values(new), _form_and_values(old)
@@ -351,7 +351,7 @@ def says_again(new: str, old: str) -> bool:
 
 
 def restates(new: str, old: str) -> bool:
-    """Whether two texts say what one thing is, in the same words, but for one value: ``the branch is fix/cache-2``."""
+    """Whether two texts say what a thing is in the same words, except for one value: ``the branch is fix/cache-2``."""
     new, old = without_label(new), without_label(old)
     if new.lstrip()[:1].casefold()[:1] != old.lstrip()[:1].casefold()[:1]:
         return False
@@ -360,9 +360,9 @@ def restates(new: str, old: str) -> bool:
 
 
 def form_of(text: str) -> str | None:
-    """A statement with its values left open; ``None`` where it says no value of a subject.
+    """A statement with its values left open; ``None`` if it gives no value of a subject.
 
-    Two texts of one form say what the same thing is, at different times. Two hypotheses stand side by side.
+    Two texts of the same form say what the same thing is at different times. Hypotheses have no form: they can coexist.
     """
     return _stated_form_and_values(text)[0]
 
@@ -391,7 +391,7 @@ def _stated_form_and_values(text: str) -> tuple[str | None, tuple[str, ...]]:
 
 @memoized()
 def _form_and_values(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A text's words in order, without those that choose, change or are polite, values open; and the values."""
+    """The words of a text, without words of choice, change and courtesy, with values left open; and the values."""
     text = text.replace("’", "'")
     for table in TABLES:
         for said in all_in(text, [table.changes]):

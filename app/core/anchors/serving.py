@@ -1,4 +1,4 @@
-"""Chooses the anchors that the state block shows: active ones whose message is not served, as many as have room."""
+"""Chooses the anchors that the state block shows: active anchors whose message is not served, as many as have room."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Served:
     shown: tuple[FoundAnchor, ...] = ()
     """The anchors that are shown, in the order of their positions."""
     behind_marker: int = 0
-    """How many more anchors, all with other words, had no room: the marker tells their number."""
+    """How many further anchors with different words had no room: the marker says their number."""
 
 
 NOTHING_SERVED: Final = Served()
 
 LEAST_ROOM: Final = 1
-"""The room in tokens where nothing is left of an allotment. Anchors that a user set and the marker are served even
-then; with a room of 0 they would not be."""
+"""The room in tokens if nothing is left of an allotment. Anchors that a user set and the marker are served even then; a
+room of 0 would mean that no anchors are served at all."""
 
-_NEAREST: Final = 50  # earlier anchors with a word that one is held against, the newest: a word in more tells little
-_SHARED: Final = 2  # words that two anchors on the same thing have in common at least, and …
-_SHARE: Final = 0.2  # … what these are of the smaller one's words, by their rarity among the anchors
+_NEAREST: Final = 50  # the most earlier anchors with a word that are compared, newest first: a common word says little
+_SHARED: Final = 2  # the fewest words that two anchors on the same thing share
+_SHARE: Final = 0.2  # the least share of the smaller anchor's words that these are, weighted by their rarity
 
 _POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
-"""The order of positions; what stands behind ``offset`` decides between doubles."""
+"""The order of positions; the attributes after ``offset`` decide between doubles."""
 
 
 def serve(
@@ -58,7 +58,7 @@ def serve(
     Args:
         active: The active anchors of the conversation.
         through_seq: The last message before the served tail.
-        held: Earlier messages that are served verbatim all the same.
+        held: Earlier messages that are still served verbatim.
         room: See ``Servable.within``.
         estimator: How tokens are counted.
     """
@@ -79,14 +79,14 @@ class Servable:
         estimator: Estimator,
         not_read: int = 0,
     ) -> None:
-        """Rank them.
+        """Rank the anchors.
 
         Args:
             active: The active anchors of the conversation.
             through_seq: The last message before the served tail.
-            held: Earlier messages that are served verbatim all the same.
+            held: Earlier messages that are still served verbatim.
             estimator: How tokens are counted.
-            not_read: How many more anchors with other words there are, not read because no room is enough.
+            not_read: The number of further anchors with different words, which were not read as no room is enough.
         """
         self._unread = not_read
         eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
@@ -94,22 +94,22 @@ class Servable:
         sizes = [_line_size(anchor, estimator) for anchor in self._anchors]
         newest_first = reversed(range(len(self._anchors)))
         movable = [index for index in newest_first if self._anchors[index].proposed_by != "user"]
-        # Of equals the newest leave first: what was shown is told nowhere else, what found no room the state tells.
+        # Among equals the newest are left out first: the state has what found no room, but not what was shown before.
         self._leaving = sorted(movable, key=lambda index: _order_of_leaving(self._anchors[index]))
         self.movable: Mapping[int, tuple[FoundAnchor, int]] = {
             index: (self._anchors[index], sizes[index]) for index in self._leaving
         }
-        """The anchors that may go behind the marker, by place, with their tokens; those that go first stand first."""
+        """The anchors that may be left to the marker, with their tokens, by place, in the order of leaving."""
         self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
         self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
 
     def within(self, room: int | None) -> Served:
         """The anchors that are shown if the whole element may take ``room`` tokens.
 
-        ``None``: all are shown. ``0``: the policy serves none, and no marker either. Otherwise anchors without room
-        stand behind a marker. They are chosen in this order: first those that a model called over, then those that it
-        passed over, then those that no model proposed. Among equals the least important goes first, then the newest.
-        Anchors that a user set always stay.
+        ``None``: all are shown. ``0``: the policy serves none, and no marker either. Otherwise anchors without room are
+        left to a marker. They are left out in this order: first those that a model called settled, then those that it
+        passed over, then those that no model proposed. Among equals the least important is left out first, then the
+        newest. Anchors that a user set always stay.
         """
         if room == 0:
             return NOTHING_SERVED
@@ -118,9 +118,9 @@ class Servable:
         return self.without(frozenset(self._leaving[: bisect_left(self._freed, self._total - room)]))
 
     def with_newest(self, hidden: Collection[int]) -> frozenset[int]:
-        """What goes behind the marker instead of ``hidden``, as many: of anchors on the same thing the newest stays.
+        """The anchors to leave to the marker instead of ``hidden``, as many: the newest on the same thing stays.
 
-        An old one that stays alone passes for what holds.
+        If only an old one stayed, it would seem to hold still.
         """
         gone = set(hidden)
         for old, newer in self._newer_on_the_same.items():
@@ -131,7 +131,7 @@ class Servable:
 
     @cached_property
     def _newer_on_the_same(self) -> dict[int, list[int]]:
-        """For each place of an anchor, the places of later anchors on the same thing, where both may be left out."""
+        """For each anchor's place, the places of later anchors on the same thing, if both may be left out."""
         said = {place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)}
         holding = Counter(stem for stems in said.values() for stem in stems)
         rarity = {stem: math.log((len(said) + 1) / (count + 0.5)) for stem, count in holding.items()}
@@ -150,7 +150,7 @@ class Servable:
         return dict(sorted(found.items()))
 
     def without(self, hidden: Collection[int]) -> Served:
-        """What is shown if the anchors at these places go behind the marker."""
+        """The anchors that are shown if those at these places are left to the marker."""
         shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
         return Served(shown=shown, behind_marker=len(hidden) + self._unread)
 
@@ -173,7 +173,7 @@ def _order_of_leaving(anchor: FoundAnchor) -> tuple[bool, bool, bool, float]:
 
 
 def _line_size(anchor: FoundAnchor, estimator: Estimator) -> int:
-    # Where the line names a speaker, an older anchor may have been counted without that name.
+    # If the line names a speaker, an older anchor may have been counted without that name.
     if estimator == "script" and not anchor.said_by:
         return anchor.token_count
     return line_tokens(line_of(anchor), estimator)
@@ -184,5 +184,5 @@ def _is_active(anchor: FoundAnchor) -> bool:
 
 
 def anchors_say(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
-    """Whether an active anchor says just what an entry says: then nothing that came later took the entry's place."""
+    """Whether an active anchor says the same as an entry, which nothing later has replaced then."""
     return any(anchor.seq in entry.from_seqs and is_only(entry.text, anchor.content) for anchor in anchors)

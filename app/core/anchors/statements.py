@@ -1,6 +1,6 @@
 """Splits a message into statements: the sentences that its speaker says, each with its exact place.
 
-What a speaker only shows is left out: fenced and indented code, quoted lines, tables, dumps, pasted texts.
+Text that a speaker only shows is left out: fenced and indented code, quoted lines, tables, dumps, pasted texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.core.text.pasted import before_paste, is_of_log_or_letter
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK, asks, sentence_spans
 
-_MOST_READ: Final = 20_000  # characters: more than anybody says in one go
+_MOST_READ: Final = 20_000  # the most characters that are read: nobody says more at once
 
 _SHOWN: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
@@ -35,8 +35,8 @@ _FENCES: Final = ("```", "~~~")
 _EMPHASIS: Final = "*_~"
 _MOST_MARKS: Final = 3
 _OWN_LINES: Final = compiled(r"\S[^\n]*+(?:\n[ \t][^\n]*+)*+")
-_WRAPPED: Final = 3  # lines of a text that was wrapped by hand
-_RAGGED: Final = 12  # characters that such lines differ by
+_WRAPPED: Final = 3  # the fewest lines of a text that was wrapped by hand
+_RAGGED: Final = 12  # the most characters by which such lines differ in length
 _WIDEST: Final = 100
 _SIGN: Final = compiled(r"\S")
 _BLANK: Final = compiled(r"\s(?=\S)")
@@ -44,7 +44,7 @@ _BLANK: Final = compiled(r"\s(?=\S)")
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One sentence of a message, or a part of a long one; ``text`` stands in the content at ``offset``."""
+    """One sentence of a message, or a part of a long one; ``text`` is in the content at ``offset``."""
 
     text: str
     offset: int
@@ -52,7 +52,7 @@ class Statement:
     sentence: int
     """The number of its sentence: parts of one long sentence share it."""
     inside: tuple[Identifier, ...] | None = None
-    """Exact values of a part of a sentence, found in the whole one; ``None`` where it is a whole sentence."""
+    """The exact values of a part of a sentence, found in the whole sentence; ``None`` for a whole sentence."""
 
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
@@ -60,7 +60,7 @@ class Statement:
         return find_identifiers(self.text) if self.inside is None else self.inside
 
     def joined(self, following: Statement, content: str) -> Statement | None:
-        """This statement and the next as one, if both stand in one line of the content and are short enough for one."""
+        """This statement and the next as one, if they are in one line and short enough; else ``None``."""
         text = content[self.offset : following.offset + len(following.text)]
         if (
             following.is_question
@@ -74,8 +74,8 @@ class Statement:
     def whole(self, content: str) -> tuple[str, int]:
         """The statement's text and place with its Markdown emphasis balanced, as it is shown to people.
 
-        ``text`` begins behind any opening ``**``. Here the opening mark is put back where a closing one follows, and a
-        closing mark without its opening is taken off.
+        ``text`` begins after any opening ``**``. Here the opening mark is put back if a closing one follows, and a
+        closing mark without its opening is removed.
         """
         before = content[max(0, self.offset - _MOST_MARKS) : self.offset]
         opening = before[len(before.rstrip(_EMPHASIS)) :]
@@ -93,12 +93,12 @@ class Statement:
 
     @property
     def possible(self) -> int:
-        """Which cues ``plain`` can contain, as bits: a pattern whose cue is not among them is not tried."""
+        """The bits of the cues that ``plain`` may contain: other cues need not be tried."""
         return SAID.may_match_text(self.plain)
 
 
 def statements(message: Message) -> list[Statement]:
-    """The statements of a message, in order; none of a tool's or the system's, of a command or an erased message."""
+    """The statements of a user's or assistant's message, in order; commands and erased messages have none."""
     if message.role not in {"user", "assistant"} or message.is_command or message.status == "erased":
         return []
     spoken = message.content[:_MOST_READ]
@@ -141,12 +141,12 @@ def _with_shown_lines_blanked(text: str) -> str:
 
 def _is_shown_line(line: str) -> bool:
     shows = _SHOWN.match(line) is not None or is_of_log_or_letter(line)
-    # A fence is needed to find the end of its block.
+    # Fences are kept: they are needed to find the end of their block.
     return shows and not line.lstrip(" \t").startswith(_FENCES)
 
 
 def _statements_of_sentence(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
-    """A sentence as one statement; a long one as several, cut where a clause begins, never inside an exact value."""
+    """A sentence as one statement, or a long one as several: it is cut at clauses, never inside an exact value."""
     is_question = asks(text[start:end])
     is_long = end - start > LONGEST
     values = find_identifiers(text[start:end]) if is_long else ()

@@ -1,7 +1,7 @@
 """The words by which each language marks anchors, compiled once from ``[anchors]`` in the files of ``text/languages``.
 
-The patterns see the first ``LONGEST`` characters of a text, which is as long as a statement may be. That does not yet
-bound the time of a pattern: each is measured, as those in the code are (see ``app.core.text.patterns``).
+The patterns see the first ``LONGEST`` characters of a text, the most that a statement may have. That alone does not
+bound the time of a pattern: each is measured like those in the code (see ``app.core.text.patterns``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.core.text.patterns import Capped, capped, compiled
 from app.core.text.scripts import SCRIPTS
 
 LONGEST: Final = 400
-"""Characters of a text that the patterns see: a statement may be as long as that."""
+"""The most characters of a statement, and of a text that the patterns see."""
 
 _NEEDED: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
 
@@ -60,7 +60,7 @@ class Table:
     first_person: Cue
     rules: Mapping[AnchorType, Rule]
     labels: int
-    """Bits of the patterns of which at least one must match where a rule is ``labelled``."""
+    """Bits of the patterns of which at least one must match for a ``labelled`` rule."""
     evasive: Cue
     yes: Cue
     no: Cue
@@ -81,7 +81,7 @@ class Table:
     which: tuple[Cue, ...]
     """One pattern for each row of things that exclude each other; the group that matches says which of them it is."""
     members: int
-    """Bits of the patterns of which at least one must match where a thing of a row is named."""
+    """Bits of the patterns of which at least one must match if a text names a thing of a row."""
     kinds: Mapping[str, Cue]
 
 

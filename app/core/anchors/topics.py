@@ -1,4 +1,4 @@
-"""What a sentence is about: its content words and its exact values. By them two sentences are compared."""
+"""Topics: the content words and exact values of a sentence, by which two sentences are compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLASSES: Final[Mapping[str, str]] = {
     "symbol": "name",
     "quoted": "name",
 }
-"""Values of one class can take each other's place."""
+"""The class of each kind of value. Values of the same class can replace each other."""
 
 EXCLUSIVE: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
 """Kinds of which a project usually has only one thing."""
@@ -46,15 +46,15 @@ class Topic:
     """The words of a text that carry its subject, and its values by class."""
 
     words: frozenset[str]
-    """Stems, those of its values left out."""
+    """Stems of its words, without those of its values."""
     values: frozenset[tuple[str, str]]
     """(class, value in lower case)."""
     every: frozenset[str]
-    """Words and the stems of values together."""
+    """The stems of its words and of its values together."""
     classes: frozenset[str]
     """The classes of its values."""
     kinds: frozenset[str]
-    """The kinds of the technology that the text names; empty if it names none that is known."""
+    """The kinds of technology that the text names; empty if it names none that is known."""
 
     def of_class(self, class_: str) -> frozenset[str]:
         """The values of one class."""
@@ -68,7 +68,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def technology_in(text: str) -> list[str]:
-    """Names of technology, which nobody needs to write with a capital, in lower case."""
+    """The names of technology in a text, in lower case; they need not be written with a capital."""
     return [word for word in map(str.lower, tokens(text)) if word in TECHNOLOGY]
 
 
@@ -79,7 +79,7 @@ def kinds_of(name: str) -> frozenset[str]:
 
 
 def kinds_in(text: str) -> frozenset[str]:
-    """The kinds of technology that a text names, as ``topic_by`` finds them, at less cost."""
+    """The kinds of technology that a text names: the same as ``topic_by`` finds, but faster."""
     if not any(map(text.lower().__contains__, _SERVING)):
         return frozenset()
     text = without_label(text)
@@ -88,7 +88,7 @@ def kinds_in(text: str) -> frozenset[str]:
 
 
 def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
-    """What a short text is about; ``times`` are its words for days that no calendar is needed for (``Thursday``)."""
+    """The topic of a short text; ``times`` are its words for days, such as ``Thursday``, which count as values."""
     values = {(_CLASSES[one.kind], one.text.strip(_QUOTES).lower()) for one in find_identifiers(text)}
     values |= {("time", day.lower()) for day in times}
     values |= {("name", word) for word in technology_in(text)}
@@ -105,14 +105,14 @@ def topic_of(text: str, times: Iterable[str] = ()) -> Topic:
 
 @memoized()
 def topic_by(text: str) -> Topic:
-    """What a text is about, with the days that any language says."""
+    """The topic of a text, including words for days of any language."""
     text = without_label(text)
     return topic_of(text, (day.group() for day in all_in(text, (table.times for table in TABLES))))
 
 
 @memoized()
 def without_label(text: str) -> str:
-    """What a label says it is, left out: ``Rule:`` is no subject."""
+    """A text without its label: ``Rule:`` is not a subject."""
     possible = SAID.may_match_text(text)
     labels = (rule.labelled for table in TABLES if table.labels & possible for rule in table.rules.values())
     label = next(all_in(text, labels), None)

@@ -1,7 +1,7 @@
-"""Changes the status of anchors by rule: a later correction supersedes one, a direct answer resolves one.
+"""Changes the status of anchors by rule: a later correction supersedes an anchor, a direct answer resolves one.
 
-Whether a question was answered in other words, or a promise kept, no rule can tell: a model says so, and another one
-verifies it.
+No rule can recognise whether a question was answered in other words, or a promise kept: a model says so, and another
+model verifies it.
 
 * Messages are taken one by one, in order. What a message changes depends only on it and on the anchors that are active
   then, so it does not matter how messages are divided into batches.
@@ -27,7 +27,7 @@ from app.core.model.conversation import Message
 from app.core.text.cued import Cue
 from app.core.text.patterns import compiled
 
-_SHORT: Final = 12  # words of a direct answer
+_SHORT: Final = 12  # the most words of a direct answer
 _MARK: Final = compiled(r"[?？؟]")
 _ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
 
@@ -36,16 +36,16 @@ _CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
     "decision": frozenset({"decision", "correction"}),
     "critical_fact": frozenset({"critical_fact", "correction"}),
 }
-"""What an anchor of a type can supersede."""
+"""The types that an anchor of a type can supersede."""
 
 CHANGING: Final = frozenset(_CHANGES)
-"""Types whose anchors can take another's place."""
+"""The types whose anchors can replace others."""
 
 LOOKS_BACK: Final = FAR
-"""Positions: as far as a message reaches anchors that share no word with it."""
+"""The most positions between a message and an anchor that it changes without sharing a word with it."""
 
 _BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
-"""What an assistant can correct: never what a user stated."""
+"""The types of anchors that an assistant can supersede, unless a user stated them."""
 
 
 def transitions(
@@ -55,17 +55,17 @@ def transitions(
     *,
     said: Mapping[int, Sequence[Statement]] | None = None,
 ) -> list[Transition]:
-    """What these messages do to the active anchors.
+    """The changes of status that these messages bring about.
 
     Args:
-        active: Those of earlier messages.
-        new: Those found in these messages; they may supersede each other too. One whose message is not given counts
-            as an assistant's.
-        messages: In any order.
-        said: The messages' ``statements`` by ``seq``, where they are known already.
+        active: The active anchors of earlier messages.
+        new: The anchors found in these messages; they may supersede each other too. An anchor whose message is not
+            given counts as an assistant's.
+        messages: The messages in any order.
+        said: The messages' ``statements`` by ``seq``, if they are already known.
 
     Returns:
-        One per anchor whose status changes, in the order of the messages that change it.
+        One transition for each anchor whose status changes, in the order of the messages that change it.
     """
     pool = Pool(active)
     own: defaultdict[int, list[Anchor]] = defaultdict(list)
@@ -81,7 +81,7 @@ def transitions(
 
 
 def subjects(new: Sequence[Anchor]) -> frozenset[str]:
-    """Stems: whichever anchor shares one with new ones, they can take its place, however far back it stands."""
+    """The stems of new anchors: they can replace any anchor that shares one of these, however far back it is."""
     taking = (anchor for anchor in new if anchor.type in CHANGING and not anchor.pasted)
     return frozenset[str]().union(*(topic_by(anchor.content).every for anchor in taking))
 
@@ -94,7 +94,7 @@ def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | N
 def _transitions_of_message(
     pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement]
 ) -> Iterator[Transition]:
-    """What one message does: by its anchors, then by what else it says, where its text is at hand."""
+    """The changes by one message: by its anchors, then by its other words, if its text is given."""
     for anchor in own:
         yield from _superseded_by_anchor(pool, anchor, by_user=message is not None and message.role == "user")
         pool.add(anchor)
@@ -108,7 +108,7 @@ def _transitions_of_message(
 
 
 def _superseded_by_anchor(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
-    """What an anchor takes the place of."""
+    """The anchors that an anchor supersedes."""
     types = _CHANGES.get(by.type, frozenset())
     if not by_user:
         types &= _BY_ASSISTANT
@@ -141,7 +141,7 @@ def _takes_place_of(by: Anchor, old: Anchor) -> bool:
 
 
 def _repeats_of_outdated(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
-    """Decisions and promises near by that only repeat what is outdated."""
+    """Nearby decisions and commitments that only repeat what is superseded."""
     outdated = [topic_by(old.content) for old in meant if old.type != "critical_fact"]
     names = frozenset(
         name
@@ -159,7 +159,7 @@ def _repeats_of_outdated(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[A
 
 
 def _question_answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transition]:
-    """A direct answer to what the other one asked just before: yes, no, a value, or one word."""
+    """The question of the other speaker just before, if this directly answers it: yes, no, a value, or one word."""
     read = [(table, leads(first.plain, table)) for table in TABLES if table.letters.search(first.text)]
 
     def has(cue: Callable[[Table], Cue]) -> bool:
@@ -181,7 +181,7 @@ def _superseded_by_no(pool: Pool, message: Message, first: Statement, *, asked: 
     no = any(_refuses(first, table) for table in TABLES if table.letters.search(first.text))
     if no and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
-            # A no after a question answers the question.
+            # A "no" after a question answers the question, and supersedes nothing earlier.
             if old.proposed_by != "user" and (asked is None or is_earlier(asked, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")

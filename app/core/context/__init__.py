@@ -1,1 +1,1 @@
-"""The context of a turn: put together, kept within its budget, written in a provider's form."""
+"""The context of a turn: assembled, kept within its budget, and written in a provider's form."""

@@ -1,8 +1,8 @@
 """Assembles what a model is sent, within its budget. Pure: it never compacts.
 
-Order, from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block, attached
-files, system messages that the block covers, state block, other held messages, tail; what is recalled for a question
-stands inside the last user message. Between two state versions each of the others only grows at its end.
+The order is from stable to volatile, so that a provider's prompt cache hits: system prompt with awareness block,
+attached files, system messages that the block covers, state block, other held messages, tail. Messages recalled for a
+question stand inside the last user message. Between two state versions each other part only grows at its end.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from app.core.state.digesting import NO_DIGESTS, shares_of
 __all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "room_of", "system_text"]
 
 SEQS: Final = 200
-"""The most positions that a digest's section spells out: a response stays small, however long the history."""
+"""The most positions that a digest's section lists, so that a response stays small for any history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A stretch of the context and where it came from.
 
-    Digests have one for each segment that is shown, and one without a segment for their element's own lines.
+    Digests have a section for each shown segment, and one without a segment for the lines of their own element.
     """
 
     kind: str
     seqs: tuple[int, ...]
-    """Positions, each one; of a segment of more than ``SEQS`` messages its first and its last."""
+    """All positions; for a segment of more than ``SEQS`` messages only the first and the last."""
     tokens: int
     level: str | None = None
-    """The level that is shown of a digest; ``None``: only its marker."""
+    """The level of a digest; ``None``: only its marker is shown."""
     segment_id: str | None = None
 
 
@@ -71,42 +71,42 @@ class AssembledContext:
     sections: tuple[Section, ...]
     gauge: Gauge
     estimated: int
-    """What the whole weighs by our estimate alone; gauge and sections count what the provider taught as well."""
+    """The tokens of the whole by our estimate alone; gauge and sections are corrected by what the provider reported."""
     warnings: tuple[str, ...] = ()
     truncated: tuple[int, int] | None = None
-    """First and last ``seq`` left out for want of room."""
+    """The first and the last ``seq`` that were left out for lack of room."""
     recalled: tuple[Recalled, ...] = ()
-    """Messages brought back for the question, best first, each with the reasons for it."""
+    """The messages recalled for the question, best first, each with the reasons for it."""
     recalled_by: Literal["words", "words_and_vectors"] | None = None
-    """What recall went by; ``None`` where no embedding model is set, or nothing was looked for."""
+    """What recall was based on; ``None`` if no embedding model is set, or nothing was looked for."""
     markers: tuple[Marker, ...] = ()
-    """Every place in the block that can be expanded, in its order."""
+    """All markers in the block, in its order."""
     tools: tuple[ToolSpec, ...] = ()
-    """What the chat model is offered beside them; ``system`` counts it."""
+    """The tools that the chat model is offered; they are counted under ``system``."""
     attached: tuple[ConversationFile, ...] = ()
     """The conversation's files."""
     files: tuple[RequestFile, ...] = ()
-    """The conversation's files as this request carries them; ``messages`` are without them."""
+    """The conversation's files as this request carries them; ``messages`` do not include them."""
     locale: str = "en"
-    """The conversation's: what a format has to put in words is in its language."""
+    """The conversation's locale: what a format has to put in words is written in its language."""
     keeps_all: bool = False
-    """Whether the policy leaves nothing out: rather the turn fails."""
+    """Whether the policy forbids leaving anything out, so that a turn fails instead."""
     caching: Caching | None = None
-    """How a provider may cache its beginning; ``None``: not at all."""
+    """How a provider may cache the beginning of the context; ``None``: not at all."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether each file is sent, and none in words alone."""
+        """Whether every file is sent, and none is only described in words."""
         return all(file.form != "words" for file in self.files)
 
     @property
     def whole(self) -> tuple[ContextMessage, ...]:
-        """All messages, that with the files among them."""
+        """All messages, including the one with the files."""
         return with_files(self.messages, self.files, self.locale)
 
 
 def system_text(system_prompt: str, awareness: str) -> str:
-    """The system prompt as it is sent: never changes because of a compaction."""
+    """The system prompt as it is sent; a compaction never changes it."""
     return f"{system_prompt}\n\n{awareness}" if system_prompt else awareness
 
 
@@ -118,13 +118,13 @@ def exceeds(material: Material, *, budget: int | None = None) -> bool:
 
 
 def assemble(material: Material, *, digest: Digest, budget: int | None = None) -> AssembledContext:
-    """Put a context together within its budget.
+    """Assemble a context within its budget.
 
     Args:
         material: The conversation, its held messages, its tail, its anchors, and what to recall from.
         digest: Makes the digest of what has to be left out.
-        budget: Tokens for all that stands after the system prompt and the files; ``None`` = the policy's budget, which
-            holds both too.
+        budget: Tokens for everything after the system prompt and the files; ``None`` = the policy's budget, which
+            includes both.
 
     Raises:
         BudgetTooSmallError: Not even the last user message fits.
@@ -153,21 +153,21 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
 
 
 def _anchors_have_no_room(material: Material, draft: Draft) -> bool:
-    # The policy lets no anchor go: until it is changed, nothing is compacted.
+    # The policy never leaves an anchor out: until it is changed, nothing can be compacted.
     was_refused = bool(draft.warnings) and material.conversation.quiet.reason == "anchors_over_budget"
     return was_refused or (material.policy.anchor_share is None and draft.behind_marker > 0)
 
 
 def room_of(material: Material, budget: int | None) -> int:
-    """Tokens for all that stands after the system prompt and the files."""
+    """The tokens for everything after the system prompt and the files."""
     return _room(material, budget).tokens
 
 
 def room_for_anchors(material: Material, budget: int | None) -> int | None:
-    """The most tokens that anchors take in any draft, beside those that users set; ``None``: all of them are needed.
+    """The most tokens of anchors in any draft, without those that users set; ``None``: all anchors are needed.
 
-    Theirs, and what they weigh as they were laid out, with the block around them: one step of fitting leaves them as
-    much of that as the rest has no use for.
+    It is their share, plus the tokens of the anchors in the layout with the block around them: one step of fitting may
+    leave them so much of that as the rest does not use.
     """
     room = _room(material, budget).anchors
     if room is None or material.policy.estimator != "script" or material.detail.segments:
@@ -219,14 +219,14 @@ def _whole_size(material: Material, draft: Draft) -> int:
 
 
 def _kept_full(material: Material, draft: Draft) -> Draft:
-    """``keep_full``: over the budget but inside the window is sent whole, with a warning.
+    """The draft under ``keep_full``: over the budget but within the window it is sent whole, with a warning.
 
-    Where the policy says so, a message that can never fit is sent without its middle; if that is not enough, so are
-    large ones, the largest first.
+    If the policy says so, a message that can never fit is sent without its middle. If that is not enough, large
+    messages are too, the largest first.
     """
     system = _tokens_before_block(material)
     window = material.conversation.estimated_within(material.budgets.window)
-    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # what was not read is not served
+    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # unread messages cannot be served
     total = system + _whole_size(material, draft)
     if total > window and elides:
         draft = with_all_giants_elided(material, draft, window - system)
@@ -341,7 +341,7 @@ def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
 
 
 def _opened_sections(material: Material, draft: Draft) -> list[Section]:
-    """One for each covered segment whose originals are served; what is held besides is not of them."""
+    """One section for each covered segment whose originals are served; other held messages do not belong to it."""
     held = {message.seq for message in first_draft(material).held}
     found = []
     for one in draft.opened:

@@ -1,6 +1,6 @@
-"""The awareness block: a standing part of the system prompt that tells the chat model what a state block is.
+"""The awareness block: a fixed part of the system prompt that tells the chat model what a state block is.
 
-It is there from the first turn on, so that a first compaction does not change the prompt's cached beginning.
+It is sent from the first turn on, so that the first compaction does not change the prompt's cached beginning.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from app.core.text.localization.catalogue import catalogue_of
 def awareness_block(
     schema: StateSchema, locale: str, levels: Collection[Level] = (), *, anchor_share: float | None = None
 ) -> str:
-    """What the chat model is told of the state block.
+    """What the chat model is told about the state block.
 
     Args:
-        schema: Of the state that is served.
+        schema: The schema of the served state.
         locale: A BCP 47 tag (``ru-RU``); languages without a catalogue get the English wording.
-        levels: Those of the policy: where there are none, neither digests nor markers are served.
-        anchor_share: The policy's: with 0 no anchors are served.
+        levels: The levels of the policy: without any, neither digests nor markers are served.
+        anchor_share: The share of the policy: with 0 no anchors are served.
     """
     say = catalogue_of(locale)
     anchors = [] if anchor_share == 0 else [say.text("awareness.anchors")]

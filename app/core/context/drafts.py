@@ -1,4 +1,4 @@
-"""A draft of a context: its parts, which of them may still become smaller, and its size in tokens."""
+"""A draft of a context: its parts, its size in tokens, and the material from which it is made."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _TOKENS: Final = attrgetter("token_count")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Covered segments, for serving them in more detail where a budget is larger."""
+    """Covered segments, for serving them in more detail under a larger budget."""
 
     segments: tuple[ServableSegment, ...] = ()
-    """The newest ones with all their levels, by position."""
+    """The newest segments with all their levels, by position."""
     total: int = 0
-    """How many there are, these included."""
+    """The number of all segments, including these."""
     room: int | None = None
-    """The most tokens that they may add in a turn; ``None``: whatever an asked budget leaves."""
+    """The most tokens that they may add in a turn; ``None``: whatever a requested budget leaves."""
     opens: bool = True
     """Whether originals may be served."""
     originals: tuple[Message, ...] = ()
     """The messages of the segments that are served verbatim, in order."""
     quoted: tuple[int, ...] | None = None
-    """Where active anchors stand, if these were not read themselves."""
+    """The positions of active anchors, if the anchors themselves were not read."""
     choice: Choice | None = field(default=None, repr=False, compare=False)
-    """What the segments could be served as, once that was computed (``larger_budget.with_choice``)."""
+    """The forms in which the segments could be served, once computed (``larger_budget.with_choice``)."""
 
 
 NO_DETAIL: Final = Detail()
@@ -53,49 +53,49 @@ NO_DETAIL: Final = Detail()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What there is to assemble from."""
+    """Everything from which a context can be assembled."""
 
     conversation: Conversation
     schema: StateSchema
     policy: CompactionPolicy
     budgets: Budgets
     system: str
-    """System prompt with awareness block."""
+    """The system prompt with the awareness block."""
     held: tuple[Message, ...]
     """Held messages up to the boundary."""
     tail: tuple[Message, ...]
     """The newest messages after the boundary, commands left out."""
     unloaded_tokens: int = 0
-    """What the messages between the boundary and ``tail[0]`` weigh: they cannot be served, only cut."""
+    """The tokens of the messages between the boundary and ``tail[0]``: these were not read and cannot be served."""
     anchors: tuple[FoundAnchor, ...] = ()
-    """Active anchors that can be shown; needed only where something has to be left out (``assembly.exceeds``)."""
+    """Active anchors that can be shown; needed only if something has to be left out (``assembly.exceeds``)."""
     anchors_unread: int = 0
-    """How many more there are, for which no draft has room."""
+    """The number of further active anchors, for which no draft has room."""
     segments: tuple[ServableSegment, ...] = ()
-    """The newest segments with their levels; needed where anchors are, so that digests give way little by little."""
+    """The newest segments with their levels; needed whenever ``anchors`` are, so that digests are removed gradually."""
     segments_total: int = 0
-    """How many there are, these included."""
+    """The number of all segments, including these."""
     detail: Detail = NO_DETAIL
-    """What covered segments can be served of in more detail than they are laid out in."""
+    """The covered segments that can be served in more detail than in the layout."""
     recall: Recall | None = None
-    """What to recall from, and what a caller brings along."""
+    """What can be recalled, and the caller's own passages."""
     tools: tuple[ToolSpec, ...] = ()
-    """What the chat model is offered: a part of every request, before everything else."""
+    """The tools that the chat model is offered: a part of every request, before everything else."""
     schema_tokens: int = 0
-    """What the schema of a structured output weighs: likewise."""
+    """The tokens of the schema of a structured output, which is likewise a part of every request."""
     files: tuple[ConversationFile, ...] = ()
-    """The attached files, in order: what they weigh stands with the conversation."""
+    """The attached files, in order; their tokens are stored with the conversation."""
     thresholds: AdaptiveThresholds | None = None
-    """For the gauge: where the thresholds follow the conversation, why they are what they are."""
+    """For the gauge: the adapted thresholds and the reason for them, if the thresholds are adaptive."""
     _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
-    """The ranking for the question once it was computed; a copy of this material shares it."""
+    """The ranking for the question, once computed; copies of this material share it."""
     blocks: dict[tuple[object, ...], int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What state blocks weigh by their parts (``block_tokens``): one is weighed in draft after draft."""
+    """The tokens of state blocks by their parts (``block_tokens``), since many drafts have the same block."""
     _outlines: dict[int, tuple[Message, Outline]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By the identity of a message, with it: each is looked at in draft after draft."""
+    """The outline of each message, by the identity of the message, since many drafts have the same messages."""
 
     def ranking(self, recall: Recall) -> Ranking:
         """The messages that may be recalled, ranked for the question; computed once."""
@@ -106,7 +106,7 @@ class Material:
         return found
 
     def outlines(self, messages: Sequence[Message]) -> list[Outline]:
-        """The messages as the planner's laws see them; each is made once."""
+        """The outlines of messages for the planner's rules; each is made only once."""
         known = self._outlines
         for message in messages:
             if id(message) not in known:
@@ -114,11 +114,11 @@ class Material:
         return [known[id(message)][1] for message in messages]
 
     def with_originals(self, originals: Sequence[Message]) -> Material:
-        """This material with what was read of the segments."""
+        """This material with the originals of segments that were read."""
         return replace(self, detail=replace(self.detail, originals=tuple(originals)))
 
     def servable(self, draft: Draft) -> Servable:
-        """The anchors whose messages a draft does not serve: ranked once for all drafts that serve the same ones."""
+        """The anchors whose messages a draft does not serve, ranked once for all drafts with the same messages."""
         through = max(draft.through_seq, self.conversation.boundary_seq)
         held = frozenset(message.seq for message in draft.held)
         if (through, held) not in self._ranked:
@@ -133,7 +133,7 @@ class Material:
 
     @property
     def digestible(self) -> Digestible:
-        """What digests can be served of: of a layout that has some, no more than it shows."""
+        """The segments of which digests can be served: if the layout has digests, only the segments that it shows."""
         layout = self.conversation.layout
         laid_out = as_laid_out(self.segments, layout.segments) if layout and layout.segments else self.segments
         return Digestible(
@@ -152,7 +152,7 @@ class Draft:
     state: str | None
     """The state's JSON."""
     anchors: str
-    """The rendered element."""
+    """The rendered element with the anchors."""
     behind_marker: int
     held: tuple[Message, ...]
     tail: tuple[Message, ...]
@@ -160,23 +160,23 @@ class Draft:
     left_out: LeftOut | None = None
     warnings: tuple[str, ...] = ()
     recalled: tuple[Recalled, ...] = ()
-    """Messages that are brought back, best first."""
+    """The recalled messages, best first."""
     named: frozenset[str] = frozenset()
     """Roles whose messages begin with the speaker's name."""
     passages: tuple[Passage, ...] = ()
-    """Those of the caller."""
+    """The caller's own passages."""
     held_days: str = ""
     """The rendered element with the days of the held messages."""
     tells_days: bool = True
-    """False once those days had to make room: they do not come back with other held messages."""
+    """Whether these days are served. Once they were left out for lack of room, they are not added again."""
     opened: tuple[ShownSegment, ...] = ()
-    """Covered segments whose originals stand among the held messages."""
+    """Covered segments whose originals are among the held messages."""
     weighed: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
-    """What recall adds (``joining.recall_tokens``), once that was computed: it is asked for step by step."""
+    """The tokens that recall adds (``joining.recall_tokens``), once computed, since they are needed in many steps."""
 
     @property
     def through_seq(self) -> int:
-        """The last message that truncation took out of the tail; 0 when it took none."""
+        """The last message that truncation removed from the tail; 0 if it removed none."""
         return self.left_out.to_seq if self.left_out else 0
 
     def warned(self, *warnings: str) -> Draft:
@@ -185,7 +185,7 @@ class Draft:
 
 
 def first_draft(material: Material) -> Draft:
-    """Everything there is, the block as it was laid out."""
+    """The draft with everything, and with the block as it was laid out."""
     layout = material.conversation.layout
     return Draft(
         state=layout.text if layout else None,
@@ -199,12 +199,12 @@ def first_draft(material: Material) -> Draft:
 
 
 def says_something(message: Message) -> bool:
-    """Whether a model is told anything: not by a command, an erased message, or an answer broken off at once."""
+    """Whether a message tells a model anything. A command, an erased message and an empty broken-off answer do not."""
     return message.is_told and bool(message.content or message.parts)
 
 
 def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft:
-    """The draft with those anchors whose messages it does not serve, within a room of their own."""
+    """The draft with the anchors whose messages it does not serve, within this room."""
     return with_served(material, draft, material.servable(draft).within(room))
 
 
@@ -234,7 +234,7 @@ def block_of(material: Material, draft: Draft) -> tuple[ContextMessage, ...]:
 
 
 def block_tokens(material: Material, draft: Draft) -> int:
-    """What the state block weighs."""
+    """The tokens of the state block."""
     told = draft.left_out if draft.left_out and draft.left_out.digest else None
     parts = draft.state, draft.anchors, draft.digests.element, told, draft.held_days
     if parts not in material.blocks:
@@ -243,7 +243,7 @@ def block_tokens(material: Material, draft: Draft) -> int:
 
 
 def block_sizes(material: Material, draft: Draft) -> tuple[int, int, int]:
-    """What the block weighs without its anchors, digests and days, what anchors add, and what digests add to both."""
+    """The tokens of the block without anchors, digests and days, then those that anchors add, then those of digests."""
     draft = replace(draft, held_days="")
     without = replace(draft, digests=NO_DIGESTS)
     bare = block_tokens(material, replace(without, anchors=""))
@@ -253,36 +253,36 @@ def block_sizes(material: Material, draft: Draft) -> tuple[int, int, int]:
 
 
 def held_day_tokens(material: Material, draft: Draft) -> int:
-    """What the days of held messages add to the block."""
+    """The tokens that the days of held messages add to the block."""
     if not draft.held_days:
         return 0
     return max(block_tokens(material, draft) - block_tokens(material, replace(draft, held_days="")), 0)
 
 
 def size_of(material: Material, draft: Draft) -> int:
-    """Tokens after the system prompt and the files, without recall; held messages and tail are rounded apart."""
+    """The tokens after the system prompt and the files, without recall; held messages and tail are rounded apart."""
     return block_tokens(material, draft) + weight_in_all(material, draft.held) + weight_in_all(material, draft.tail)
 
 
 def weigh_all(material: Material, messages: Sequence[ContextMessage]) -> int:
-    """What rendered messages weigh."""
+    """The tokens of rendered messages."""
     return messages_tokens(messages, material.policy.estimator)
 
 
 def weight_of(material: Material, message: Message) -> int:
-    """What a stored message weighs."""
+    """The tokens of a stored message."""
     return tokens_of(message.token_count, message.byte_length, material.policy.estimator)
 
 
 def weight_in_all(material: Material, messages: Sequence[Message]) -> int:
-    """What stored messages weigh, computed from their sums as utilization is."""
+    """The tokens of stored messages, computed from their sums like utilization."""
     estimator = material.policy.estimator
     bytes_ = 0 if estimator == "script" else sum(one.byte_length for one in messages)
     return tokens_of(sum(map(_TOKENS, messages)), bytes_, estimator)
 
 
 def outline_of(message: Message) -> Outline:
-    """A message as the planner's laws see it."""
+    """The outline of a message for the planner's rules."""
     calls, results = call_ids(message)
     return Outline(
         seq=message.seq,

@@ -1,4 +1,4 @@
-"""Cuts the middle out of messages that are too large for a context; the stored originals stay whole."""
+"""Cuts the middle out of messages that are too large for a context; the stored originals are kept whole."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
 LARGE: Final = 32
-"""A message is large if it takes more than this part of a window: that many shortened ones still fit side by side."""
-_SHARE: Final = 2  # such a message is shown in half the room, so that the rest stays
+"""A message is large if it takes more than one part in so many of a window; that many shortened messages still fit."""
+_SHARE: Final = 2  # a message that can never fit is shown in one part in so many of the room, so that the rest fits too
 
 
 def with_giants_elided(material: Material, draft: Draft, room: int) -> Draft:
@@ -48,7 +48,7 @@ def with_all_giants_elided(material: Material, draft: Draft, room: int) -> Draft
 
 
 def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
-    """Shorten large messages of the tail until all fits, the largest first; change nothing if that is not enough."""
+    """Shorten large messages of the tail, the largest first, until everything fits; none if that is not enough."""
     least = material.budgets.window // LARGE
     originals = {message.seq: message for message in material.tail}
     large = [originals[one.seq] for one in draft.tail if weight_of(material, originals[one.seq]) > least]

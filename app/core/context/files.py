@@ -1,7 +1,7 @@
 """The files of a conversation as a request carries them: one user message before all history, the same each time.
 
-It stands right after the system prompt, so that a provider's cache can hold both. Each file has a label of its own
-around it: an element of the service, which no message and no file can forge.
+It stands right after the system prompt, so that a provider's cache can hold both. Each file is put into an element of
+the service, its label, which no message and no file can forge.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.core.text.served_text import as_data
 
 FILE_TAG: Final = "attached_file"
 FILE_COPY: Final = "file_copy"
-"""The type of a part that names a provider's copy: of the service alone, no client can give one."""
+"""The type of a part that names a provider's copy. Only the service makes such parts; clients cannot."""
 _CLOSING: Final = f"</{FILE_TAG}>"
 _ATTRIBUTE: Final = {ord('"'): "'", ord("<"): "(", ord(">"): ")", ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
 
@@ -37,7 +37,7 @@ def files_message(files: Sequence[RequestFile], locale: str) -> ContextMessage |
 def with_files(
     messages: Sequence[ContextMessage], files: Sequence[RequestFile], locale: str
 ) -> tuple[ContextMessage, ...]:
-    """The messages of a request with its files after the system prompt that the service wrote, where there is one."""
+    """The messages of a request, with its files after the service's own system prompt, if there is one."""
     attached = files_message(files, locale)
     if attached is None:
         return tuple(messages)
@@ -46,33 +46,33 @@ def with_files(
 
 
 def as_text(file: ConversationFile, data: bytes) -> RequestFile:
-    """A file of kind ``text``, as its own text."""
+    """A file of kind ``text``, sent as its own text."""
     return _request_file(file, "text", _text_element(file, as_data(clean(text_of(data) or ""), _CLOSING)))
 
 
 def as_inline(file: ConversationFile, data: bytes) -> RequestFile:
-    """Any other file, with its data."""
+    """Any other file, sent with its data."""
     media = {"type": "media", "media_type": file.media_type, "name": _attribute_value(file.name)}
     media["data"] = base64.b64encode(data).decode()
     return _request_file(file, "inline", _media_element(file, media))
 
 
 def as_copy(file: ConversationFile, uri: str) -> RequestFile:
-    """Any other file, by the address of the provider's copy."""
+    """Any other file, sent as the address of the provider's copy."""
     return _request_file(
         file, "copy", _media_element(file, {"type": FILE_COPY, "media_type": file.media_type, "uri": uri})
     )
 
 
 def as_words(file: ConversationFile, reason: str, locale: str) -> RequestFile:
-    """A file that is not sent: what it is, and why; ``reason`` is a word of the catalogue's ``context.file``."""
+    """A file that is not sent: words say what it is and why. ``reason`` is a key of ``context.file`` in catalogues."""
     say = catalogue_of(locale)
     text = say.text("context.file.not_sent", why=say.text(f"context.file.{reason}"))
     return _request_file(file, "words", _text_element(file, text))
 
 
 def is_text(file: ConversationFile) -> bool:
-    """Whether it is sent as its own text."""
+    """Whether a file is sent as its own text."""
     return kind_of(file.media_type) == "text"
 
 

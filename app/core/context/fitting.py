@@ -1,4 +1,4 @@
-"""Makes a context fit its budget: what is left out first, what last, and what the context says about it.
+"""Makes a context fit its budget, by leaving parts out.
 
 Parts are left out in this order:
 
@@ -6,13 +6,13 @@ Parts are left out in this order:
 2. the tail before the last turn, with a digest in its place while there is room for one;
 3. style and shared knowledge, then the narrative, then the days of held messages;
 4. anchors, which a marker then leads to;
-5. facts, clause by clause: first what tells least per token, and of equals the oldest (docs/decisions/0018);
-6. the rest of the tail but its last message;
+5. facts, clause by clause: first those that tell least per token, among equals the oldest (docs/decisions/0018);
+6. the rest of the tail except its last message;
 7. held messages, the oldest first, each with a warning.
 
-A tool call and its result are left out together. Where the policy never leaves an anchor out, facts are left out before
-anchors, as long as all anchors then fit. If they do not, or a client asked for a smaller context, facts and anchors are
-left out together, those first that tell least.
+A tool call and its result are left out together. If the policy never leaves an anchor out, facts are left out before
+anchors, as long as all anchors then fit. If they do not, or if a client asked for a smaller context, facts and anchors
+are left out together, those first that tell least.
 """
 
 from __future__ import annotations
@@ -53,48 +53,48 @@ from app.core.state.pruning import prune, state_of
 from app.core.state.shrinking import shrunk, telling_most
 from app.core.text.budget import first_fitting, made_to_fit
 
-TRUNCATION_STEP: Final = 0.05  # of the budget: coarse, so that the cut stays where it is for many messages
-DIGEST_SHARE: Final = 0.10  # of the room, for the digest of what is left out
-COARSE_BITS: Final = 5  # of the room: what is recalled takes some more or some less of it with each question
+TRUNCATION_STEP: Final = 0.05  # a share of the budget; so coarse that the cut stays in place for many messages
+DIGEST_SHARE: Final = 0.10  # the share of the room for the digest of the messages that are left out
+COARSE_BITS: Final = 5  # the room is rounded to so many bits, since recall leaves a bit more or less with each question
 DIGEST_FRAME: Final = 60  # tokens of the elements around a digest, rounded up
 
 _SOFT: Final[frozenset[FieldRole]] = frozenset({"style", "known", "narrative"})
-"""Roles that go before any anchor does."""
+"""The roles whose entries are left out before any anchor."""
 
 Digest = Callable[[Sequence[Message], int], str]
-"""(messages left out, most tokens) to a plain text; a pure function."""
+"""A pure function from (messages left out, most tokens) to a plain text."""
 
 
 FirstToGo = Literal["anchors", "facts", "least"]
-"""What leaves a context first: ``anchors``, where the policy has an allotment for them; ``facts``, where it lets no
-anchor go; ``least``, what of both tells least per token, where it lets no anchor go but a budget was asked for. Where
-the anchors do not all fit, ``facts`` works like ``least``."""
+"""What is left out first: ``anchors`` if the policy has an allotment for them; ``facts`` if it never leaves an anchor
+out; ``least``, whatever of both tells least per token, if it never leaves an anchor out but a budget was requested. If
+not all anchors fit, ``facts`` works like ``least``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """How much a context may weigh after its system prompt."""
+    """The room for a context after its system prompt and files."""
 
     tokens: int
     anchors: int | None
-    """The anchors' share of it; ``None`` = all there is."""
+    """The anchors' share of the room; ``None`` = all of it."""
     first_to_go: FirstToGo = "anchors"
-    """What goes first where facts and anchors do not fit together."""
+    """What is left out first if facts and anchors do not fit together."""
 
 
 Shrink = Callable[[Material, Draft, Room], Draft]
 
 
 def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: bool = True) -> Draft:
-    """Remove what has to go.
+    """Leave out what has to be left out for the draft to fit.
 
     Args:
-        material: Of the context.
-        draft: Everything there is.
-        room: For it.
-        digest: Makes the digest of what has to be left out.
-        told: Whether the state is asked for; without it, one that does not fit as a whole goes, which is soon done:
-            messages are the same.
+        material: The material of the context.
+        draft: The draft with everything.
+        room: The room for it.
+        digest: Makes the digest of the messages that are left out.
+        told: Whether the state is needed. If not, a state that does not fit is left out as a whole, which is faster;
+            the messages are the same.
 
     Raises:
         BudgetTooSmallError: Not even the last message fits.
@@ -136,12 +136,12 @@ def _shrink_steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[S
 
 
 def _unloaded_tokens(material: Material, draft: Draft) -> int:
-    # They count until truncation has said that they are left out.
+    # Messages that were not read count until truncation has left them out.
     return 0 if draft.left_out else material.unloaded_tokens
 
 
 def _with_fewer_digests(material: Material, draft: Draft, room: Room) -> Draft:
-    """Half of them, a quarter …: coarse, so that the block stays as it is while the tail grows by many messages."""
+    """The draft with half of the digests, a quarter …: so coarse that the block stays the same for many messages."""
     *_, present = block_sizes(material, draft)
     bare = replace(draft, digests=NO_DIGESTS)
     without = size_of(material, bare)
@@ -184,18 +184,18 @@ def _without_old_tail(digest: Digest) -> Shrink:
 
 
 def _coarse_room(tokens: int) -> int:
-    # In steps of at most a sixteenth: another question alone moves neither cut nor digest.
+    # The steps are at most a sixteenth of the room: so another question alone does not move the cut or the digest.
     step = 1 << max(tokens.bit_length() - COARSE_BITS, 0)
     return tokens // step * step
 
 
 def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> list[tuple[int, int]]:
-    """(how many messages go, how many tokens go with them), ascending; what was never loaded always goes.
+    """(how many messages are cut, how many tokens that removes), ascending; messages that were not read always count.
 
     Args:
-        material: For the estimator, and what was never loaded.
-        tail: What is cut.
-        last_turn: Whether the last turn stays; else all but the last message may go.
+        material: The material, for the estimator and the tokens that were not read.
+        tail: The messages to be cut from.
+        last_turn: Whether the last turn stays; otherwise all messages but the last may be cut.
     """
     outline = material.outlines(tail)
     starts = turn_starts(outline)
@@ -214,7 +214,7 @@ def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> li
 
 def _orphaned_start(outline: Sequence[Outline]) -> int:
     calls = frozenset[str]().union(*(item.calls for item in outline))
-    # So many messages go that no result is left without its call.
+    # So many messages are cut that no result is left without its call.
     return max((index + 1 for index, item in enumerate(outline) if item.results - calls), default=0)
 
 
@@ -234,7 +234,7 @@ def _without_first_of_tail(material: Material, draft: Draft, count: int, room: R
 
 
 def _newest_within(material: Material, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
-    # The same for the same cut, however much of the tail was loaded.
+    # The result is the same for the same cut, however much of the tail was read.
     return tuple(first_fitting(reversed(messages), tokens, partial(weight_of, material)))[::-1]
 
 
@@ -243,7 +243,7 @@ def _without_digest(material: Material, draft: Draft, room: Room) -> Draft:  # n
 
 
 def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
-    """Style, known and the narrative (``soft``), or whatever else the state holds."""
+    """The step that shrinks style, known and the narrative (``soft``), or all other entries of the state."""
 
     def shrink(material: Material, draft: Draft, room: Room) -> Draft:
         state = material.conversation.compressed_state
@@ -276,10 +276,10 @@ def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
 
 
 def _with_worthiest_facts_and_anchors(material: Material, draft: Draft, room: Room) -> Draft:
-    """Facts and anchors by one worth, anchors word for word; those that a user set stay.
+    """The draft with the facts and anchors that are worth most on one scale; anchors that a user set always stay.
 
-    In a turn the words of its messages do not count, and the room is rounded. So the next turn mostly begins with the
-    same text, which a provider's cache needs.
+    Anchors stay word for word or not at all. In a turn the words of its messages do not influence the choice, and the
+    room is rounded. So the next turn mostly begins with the same text, which a provider's cache needs.
     """
     state = material.conversation.compressed_state
     entries = _entries(material.schema, state) if state is not None else ()
@@ -331,7 +331,7 @@ def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator
 
 
 def _query_relevance(material: Material) -> Callable[[str], float] | None:
-    # A turn asks for nothing: its state stays the same from question to question, for the provider's cache.
+    # In a turn the question is ignored, so that the state stays the same for the provider's cache.
     recall = material.recall
     if recall is None or not (recall.is_explicit and recall.question):
         return None
@@ -342,9 +342,9 @@ def _query_relevance(material: Material) -> Callable[[str], float] | None:
 
 
 def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry, ...]:
-    """The texts of a served state as entries, in served order, for pruning by role; those in doubt as the oldest.
+    """The texts of a served state as entries, in served order, for pruning by role; those in doubt count as the oldest.
 
-    A field serves what is in doubt behind all others: by its place alone it would pass for the newest.
+    A field serves entries in doubt after all others: by their place alone they would count as the newest.
     """
     texts = [
         (field, text, in_doubt)
@@ -387,7 +387,7 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
 
 
 def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
-    """Leave out the rest of the tail but the last message, oldest first."""
+    """Leave out the rest of the tail except the last message, oldest first."""
     cuts = [cut for cut in _cuts(material, draft.tail, last_turn=False) if cut[0]]
     shorter, excess = draft, size_of(material, draft) - room.tokens
     for count, gone in cuts:

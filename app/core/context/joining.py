@@ -1,8 +1,9 @@
-"""Puts recalled messages into a draft: how much room they get, which are chosen, and where they stand.
+"""Puts recalled messages into a draft: decides how much room they get, which are chosen, and where they stand.
 
-Recalled messages stand last, inside the last user message and before its text, so that everything before it stays the
-same to the byte. If no user message is served, they stand in one of their own at the end. Results of tools are nobody's
-words: they stand before that message, in a message of role ``tool``, acknowledged as the state block is.
+Recalled messages stand at the end, inside the last user message and before its text, so that everything before it stays
+the same to the byte. If no user message is served, they get a message of their own at the end. Results of tools are
+not anybody's words: they stand before that message, in a message of role ``tool``, with an acknowledgement like that of
+the state block.
 """
 
 from __future__ import annotations
@@ -46,32 +47,32 @@ from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_lines
 
 MOST: Final = Fraction(9, 10)
-"""The most that recall gets of the room beside pins and the last user message, unless nothing else needs the rest.
+"""The largest share of the room beside pins and the last user message that recall gets, unless nothing else needs more.
 
 docs/decisions/0015 has the figures.
 """
 
 DATA_SHARE: Final = Fraction(9, 10)
-"""The share of that room which data of tools in the state may keep."""
+"""The share of that room that data of tools in the state may keep."""
 
 DATA_TO_TOOLS: Final = Fraction(5, 2)
 """Data of tools may also keep no more than this many times the share that tools have of the conversation."""
 
 ANCHORS_SHARE: Final = Fraction(1, 2)
-"""The share of the room beside pins and the last user message that is kept for anchors, and for facts that tell more,
-where the policy never leaves an anchor out."""
+"""The share of the room beside pins and the last user message that is kept for anchors, and for facts that tell more
+than anchors, if the policy never leaves an anchor out."""
 
 EXPLICIT_MARGIN: Final = 2 * MARGIN
-"""The margin below the best score where a budget can also serve segments: worse messages say less than a segment."""
+"""The margin below the best score if a budget can also serve segments: worse messages say less than a segment."""
 
 APART: Final[Role] = "tool"
-"""The role whose recalled messages stand apart from the user's words."""
+"""The role whose recalled messages are separated from the user's words."""
 
 _STEPS: Final = 5
 """Halvings in the search for the room that pins need: it is found to a thirty-second of the wanted room."""
 
 FRAME: Final = 20
-"""Tokens of the lines of the recall element itself, of the message around it and of the year, rounded up."""
+"""Tokens of the recall element's own lines, of the message around it and of the year, rounded up."""
 
 
 class Fit(Protocol):
@@ -90,15 +91,15 @@ class Allotment:
 
 
 def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None) -> Draft:
-    """The draft with recalled messages. It fits into ``room`` wherever ``fit`` does without them.
+    """The draft with recalled messages. It fits into ``room`` if ``fit`` finds a draft without them that does.
 
-    Other parts of the context make room for them as far as the policy allows, and get back room that is not used.
+    Other parts of the context are reduced for them as far as the policy allows, and get back room that is not used.
 
     Args:
         material: What the context is made of, ``recall`` included.
         fit: Makes all other parts fit.
-        room: Tokens after the system prompt and the files.
-        base: The tokens of which the policy gives recall a share.
+        room: The tokens after the system prompt and the files.
+        base: The tokens of which recall gets the policy's share.
         may_cut: Whether other parts may be left out for recalled messages.
         most: The size up to which recalled messages may fill the context; ``None``: the caller asked for a budget, and
             they may fill all of it, whatever the policy's share.
@@ -110,7 +111,7 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
     total = allotted.passages + allotted.recalled
     if not total:
         return _with_passages_and_recall(material, fit(room), recall, 0, None)
-    total, rough = beside_pins(material, partial(fit, told=False), room, total)  # what is chosen depends on messages
+    total, rough = beside_pins(material, partial(fit, told=False), room, total)  # only messages influence the choice
     ranks = bool(total and recall.question)
     margin = _margin(material, recall)
     joined = _with_passages_and_recall(material, rough, recall, total, margin if ranks else None)
@@ -121,15 +122,15 @@ def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: 
         if most is None and recall.is_explicit and ranks and left > 0:
             return _with_passages_and_recall(
                 material, wider, recall, used + left, margin
-            )  # what the rest has no use for
+            )  # the room that the rest does not use
         settled = _with_recalled_of(joined, wider, _unserved_recalled(wider, joined.recalled))
-        if recall_tokens(material, settled) <= used:  # else its rounding made the whole heavier
+        if recall_tokens(material, settled) <= used:  # otherwise rounding made the whole larger
             return settled
     return _with_recalled_of(joined, fit(room - total), joined.recalled)
 
 
 def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, wanted: int) -> tuple[int, Draft]:
-    """How many of the ``wanted`` tokens still leave room for every held message, and the draft beside them.
+    """How many of the ``wanted`` tokens leave room for every held message, and the draft in the rest of the room.
 
     ``room`` is what the system prompt and the files leave; ``wanted`` is for recalled messages and passages.
     """
@@ -148,7 +149,7 @@ def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, want
 
 
 def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
-    """Held messages and tail as they are sent, with what is recalled before the text of the last user message."""
+    """Held messages and tail as they are sent, with recalled messages before the text of the last user message."""
     return _with_recalled(draft, served_messages(_messages_as_sent(draft)), locale)
 
 
@@ -179,12 +180,12 @@ def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str
 
 
 def recall_tokens(material: Material, draft: Draft) -> int:
-    """What recalled messages and passages add to a context."""
+    """The tokens that recalled messages and passages add to a context."""
     if not draft.recalled and not draft.passages:
         return 0
     if draft.weighed:
         return draft.weighed[0]
-    bare = _messages_as_sent(draft)  # as stored: what is exchanged in them to be sent weighs no more
+    bare = _messages_as_sent(draft)  # not escaped: escaping adds no tokens
     whole = _with_recalled(draft, bare, material.conversation.locale)
     same = set(map(id, whole)) & set(map(id, bare))
     added, taken = ([one for one in messages if id(one) not in same] for messages in (whole, bare))
@@ -194,7 +195,7 @@ def recall_tokens(material: Material, draft: Draft) -> int:
 
 
 def as_sent(message: Message) -> ContextMessage:
-    """A stored message in a context: nothing in it twice."""
+    """A stored message as it is sent, without repetitions of its content in its parts."""
     content = own_content(message.role, message.content, message.parts)
     return ContextMessage(
         role=message.role,
@@ -230,9 +231,9 @@ def _state_entries(material: Material) -> list[str]:
 def _served_before_question(whole: Draft) -> list[str]:
     tail = list(whole.tail)
     while tail and tail[-1].role != "user":
-        tail.pop()  # what its answer has called for so far
+        tail.pop()  # calls of the answer so far, and their results
     while tail and tail[-1].role == "user":
-        tail.pop()  # the question itself, and what was said with it
+        tail.pop()  # the question itself, and messages sent with it
     return [message.content for message in (*whole.held, *tail)]
 
 
@@ -251,11 +252,11 @@ def _allotment(
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
     if recall.is_explicit and most is None:
-        # data shares what is kept for anchors
+        # data shares the room that is kept for anchors
         data = 0 if lasting > kept else _room_for_tool_data(material, recall, nearly_all)
         return Allotment(passages=passages, recalled=max(nearly_all - passages - data, 0))
     share = math.floor(exact(material.policy.recall_share) * base)
-    share = share if free < 0 else min(share, max(free - passages, 0))  # nothing that fits is cut for a guess
+    share = share if free < 0 else min(share, max(free - passages, 0))  # recall is a guess: it does not cut what fits
     if most is not None:
         present = size_of(material, whole if free >= 0 else fit(room))
         if free >= 0 or present <= most:  # else something is cut anyway, and makes way for it
@@ -264,7 +265,7 @@ def _allotment(
 
 
 def _room_for_tool_data(material: Material, recall: Recall, most: int) -> int:
-    # The next call needs it, whatever is asked; but where tools are a small part of a talk, so is what needs them.
+    # The next call needs the data, whatever the question; but if tools are a small part of a talk, few calls need it.
     state = material.conversation.compressed_state or {}
     texts = [text for value in state.values() if isinstance(value, list) for text in value]
     told = sum(cost(text) for text in texts if role_of(parted(text)[0]) == "tool")
@@ -281,14 +282,14 @@ def _tokens_that_stay(material: Material, whole: Draft) -> int:
 def _lasting_anchor_tokens(material: Material, whole: Draft) -> int:
     if material.policy.anchor_share is not None or not whole.tail:
         return 0
-    # Those of the tail count as well: what is recalled may take its place.
+    # Anchors of the tail count as well: recalled messages may replace the tail.
     bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
     _, anchors, _ = block_sizes(material, with_anchors(material, bare, room=None))
     return anchors
 
 
 def closeness_to_best(material: Material) -> Mapping[int, float]:
-    """How well messages answer the question beside the one that answers best, 0 to 1, by ``seq``; none without one."""
+    """How well each message answers the question, compared with the best one, from 0 to 1, by ``seq``; may be empty."""
     recall = material.recall
     if recall is None or not recall.question:
         return {}
@@ -304,7 +305,7 @@ def _margin(material: Material, recall: Recall) -> float:
 def _with_passages_and_recall(
     material: Material, draft: Draft, recall: Recall, room: int, margin: float | None
 ) -> Draft:
-    """The draft with as many passages as fit, in the caller's order, and what is recalled in the rest.
+    """The draft with as many passages as fit, in the caller's order, and recalled messages in the rest of the room.
 
     Nothing is recalled without a margin.
     """
@@ -316,7 +317,7 @@ def _with_passages_and_recall(
     draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
     served = served_seqs(draft)
     packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served, margin=margin))
-    unused = room - recall_tokens(material, packed)  # packing only estimates, and with one frame
+    unused = room - recall_tokens(material, packed)  # packing only estimated, and for one frame
     if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
         packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served, margin=margin))
     return _fitted_recall(material, packed, room)
@@ -334,7 +335,7 @@ def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ..
 
 
 def _fitted_recall(material: Material, draft: Draft, room: int) -> Draft:
-    # Packing only estimates.
+    # Packing only estimated the tokens.
     while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
         kept = without_last(draft.recalled, excess, lambda one: one.source.tokens)
         draft = replace(draft, recalled=tuple(kept))

@@ -1,9 +1,10 @@
-"""Uses a larger budget: covered segments in more detail than the state block was laid out with.
+"""Uses a larger budget to serve covered segments in more detail than in the layout of the state block.
 
-The newest, the most important and, with a question, the most related segments come back as their originals (L0), which
-stand as messages before the tail; others are told in the block at L1, L2 or L3. ``segments.budgeting`` chooses.
-Nothing that was served is lost by this: a recalled message is left out only if its segment is served whole. Without a
-requested budget the block stays as it was laid out.
+The newest, the most important and, with a question, the most related segments are served as their originals (L0),
+messages before the tail; others are in the block at L1, L2 or L3. ``segments.budgeting`` chooses. Nothing that would be
+served otherwise is lost: a recalled message is left out only if its segment is served whole. Without a requested budget
+the block stays as it was laid out, except in a turn with a budget above the conversation's own, if the policy gives
+anchors all the room.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from app.core.text.token_counts import tokens_of
 FULL: Final = "full"
 _NONE: Final = "none"
 _AROUND: Final = 16
-"""Tokens of the line that dates a segment's originals, rounded up."""
+"""Tokens of the line with the dates of a segment's originals, rounded up."""
 _ROUNDS: Final = 3
-"""Passes. A segment that holds a recalled message takes its place, which leaves room for another segment."""
+"""The number of passes. A segment that holds a recalled message replaces it, which leaves room for another segment."""
 
 
 def with_choice(material: Material) -> Material:
-    """The material with what its segments could be served as: computed once, for reading and for the context."""
+    """The material with the possible forms of its segments: computed once, for reading and for the context."""
     choice = _choice(material, first_draft(material).digests)
     return replace(material, detail=replace(material.detail, choice=choice))
 
 
 def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
-    """First and last ``seq`` of the segments whose originals a budget could serve, before anything is recalled.
+    """The first and last ``seq`` of each segment whose originals a budget could serve, before anything is recalled.
 
-    ``room``: tokens after the system prompt and the files.
+    ``room``: the tokens after the system prompt and the files.
     """
     draft = first_draft(material)
     plan = _Plan(material, draft)
@@ -50,9 +51,9 @@ def places_to_read(material: Material, room: int) -> list[tuple[int, int]]:
 
 
 def with_detail(material: Material, draft: Draft, room: int) -> Draft:
-    """The draft with as much more detail as fits into ``room``; unchanged where something had to be left out already.
+    """The draft with as much more detail as fits into ``room``; unchanged if something already had to be left out.
 
-    ``material`` has the originals that ``places_to_read`` names. ``room``: tokens after the system prompt and the
+    ``material`` has the originals that ``places_to_read`` names. ``room``: the tokens after the system prompt and the
     files.
     """
     laid_out = first_draft(material)
@@ -80,7 +81,7 @@ def _free_tokens(material: Material, draft: Draft, room: int) -> int:
     if most is None:
         return left
     while most > max(left, 0):
-        most //= 2  # coarse: what is served stays the same for many messages
+        most //= 2  # so coarse that what is served stays the same for many messages
     return most
 
 
@@ -161,14 +162,14 @@ def _choice(material: Material, digests: Digests) -> Choice:
         list(_forms_of(material, segment, shown.get(segment.id, _NONE), worth, say))
         for segment, worth in zip(segments, _worths(material, _closeness_to_question(material, segments)), strict=True)
     ]
-    # No steps where the block shows a segment that was not read.
+    # There are no steps if the block shows a segment that was not read.
     return Choice(forms, steps_of(forms) if shown.keys() <= {segment.id for segment in segments} else [])
 
 
 def _forms_of(
     material: Material, segment: ServableSegment, present: str, worth: float, say: Catalogue
 ) -> Iterator[Form]:
-    """The present form first, then the better ones."""
+    """The forms in which a segment could be served: first the present one, then better ones."""
     lines = lines_of(segment, material.policy.levels, estimator=material.policy.estimator, say=say)
     names = [*lines]
     value = worth * segment.tokens
@@ -186,7 +187,7 @@ def _forms_of(
 
 
 def _full_tokens(material: Material, segment: ServableSegment) -> int:
-    # As its row says: the same before and after the originals are read.
+    # The tokens are those of the segment's row, so that they are the same before and after the originals are read.
     covered, estimator = material.conversation.covered, material.policy.estimator
     whole = tokens_of(covered.tokens, covered.bytes, estimator)
     return -(-segment.tokens * whole // max(covered.tokens, 1)) + _AROUND

@@ -1,7 +1,7 @@
 """Chooses what is added to a live context: all messages that came since, or none if they do not fit. Pure.
 
-It is an ordinary context of a conversation that begins after the live one ends, without a state block: what a state
-would tell, the provider holds in full.
+The result is an ordinary context of a conversation that begins after the live one ends, without a state block, since
+the provider has in full what a state would tell.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from app.core.text.parts import Part
 
 
 def told_since(material: Material, passages: tuple[Passage, ...] = ()) -> AssembledContext | None:
-    """The messages of ``material.tail`` after the system prompt; ``None`` where they are more than the budget.
+    """The messages of ``material.tail`` after the system prompt; ``None`` if they exceed the budget.
 
     Args:
-        material: Of a conversation that begins after the live context's last message.
-        passages: The caller's, beside the last user message, as far as there is room.
+        material: The material of a conversation that begins after the live context's last message.
+        passages: The caller's passages, put into the last user message as far as there is room.
     """
     if material.unloaded_tokens or exceeds(material):
         return None
-    # Cut is nothing: the provider would never hear of it.
+    # Nothing may be cut, since the provider would never get it.
     uncut = replace(material, policy=material.policy.model_copy(update={"on_failure": "keep_full"}))
     recall = Recall(question="", corpus=Corpus(()), is_explicit=False, passages=passages) if passages else None
     try:

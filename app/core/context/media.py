@@ -1,4 +1,4 @@
-"""Media of a request to a model: the newest with their data, as many as a provider takes; the others in words."""
+"""Media of a request to a model: the newest have their data, as many as a provider takes; others become words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part
 
 MEDIA_BYTES: Final = 15_000_000
-"""Characters of Base64 in one request; the narrowest of the providers takes 20 MB in all."""
+"""The most characters of Base64 in one request. The provider with the smallest limit takes 20 MB in all."""
 
 
 class Spoken(Protocol):
@@ -19,20 +19,20 @@ class Spoken(Protocol):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The message's parts, beside its content."""
+        """The message's parts, apart from its content."""
 
     @property
     def seq(self) -> int | None:
-        """The message's position; ``None`` of one that is not stored."""
+        """The message's position; ``None`` if it is not stored."""
 
 
 _UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
 
 
 def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tuple[Part, ...]]:
-    """The parts of each message, with the oldest media told in words so that all data has at most ``limit`` characters.
+    """The parts of each message. The oldest media become words, so that all data has at most ``limit`` characters.
 
-    A part that is put into words names its type, its size, its name where it has one, and the message that has it.
+    The words for a part give its type, its size, its name if it has one, and its message.
     """
     say, room = catalogue_of(locale), limit
     kept: list[tuple[Part, ...]] = []
@@ -41,14 +41,14 @@ def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tu
         for part in reversed(message.parts):
             size = data_bytes(part)
             is_full = size > room
-            room = 0 if is_full else room - size  # what is older than one that has no room has none either
+            room = 0 if is_full else room - size  # if one has no room, no older one gets any
             parts.append(_part_in_words(part, size, message.seq, say) if is_full else part)
         kept.append(tuple(reversed(parts)))
     return kept[::-1]
 
 
 def with_newest_media(messages: Sequence[Spoken], most: int, locale: str) -> list[tuple[Part, ...]]:
-    """The parts of each message, so that only the ``most`` newest messages that have data carry it, others words."""
+    """The parts of each message. Only the ``most`` newest messages with data keep it; in others it becomes words."""
     say, left = catalogue_of(locale), most
     kept: list[tuple[Part, ...]] = []
     for message in reversed(messages):
@@ -75,5 +75,5 @@ def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Pa
 
 
 def told_size(size: int) -> str:
-    """A number of bytes in words, in the largest unit of which it has at least one."""
+    """A number of bytes in words, in the largest unit in which it is at least 1."""
     return next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size} B")

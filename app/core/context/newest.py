@@ -1,4 +1,4 @@
-"""Takes the newest messages that fit into so many tokens; system messages stay, calls keep their results."""
+"""Takes the newest messages that fit into a number of tokens; system messages stay, calls keep their results."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.core.text.budget import first_fitting
 
 
 def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room: int) -> tuple[ContextMessage, ...]:
-    """Leave out the oldest messages, but for those of the system, until the rest fits.
+    """Leave out the oldest messages, except system messages, until the rest fits.
 
     ``sizes`` are the tokens of each message, in the same order.
 
     Returns:
-        The messages that are left, in order. None at all when the last message, or the call whose result it is, does
-        not fit beside the system messages.
+        The messages that are left, in order. It is empty if the last message, or the call that it answers, does not fit
+        together with the system messages.
     """
     kept = {number for number, message in enumerate(messages) if message.role == "system"}
     others = (number for number in reversed(range(len(messages))) if number not in kept)

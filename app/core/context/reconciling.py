@@ -1,13 +1,13 @@
 """Finds how much of a history that a client sends again is stored already: its longest stored prefix.
 
-Clients of stateless APIs send the whole history with every request. Messages are the same if role and words are;
-spaces and forms of letters are ignored. If both have names, these have to be the same too: a client may leave names
-out, and the service's own replies have none.
+Clients of stateless APIs send the whole history with every request. Messages are the same if their roles and words are;
+differences in spaces and Unicode forms are ignored. If both have names, these have to be the same too: a client may
+leave names out, and the service's own replies have none.
 
-A client may have only the beginning of a reply, since it stopped reading. Stored messages that it may never have seen
-are skipped where they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
-command, a system message, an erased message. So is the message of a failed turn that nobody answered, if the history
-goes on with something else: its user took it back. Superseded replies are ignored.
+A client may have only the beginning of a reply, because it stopped reading. Stored messages that it may never have seen
+are skipped if they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
+command, a system message, an erased message. The message of a failed turn that nobody answered is skipped too, if the
+history continues with something else: its user took it back. Superseded replies are ignored.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ Kind = Literal["user", "assistant", "system", "call", "result"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One thing that was said, called or brought back."""
+    """One text, tool call or result of a message."""
 
     kind: Kind
     words: str
-    """Normalised; the id of the call where it is a call or its result."""
+    """The normalised words; for a call or its result, the id of the call."""
     message: int
-    """The number of its message in the history that it belongs to."""
+    """The number of its message in its history."""
     name: str = ""
-    """The name of who says it; empty where that is not told."""
+    """The name of its speaker; empty if it is not given."""
     optional: bool = False
-    """Stored, and perhaps never seen by the client."""
+    """Whether it is stored and the client may never have seen it."""
     any_words: bool = False
     """Whether the message is erased, so that any words match it."""
     may_give_way: bool = False
-    """Stored, and the end of an answer: the client may ask for it again."""
+    """Whether it is stored and the end of an answer, for which the client may ask again."""
     is_step: bool = False
-    """Stored beside calls: a client that did not see the calls has it before the words of the reply."""
+    """Whether it is stored together with calls: a client without the calls has it as the beginning of the reply."""
     may_be_taken_back: bool = False
-    """Stored, and brought by a turn that failed: the client may have dropped it, and gone on with something else."""
+    """Whether it is stored and came with a failed turn: the client may have dropped it and said something else."""
 
 
 def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name: str = "") -> Iterator[Line]:
-    """What a message says, calls and brings back, one by one.
+    """The texts, tool calls and results of a message, one by one.
 
     Args:
         role: ``user``, ``assistant``, ``system`` or ``tool``.
         content: Its text.
         parts: Texts, calls, results, media.
         message: Its number.
-        name: Of who says it, if that is told.
+        name: The name of its speaker, if it is given.
     """
     calls = [str(part.get("id")) for part in parts if part.get("type") == "tool_call"]
     results = [str(part.get("tool_call_id")) for part in parts if part.get("type") == "tool_result"]
@@ -95,7 +95,7 @@ def _comparable_words(role: str, content: str, parts: Sequence[Part]) -> str:
 
 
 def normalised(text: str) -> str:
-    """A text in one form: composed letters, single spaces."""
+    """A text with composed letters and single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
@@ -106,16 +106,16 @@ def _media_mark(part: Part) -> str:
 
 @dataclass(slots=True)
 class _Steps:
-    """What a reply said in steps before its last words, as far as a given line has it; no text is read twice."""
+    """Compares a given line with the steps of a reply before its last words; no text is read twice."""
 
     _taken: int = 0
-    """Characters of the given line that the steps take up, with a space behind each."""
+    """How many characters of the given line the steps take up, with a space after each."""
     _has_parted: bool = False
     _is_longer: bool = False
-    """The given line ends within the steps."""
+    """Whether the given line ends within the steps."""
 
     def add(self, words: str, given: str) -> None:
-        """One step more."""
+        """Add one more step."""
         rest = len(given) - self._taken
         if self._has_parted or self._is_longer:
             return
@@ -128,7 +128,7 @@ class _Steps:
             self._has_parted = True
 
     def end_with(self, words: str, given: str) -> bool:
-        """Whether the given line is the steps and these words."""
+        """Whether the given line consists of the steps and these words."""
         is_there = not self._has_parted and not self._is_longer and len(given) - self._taken == len(words)
         return is_there and given.startswith(words, self._taken)
 
@@ -142,7 +142,7 @@ class _Steps:
 
 @dataclass(slots=True)
 class Reconciling:
-    """Compares a given history with the stored one, message by message, in time linear in what is stored."""
+    """Compares a given history with the stored one, message by message, in time linear in the stored history."""
 
     given: Sequence[Line]
     """The lines of the history that the client sends, in order."""
@@ -151,13 +151,13 @@ class Reconciling:
     _at: int = 0
     _parted: bool = False
     _is_answered: bool = False
-    """Whether a reply was read after all that is given."""
+    """Whether a stored reply was read after the end of the given history."""
     _steps: _Steps = field(default_factory=_Steps)
 
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
-        """Go on with further stored messages; False once the two have parted."""
+        """Read further stored messages; false once the two histories differ."""
         for message in stored:
-            if message.status == "superseded":  # what took its place may say the same
+            if message.status == "superseded":  # the reply that replaced it may say the same
                 self._steps = _Steps()
                 continue
             for line in _stored_lines(message, self.unanswered):
@@ -168,14 +168,14 @@ class Reconciling:
 
     @property
     def diverged(self) -> bool:
-        """Whether the stored history says something that the given one does not say at this place."""
+        """Whether the stored history has something that the given one does not have at this place."""
         return self._parted or self._is_answered
 
     @property
     def new_from(self) -> int | None:
         """The number of the first given message that is not stored.
 
-        ``None`` where the histories have parted, where nothing is new, or where only a part of a message is stored.
+        ``None`` if the histories differ, if nothing is new, or if only a part of a message is stored.
         """
         if self.diverged or self._at == len(self.given):
             return None
@@ -186,12 +186,12 @@ class Reconciling:
 
     @property
     def is_all_stored(self) -> bool:
-        """Whether everything that is given is stored, and nothing after it."""
+        """Whether the stored history is exactly the given one."""
         return not self.diverged and self._at == len(self.given)
 
     @property
     def asks_again(self) -> bool:
-        """Whether they part at the last reply alone, which is not given: the user wants another one."""
+        """Whether only the last stored reply is missing in the given history: the user wants another one."""
         return self._is_answered and not self._parted and bool(self.given) and self.given[-1].kind == "user"
 
     def _read_line(self, line: Line) -> None:

@@ -1,8 +1,8 @@
 """Escapes messages for a context, so that nothing in them reads like an element or marker of the service.
 
-The one place where messages become part of a context. What the chat model's own tools answered holds elements that the
-service wrote, with everything inside escaped when it was stored: they stay. A call of ``expand_context`` names a
-marker, and keeps it.
+This is the only place where messages become part of a context. Results of the service's own tools have elements that
+the service wrote, with everything inside escaped when they were stored: these elements are kept. A call of
+``expand_context`` names a marker, which is kept as well.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.core.text.served_text import as_data, value_as_data
 
-_AHEAD: Final = 200  # characters of what follows a text: where a name that begins at its end goes on
+_AHEAD: Final = 200  # characters after a text that are looked at, since a name may begin at its end and continue there
 _Ahead = tuple[str, str]
-"""How what follows a text begins, for providers that are sent system messages in their place, and for those that are
-sent them apart."""
+"""The beginning of what follows a text: for providers that are sent system messages in their place, and for those that
+are sent them separately."""
 _OPENING: Final = compiled(rf'<{RECALLED_TAG} of="[^"<>\n]{{0,400}}">')
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _LONG: Final = compiled(r'<message of="[^"<>\n]{1,200}">')
@@ -31,10 +31,10 @@ _LONG_END: Final = "</message>"
 
 
 def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
-    """The messages with nothing in them that reads like ours; those without it are the same objects.
+    """The messages without anything that reads like our elements; unchanged messages are the same objects.
 
-    A name may be spread over neighbours of one side, which a provider is sent as one text: each text is read on into
-    the next, and also into the next that is a system message or is none, for some providers are sent those apart.
+    A name may be spread over neighbours of one side, which a provider is sent as one text. So each text is checked
+    together with the beginning of the next text, both in the order with system messages and in the order without them.
     """
     served: list[ContextMessage] = []
     together, apart = _Side(), {True: _Side(), False: _Side()}
@@ -47,26 +47,26 @@ def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
 
 
 class _Side:
-    """How the messages that follow on one side begin; a message of the other side ends that."""
+    """The beginning of the next messages of one side; it ends at a message of the other side."""
 
     def __init__(self) -> None:
         self.following = ""
         self._is_models = False
 
     def before(self, *, is_models: bool) -> str:
-        """What follows a message of this side."""
+        """The beginning of what follows a message of this side."""
         if is_models != self._is_models:
             self._is_models, self.following = is_models, ""
         return self.following
 
 
 def _served_message(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ahead]:
-    """The message, and how what is told of it begins."""
+    """The served message, and the beginning of its text."""
     parts: list[Part] = []
     for part in reversed(message.parts):
         parts.append(_served_part(part, ahead))
         words = _own_words(part)
-        if words not in message.content:  # what the content says as well is told once
+        if words not in message.content:  # words that the content has too are only sent once
             ahead = _ahead_of_text(words, ahead)
     content = _as_data_before_both(message.content, ahead)
     ahead = _ahead_of_text(message.content, ahead)
@@ -90,7 +90,7 @@ def _ahead_of_text(text: str, ahead: _Ahead) -> _Ahead:
 
 
 def _beginning_with(text: str, following: str) -> str:
-    # A name is read on over a line break, and may end at one.
+    # A name may continue after a line break, or end at one.
     return f"\n{text[:_AHEAD]}{following}"[:_AHEAD] if text else following
 
 
@@ -105,7 +105,7 @@ def _served_part(part: Part, ahead: _Ahead) -> Part:
 
 
 _KEYS: Final = {"text": "text", "tool_result": "content"}
-"""The keys of a part under which its texts stand, by its type."""
+"""The key of a part that holds its text, by the part's type."""
 
 
 def _own_words(part: Part) -> str:
@@ -120,7 +120,7 @@ def _is_own_result(part: Part) -> bool:
 
 
 def _is_element(text: str) -> bool:
-    """One element of recalled messages, with a note after it; inside, lines and elements of messages."""
+    """Whether a text is one element of recalled messages, made of lines and message elements, with a note after it."""
     first, *lines = text.split("\n")
     if not _OPENING.fullmatch(first) or lines.count(_CLOSING) != 1:
         return False

@@ -1,8 +1,8 @@
-"""The chat model's tools: which are offered when, what their results say, and how much of it.
+"""The chat model's tools: when they are offered, what their results say, and how large these are.
 
-Tools are part of a request's stable beginning, so what is offered depends on the policy and on how much is out of
-sight, never on the question: a short chat pays for none, and from the first compaction of some size on the offer stays
-as it is.
+Tools are part of a request's stable beginning, so whether they are offered depends on the policy and on how much is out
+of sight, never on the question. A short chat pays for no tools, and from the first larger compaction on the tools stay
+the same.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from app.core.text.memo import FIGURE, memoized
 from app.core.text.token_counts import Estimator, estimate_text
 
 WORTHWHILE: Final = 1_000
-"""Tokens out of sight from which tools are offered: less than this is hardly more than what their definitions weigh."""
+"""Tools are offered from so many tokens out of sight on: with fewer, their definitions would cost about as much."""
 
 MOST_CALLS: Final = 8
-"""Calls in one turn; when they are used up, the model is asked once more, without tools."""
+"""The most calls in one turn; when they are used up, the model is asked once more, without tools."""
 
 RESULT_TOKENS: Final = 2_000
 RESULT_SHARE: Final = 10
-"""A result weighs at most this many tokens, and at most a tenth of the budget."""
+"""The most tokens of a result (``RESULT_TOKENS``), and the divisor of the budget that limits it further: a tenth."""
 RESULTS_SHARE: Final = 4
-"""Tenths of the budget for the results of calls made at once: they cannot be parted from their call."""
+"""Tenths of the budget for the results of calls made at once, which cannot be separated from their call."""
 
 MOST_HITS: Final = 10
 HITS: Final = 5
-"""Hits of one search: the most, and where the model does not say."""
+"""The most hits of one search, and the number if the model gives none."""
 
-_ELLIPSIS: Final = 48  # characters of what a model wrote that are said back to it
-_TOKEN_CHARACTERS: Final = 8  # no script has longer tokens on average: more than this is cut before it is weighed
+_ELLIPSIS: Final = 48  # the most characters of a model's own words that are repeated to it
+_TOKEN_CHARACTERS: Final = 8  # no script has longer tokens on average: a longer text is cut before tokens are counted
 _QUOTE, _APOSTROPHE = "\"'"
 _FRAME: Final = 60  # tokens of the element around what is quoted, and of the note after it, rounded up
 
@@ -78,7 +78,7 @@ def _search_tool(say: Catalogue) -> ToolSpec:
 
 
 _OFFERED: Final = {name: (_search_tool(say), _expand_tool(say)) for name, say in CATALOGUES.items()}
-"""The tools by language, made once: a request has to begin with the same bytes each time."""
+"""The tools by language, made only once, since a request has to begin with the same bytes each time."""
 SEARCH, EXPAND = _OFFERED[FALLBACK]
 OWN: Final = frozenset({EXPAND.name, SEARCH.name})
 ANSWER: Final = "final_answer"
@@ -101,11 +101,11 @@ def offered(
     """The tools of a conversation's requests, in a fixed order.
 
     Args:
-        policy: Without levels there are no markers to expand.
-        hidden_tokens: What a state covers, held messages apart.
-        overflows: Whether the whole is more than the budget.
-        further: Those of the operator, which come first and always.
-        locale: The conversation's: the language of our descriptions.
+        policy: The policy. Without levels there are no markers to expand.
+        hidden_tokens: The tokens that a state covers, without held messages.
+        overflows: Whether the whole context exceeds the budget.
+        further: The operator's tools, which are always offered, before ours.
+        locale: The conversation's locale, for the language of our descriptions.
     """
     search, expand = _OFFERED[catalogue_of(locale).language]
     is_worthwhile = hidden_tokens >= WORTHWHILE
@@ -115,27 +115,27 @@ def offered(
 
 
 def most_offered(policy: CompactionPolicy, further: Sequence[ToolSpec], locale: str = FALLBACK) -> tuple[ToolSpec, ...]:
-    """What is offered once the conversation has been compacted."""
+    """The tools that are offered once the conversation has been compacted."""
     return offered(policy, hidden_tokens=WORTHWHILE, overflows=True, further=further, locale=locale)
 
 
 def tools_tokens(tools: Sequence[ToolSpec], estimator: Estimator) -> int:
-    """What their definitions add to every request."""
+    """The tokens that the definitions of tools add to every request."""
     return sum(_weight(_rendered_tool(tool), estimator) for tool in tools)
 
 
 def result_tokens(budgets: Budgets, calls: int = 1) -> int:
-    """The most tokens that each result may have if the model made this many ``calls`` at once."""
+    """The most tokens of each result if the model made this many ``calls`` at once."""
     return min(RESULT_TOKENS, budgets.budget // RESULT_SHARE, RESULTS_SHARE * budgets.budget // (10 * calls))
 
 
 def quoted_tokens(most: int) -> int:
-    """The tokens for quoted text in a result of at most ``most`` tokens, the rest of which its frame needs."""
+    """The tokens for quoted text in a result of at most ``most`` tokens; its frame needs the rest."""
     return max(most - _FRAME, 1)
 
 
 def level_named(name: object) -> LevelName | None:
-    """A level by its published name or as ``L0`` to ``L3``; the originals where none is given."""
+    """A level, given by its published name or as ``L0`` to ``L3``; the originals if none is given."""
     if name is None or name == "":
         return "full"
     return _LEVELS.get(str(name).strip().lower())
@@ -147,23 +147,23 @@ class Line:
 
     text: str
     label: str = ""
-    """What it is: ``#12 user 2026-01-02``, in the conversation's language. A line without one is fenced already."""
+    """Its label in the conversation's language: ``#12 user 2026-01-02``. A line without one is fenced already."""
 
 
 def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALLBACK], *, said_by: str = "") -> str:
-    """How a quoted message is named, also in an attribute; behind the role stands whom the message itself names."""
+    """The label of a quoted message, also as an attribute. The speaker's name in the message follows the role."""
     by = f" ({escape_served(said_by).replace(_QUOTE, _APOSTROPHE)})" if said_by else ""
     return f"#{seq} {say.word('context.role', role)}{by} {at:%Y-%m-%d}"
 
 
 def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
-    """Fenced as data: one line per message, or an element of its own for a text with line breaks."""
+    """Quoted lines fenced as data: one line per message, or an element of its own for a text with line breaks."""
     element = [f'<{RECALLED_TAG} of="{escape_served(what)}">', *map(_rendered_line, lines), f"</{RECALLED_TAG}>"]
     return "\n".join([*element, note] if note else element)
 
 
 def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
-    """As many of these texts as fit into ``most`` tokens; the first one is cut if it does not fit alone."""
+    """The first of these lines, as many as fit into ``most`` tokens; the first is cut if it does not fit alone."""
     fitting = first_fitting(lines, most, lambda line: estimate_text(_rendered_line(line)) + 1)
     if fitting or not lines:
         return fitting
@@ -171,7 +171,7 @@ def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBAC
 
 
 def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
-    """A text cut to ``most`` tokens, and how much of it is missing."""
+    """A text cut to ``most`` tokens, with a note on how much is missing."""
     text = clean(text)
     kept = text[: most * _TOKEN_CHARACTERS]
     if len(kept) == len(text) and estimate_text(text) <= most:
@@ -183,7 +183,7 @@ def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
 
 
 def said_back(text: object) -> str:
-    """What the model wrote, short and harmless, to tell it what was wrong."""
+    """A model's own words, shortened and escaped, to tell it what was wrong with them."""
     line = " ".join(clean(str(text)).split())
     return escape_served(line if len(line) <= _ELLIPSIS else f"{line[:_ELLIPSIS]}…")
 

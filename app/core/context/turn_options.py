@@ -1,4 +1,4 @@
-"""What a client sends with one turn: a system prompt, tools and settings of its own. Nothing of it is stored."""
+"""What a client sends for one turn only: a system prompt, tools and settings of its own. None of it is stored."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from app.core.text.patterns import compiled
 from app.core.text.token_counts import Estimator, estimate_text
 
 MOST_TOOLS: Final = 128
-"""Tools of a client, as many as OpenAI takes."""
+"""The most tools of a client, as many as OpenAI takes."""
 MOST_STOPS: Final = 4
-"""As many stop texts as OpenAI takes."""
+"""The most stop texts, as many as OpenAI takes."""
 SCHEMA_BYTES: Final = 65_536
 """The largest JSON schema, in bytes."""
 TOOLS_BYTES: Final = 262_144
-"""All tools with their descriptions, in bytes. They are written anew for the provider at every request."""
+"""The most bytes of all tools with their descriptions, which are written for the provider at every request."""
 SCHEMA_DEPTH: Final = 32
-"""Levels of a JSON schema, which is rewritten for a provider by recursion."""
+"""The most levels of a JSON schema, which is rewritten for a provider by recursion."""
 
 _NAME: Final = compiled(r"[A-Za-z0-9_-]{1,64}")
 
@@ -42,7 +42,7 @@ class TurnOptions:
     """A client's own system prompt, tools and settings for one turn."""
 
     instructions: str = ""
-    """A system prompt for this turn. It stands behind the conversation's own."""
+    """A system prompt for this turn, sent after the conversation's own."""
     tools: tuple[ToolSpec, ...] = ()
     settings: CallSettings = NO_SETTINGS
 
@@ -81,7 +81,7 @@ def refuse_unfit(options: TurnOptions, profile: ModelProfile, *, taken: Collecti
     ``taken`` are the names of the service's own tools.
 
     Raises:
-        InvalidInputError: Some are refused; the error lists them by their field in a chat request.
+        InvalidInputError: Some options are refused; the error lists them by their field in a chat request.
     """
     wrong = [*_wrong_tools(options.tools, taken), *_wrong_settings(options)]
     if not wrong:
@@ -150,7 +150,7 @@ def _wrong_output(output: StructuredOutput) -> Iterator[FieldError]:
 
 
 def _is_too_deep(schema: Any) -> bool:
-    # Without recursion: a value may have any number of levels.
+    # There is no recursion here, since a value may have any number of levels.
     level = [schema]
     for _ in range(SCHEMA_DEPTH):
         level = [item for value in level for item in _items_inside(value)]

@@ -1,1 +1,1 @@
-"""What a conversation can still answer after a compaction: probes of what was folded, asked of what is served."""
+"""Measures what a conversation can still answer after a compaction, by probes made of the folded messages."""

@@ -1,4 +1,4 @@
-"""Answers a probe from a context, by the statements that its words lead to."""
+"""Answers a probe from a context, by the statements that share words with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.continuity.statements import Context
 from app.core.text.values import Value
 
 Answer = Literal["right", "wrong", "none"]
-"""``wrong``: the context says something else of the same subject, which no message says of it."""
+"""``wrong``: the context says something else about the same subject than any message does."""
 
 Shared = Mapping[int, tuple[float, int]]
 """For each statement: the weight and the number of the words that it shares with a probe."""
@@ -19,16 +19,16 @@ Shared = Mapping[int, tuple[float, int]]
 _COVERED: Final = 0.5
 """A statement with this share of the weight of a probe's words says the same, or is about the same."""
 _LEADING_CUES: Final = 2
-_LEADING_TO_NAMES: Final = 3  # words beside a name are fewer and looser than beside a value
+_LEADING_TO_NAMES: Final = 3  # shared words needed for a name: words near a name are fewer and vaguer than near a value
 
 
 def answer(probe: Probe, context: Context, said: Context) -> Answer:
-    """What a context answers.
+    """The answer of a context to a probe.
 
     Args:
         probe: The question.
-        context: What is asked.
-        said: What was served before, with the messages themselves: what it says is no contradiction.
+        context: The context that is asked.
+        said: What was served before, and the messages themselves: values in these are no contradiction.
     """
     shared = context.shared(probe.cues)
     if probe.value is not None:
@@ -39,7 +39,7 @@ def answer(probe: Probe, context: Context, said: Context) -> Answer:
 
 
 def is_current(probe: Probe, said: Context) -> bool:
-    """Whether a probe made from these messages still holds in them: no later one says something else."""
+    """Whether the answer of a probe made from these messages still holds: no later message says something else."""
     if probe.value is None:
         return answer(probe, said, said) == "right"
     later = _shared_after(probe.seq, said, said.shared(probe.cues))

@@ -1,4 +1,4 @@
-"""Scores a compaction: probes that could be answered before are asked again of what is served now."""
+"""Scores a compaction: probes that could be answered before are asked again in the context that is served now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.reading.labels import PHRASES
 from app.core.text.language import detect, differs
 from app.core.validation.asking import MOST_LOST
 
-_FEWEST: Final = 2  # messages in which a mood is heard before it counts
+_FEWEST: Final = 2  # a mood counts if it is recognised in so many messages
 _MOST_CHARACTERS: Final = 6_000
 _MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (FRUSTRATION, "frustrated"),
@@ -27,22 +27,22 @@ _MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (POLITE, "polite"),
     (INFORMAL, "informal"),
 )
-"""What a mood sounds like, and the name of the phrase that tells it."""
+"""The pattern of each mood, and the name of the phrase for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What a context still answers of the probes that the context before it answered."""
+    """How many of the probes that the context before answered the new context answers."""
 
     continuity: Continuity
     lost: tuple[tuple[int, str], ...]
-    """(message, sentence) of the first probes that are not answered, or are answered differently."""
+    """(message, sentence) of the first probes that are no longer answered, or are answered differently."""
 
 
 class Exam:
-    """The probes of a stretch, and the context that it is folded in.
+    """The probes of a stretch, and the context in which it is folded.
 
-    All work is linear in texts of capped size; it takes some hundredths of a second, and belongs off an event loop.
+    All work is linear in texts of capped size. It takes some hundredths of a second, so do not run it in an event loop.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class Exam:
         later: Sequence[Message] = (),
         anchors: Iterable[FoundAnchor] = (),
     ) -> None:
-        """Make the probes, and leave out those that are not answered before.
+        """Make the probes, without those that cannot be answered before the compaction.
 
         Args:
-            span: The messages to be folded; secrets withheld.
+            span: The messages to be folded, without secrets.
             block: The state block that is served so far.
-            later: Messages after them, which stay as they are.
-            anchors: Active anchors of the stretch.
+            later: The messages after them, which are not folded.
+            anchors: The active anchors of the stretch.
         """
         self._span: Final = tuple(span)
         self._pool: Final = Pool()
@@ -74,12 +74,12 @@ class Exam:
         self.probes: Final = tuple(one for one in once.values() if is_current(one, self._said))
 
     def compare(self, state: Mapping[str, Any], layout: Layout, *, probes: Sequence[Probe] | None = None) -> Comparison:
-        """The score of what is served now.
+        """Compare with the context that is served now.
 
         Args:
-            state: As it is served.
-            layout: Anchors and digests beside it, and which messages are held.
-            probes: Others than its own, for a control.
+            state: The state as it is served.
+            layout: The anchors and digests served with it, and which messages are held.
+            probes: Other probes than its own, for a control.
         """
         asked = self.probes if probes is None else probes
         held = frozenset(layout.held)
@@ -104,12 +104,12 @@ def _counts_by_kind(answers: Sequence[tuple[Probe, Answer]]) -> dict[ProbeKind, 
 
 
 def tone_kept(span: Sequence[Message], told: str) -> float | None:
-    """The share of what can be heard in a stretch that what is served tells: its language, each mood; 0–1.
+    """How much of the tone of a stretch ``told`` keeps, from 0 to 1: the share of its language and its moods.
 
-    Of a mood, whether it is told at all, by a word for it or a word of it; not how well.
+    A mood is kept if ``told`` has a word for it or a word that expresses it; how well is not measured.
 
     Returns:
-        ``None`` where neither a language nor a mood can be told.
+        ``None`` if neither a language nor a mood is recognised in the stretch.
     """
     texts = [one.content for one in sample(span, _MOST_CHARACTERS) if one.role == "user" and not one.is_command]
     spoken = "\n".join(texts)[:_MOST_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Makes probes: questions that a stretch answers, with the words that find the answer. Made before it is folded."""
+"""Makes probes before a stretch is folded: questions that it answers, with the words by which the answer is found."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from app.core.text.values import NAMING, Value
 from app.core.text.words import GENERIC_STEMS
 
 MOST: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point": 6, "who": 9, "when": 9}
-"""Probes of a kind; of more, evenly spread ones are taken."""
-_MOST_CUES: Final = 12  # the rarest words of a sentence: long ones have many that lead nowhere
+"""The most probes of each kind; if there are more, evenly spread ones are taken."""
+_MOST_CUES: Final = 12  # only the rarest words of a sentence are used: long sentences have many useless ones
 _FEWEST_CUES: Final = 2
-_TRIED: Final = 4  # sentences for each probe of a name: many have too few other words
+_TRIED: Final = 4  # sentences that are tried for each probe of a name, since many have too few other words
 Item = TypeVar("Item")
 _TIMES: Final = frozenset({"date", "time"})
 
@@ -31,22 +31,22 @@ class Probe:
     seq: int
     """The message that answers it."""
     sentence: str
-    """The sentence that does."""
+    """The sentence that answers it."""
     cues: Mapping[str, float]
-    """The words that lead to the answer (stems), by weight."""
+    """The stems of the words that lead to the answer, with their weights."""
     value: Value | None = None
-    """The answer, of ``value`` and ``when``."""
+    """The answer of a probe of kind ``value`` or ``when``."""
     name: str = ""
-    """The answer, of ``who``, in lower case."""
+    """The answer of a probe of kind ``who``, in lower case."""
 
     @property
     def answer(self) -> str:
-        """The value or the name, in lower case; empty for what is answered by saying the same."""
+        """The value or the name, in lower case; empty for a probe that is answered by saying the same."""
         return self.value.text.casefold() if self.value else self.name
 
     @property
     def names_one_thing(self) -> bool:
-        """Whether no word has to lead to the answer."""
+        """Whether the answer counts without any of the probe's words."""
         return self.value is not None and self.value.kind in NAMING
 
     @property
@@ -58,7 +58,7 @@ class Probe:
 def probes_of(statements: Sequence[Statement], anchors: Iterable[FoundAnchor], pool: Pool) -> tuple[Probe, ...]:
     """The probes of a stretch, capped by kind.
 
-    ``anchors`` are the active ones of these messages; ``pool`` is the context before, by which words are weighed.
+    ``anchors`` are the active ones of these messages; ``pool`` is the context before, which gives words their weight.
     """
     found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MOST}
     for probe in _all_probes(statements, anchors, pool):

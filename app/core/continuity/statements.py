@@ -1,4 +1,4 @@
-"""Takes a context apart into statements: sentences that can be found by their words and values."""
+"""Splits a context into statements: sentences that can be looked up by their words and values."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from app.core.text.values import NAMING, Given, Value, values
 from app.core.validation.dates import dated
 
 MOST_CHARACTERS: Final = 40_000
-"""Read of a stretch, of a state block and of the tail. Of a longer stretch only every n-th message is read."""
-_LONGEST_SENTENCE: Final = 1_000  # characters of a sentence that are looked at
+"""The most characters that are read of a stretch, of a state block and of the tail. Of a longer stretch only every n-th
+message is read."""
+_LONGEST_SENTENCE: Final = 1_000  # the most characters of a sentence that are looked at
 _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
 
 
@@ -41,7 +42,7 @@ class Statement:
     speaker: str = ""
     """The speaker's name, if the messages begin with names or have them in their metadata."""
     is_spoken: bool = False
-    """Whether a user or the assistant says it, and not a tool or the system."""
+    """Whether a user or the assistant says it, not a tool or the system."""
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -50,16 +51,16 @@ class Statement:
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """The exact values that the statement tells."""
+        """The exact values in the statement."""
         return values(self.text, self.at) if self.may_hold_values else ()
 
     @property
     def may_hold_values(self) -> bool:
-        """Whether it is worth reading for values: only numbers written as words would be missed."""
+        """Whether it may have values: a fast test that misses only numbers written as words."""
         return _SIGN_OF_VALUE.search(self.text) is not None
 
     def holds(self, value: Value) -> bool:
-        """Whether it contains a value, in any form; a path or an address has to stand there whole."""
+        """Whether it contains a value in any form; a path or a URL has to be there as a whole."""
         if value.kind in NAMING:
             return value.text.casefold() in self.text.casefold()
         return self._given_values.holds(value)
@@ -77,7 +78,7 @@ class Statement:
 
 
 def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
-    """The statements of messages, with the day beside "yesterday"; none of commands, erased and replaced ones."""
+    """The statements of messages, with days added to "yesterday"; commands, erased and replaced messages have none."""
     served = [one for one in messages if not one.is_command and one.status not in {"erased", "superseded"}]
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
@@ -111,7 +112,7 @@ def stored_block(layout: Layout) -> tuple[Statement, ...]:
 
 
 def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
-    """Every n-th message, with n chosen so that all together have about ``most`` characters. Bounds the work."""
+    """Every n-th message, so that all together have about ``most`` characters; this bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
@@ -122,7 +123,7 @@ def newest(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 class Pool:
-    """The statements of several contexts, numbered, which can be found by their words."""
+    """The numbered statements of several contexts, which can be looked up by their words."""
 
     def __init__(self) -> None:
         self.statements: Final[list[Statement]] = []

@@ -13,7 +13,7 @@ MINUTE: Final = 60
 """Seconds of the window in which requests are counted."""
 STEP: Final = 5
 STEPS: Final = MINUTE // STEP
-"""Whole ones in a minute; one more is only in part within it, and counts."""
+"""The number of whole steps in a minute. The step that lies only partly within the last minute counts as well."""
 HOUR: Final = timedelta(hours=1)
 """The window in which calls, tokens and money are counted."""
 
@@ -24,17 +24,17 @@ Money = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 
 
 class Limits(BaseModel):
-    """The limits of a tenant or of a key; ``None`` = none."""
+    """The limits of a tenant or of a key; ``None`` = no limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     requests_per_minute: Count | None = None
     running_turns: Count | None = None
-    """Replies that are being made at once, also those that are stored nowhere."""
+    """The most replies that are made at once, including those that are stored nowhere."""
     open_streams: Count | None = None
-    """Event streams and sockets that are open at once; the stream of a reply is no part of them."""
+    """The most event streams and sockets that are open at once. The stream of a reply is not counted."""
     stream_seconds: Annotated[float, Field(gt=0, le=10**7)] | None = None
-    """How long one of them lasts; its client goes on from there with another."""
+    """The longest time in seconds that an event stream or socket stays open; its client then opens another."""
     chat_calls_per_hour: Count | None = None
     chat_tokens_per_hour: Count | None = None
     chat_usd_per_hour: Money | None = None
@@ -49,7 +49,7 @@ class Limits(BaseModel):
     embedding_usd_per_hour: Money | None = None
 
     def overridden(self, changes: Mapping[str, Any]) -> Limits:
-        """These limits, with those replaced that a key has of its own. Names that are no longer known are ignored."""
+        """These limits, replaced where a key has limits of its own. Names that are no longer known are ignored."""
         known = {name: value for name, value in changes.items() if name in Limits.model_fields}
         return Limits.model_validate({**self.model_dump(), **known})
 
@@ -69,45 +69,45 @@ KEY_LIMITS: Final = Limits(requests_per_minute=3_000, running_turns=50, open_str
 TENANT_ONLY: Final = frozenset(
     name for name in Limits.model_fields if name.startswith(("compaction_", "verification_", "embedding_"))
 )
-"""Compactions, verifications and vectors are a conversation's, whichever key's request made them due."""
+"""The limits that a key cannot have, since this work belongs to a conversation, whichever key's request caused it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How one limit stands."""
+    """How much of one limit is used, and when there is room again."""
 
     name: str
     whose: Whose
     limit: float
     used: float
     resets_in: float
-    """Seconds until all of it is there again, if nothing more is asked for; 0 where nothing is used."""
+    """Seconds until the whole limit is free again, if nothing more is asked for; 0 if nothing is used."""
     wait: float = 0.0
-    """Seconds until there is room again; 0 = there is."""
+    """Seconds until there is room again; 0 = there is room now."""
 
     @property
     def remaining(self) -> float:
-        """What is left of it."""
+        """How much of the limit is left."""
         return max(self.limit - self.used, 0)
 
 
 def tightest(standings: Iterable[Standing]) -> Standing | None:
-    """The limit that is reached first."""
+    """The limit with the least room left; ``None`` without limits."""
     return min(standings, key=lambda one: (one.remaining / one.limit if one.limit else 0, one.limit), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingCount:
-    """How often something happened of late, by steps of ``STEP`` seconds, numbered since 1970.
+    """How often something happened in the last minute, counted in steps of ``STEP`` seconds, numbered since 1970.
 
-    A step counts until all of it is a minute ago, so that no minute, wherever it begins, has more than a limit allows.
+    A step counts until all of it is a minute ago. So no minute, wherever it begins, has more than a limit allows.
     """
 
     steps: tuple[tuple[int, int], ...] = ()
-    """The number of each step, and how often; in order."""
+    """(number of the step, how often it happened in it), in order."""
 
     def at(self, now: float) -> SlidingCount:
-        """This count at a moment: without the steps that have left the window, or that lie ahead of the clock."""
+        """This count at a moment, without the steps that have left the window or lie ahead of the clock."""
         last = int(now // STEP)
         return SlidingCount(tuple(one for one in self.steps if last - STEPS <= one[0] <= last))
 
@@ -120,11 +120,11 @@ class SlidingCount:
 
     @property
     def used(self) -> int:
-        """How often, all steps together."""
+        """How often it happened, in all steps together."""
         return sum(count for _, count in self.steps)
 
     def standing(self, now: float, limit: int, whose: Whose) -> Standing:
-        """How a limit of requests a minute stands."""
+        """The standing of a limit of requests a minute."""
         amounts = [((step + STEPS + 1) * STEP - now, count) for step, count in self.at(now).steps]
         return _standing_of_limit("requests_per_minute", amounts, limit, whose, window=MINUTE)
 
@@ -145,22 +145,22 @@ def hourly_names(purpose: Purpose) -> dict[str, str]:
 
 
 def has_hourly(limits: Limits, purpose: Purpose) -> bool:
-    """Whether what is spent on it has a limit."""
+    """Whether what is spent on a purpose has an hourly limit."""
     return any(getattr(limits, name) is not None for name in hourly_names(purpose).values())
 
 
 def hourly(
     purpose: Purpose, spent: Sequence[Spent], limits: Limits, whose: Whose, now: datetime, *, part: int = 1
 ) -> list[Standing]:
-    """How the hourly limits of one purpose stand.
+    """The standings of the hourly limits of one purpose.
 
     Args:
-        purpose: What it was spent on.
+        purpose: What the calls were made for.
         spent: Minutes of the last hour, in order.
-        limits: Those of the tenant or of the key.
+        limits: The limits of the tenant or of the key.
         whose: Whose limits they are.
         now: The present moment.
-        part: One part in so many of each limit is looked at.
+        part: Each limit is divided by this number first.
     """
     found = []
     for unit, name in hourly_names(purpose).items():
@@ -190,6 +190,6 @@ def _standing_of_limit(
             break
         left, wait = left - amount, max(leaves_in, 0.0)
     resets = max((leaves_in for leaves_in, amount in amounts if amount), default=0.0)
-    if not limit:  # there never is room
+    if not limit:  # there is never room
         wait = window
     return Standing(name=name, whose=whose, limit=limit, used=used, resets_in=max(resets, 0.0), wait=wait)

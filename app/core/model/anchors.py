@@ -9,7 +9,7 @@ from uuid import UUID
 
 AnchorType = Literal["commitment", "decision", "unresolved_question", "critical_fact", "correction"]
 AnchorStatus = Literal["active", "resolved", "superseded", "withdrawn"]
-"""``withdrawn``: it never was an anchor."""
+"""``withdrawn``: the passage should never have been an anchor."""
 ClaimedStatus = Literal["resolved", "superseded", "withdrawn"]
 """What a summarizer may say has become of an anchor; it takes effect when the verifier agrees."""
 Proposer = Literal["rule", "model", "user"]
@@ -24,27 +24,27 @@ class FoundAnchor:
     content: str
     """Verbatim, but for secrets, which stand as ``[REDACTED:kind]``."""
     seq: int
-    """Its original position."""
+    """The message in which the anchor stands."""
     offset: int
     """The character of the message's content at which the anchor begins."""
     importance: float
-    """0–1: beyond the allotment the least important stand behind the marker."""
+    """From 0 to 1. If the anchors exceed their allotment, the least important ones are left to the marker."""
     token_count: int
-    """What its line in the block weighs."""
+    """The tokens of its line in the state block."""
     proposed_by: Proposer = "rule"
     speaker: Speaker = "user"
-    """Whose message it stands in."""
+    """The speaker of the message in which it stands."""
     pasted: bool = False
-    """Whether it stands in a text that the speaker only shows (pasted or quoted)."""
+    """Whether it stands in a text that the speaker only shows, pasted or quoted."""
     passed_over: bool = False
-    """A language model was shown it and named others only, or gave it up: it is served after those."""
+    """Whether a language model that was shown it named only others, or gave it up: it is served after those."""
     claimed_status: ClaimedStatus | None = None
     """What a summarizer says has become of it, until it is verified: it is served after all others."""
     said_at: datetime | None = field(default=None, compare=False)
-    """When its message was said, as the clock there showed it, where that is known: no column of its own, it is read
-    with the anchor."""
+    """When its message was said, by the speaker's own clock; ``None`` if unknown. It has no column of its own: it is
+    read with the anchor."""
     said_by: str = field(default="", compare=False)
-    """The name that its message carries, as it was given: read in the same way; empty without one."""
+    """The speaker's name as its message gives it; empty without one. It is read in the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class AnchorClaim:
     anchor_id: UUID
     status: ClaimedStatus
     seq: int | None = None
-    """The message that shows it; ``None`` of one that never was an anchor."""
+    """The message that shows it; ``None`` for a passage that should never have been an anchor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,8 @@ class Ranking:
     """What a language model said about the anchors that it was shown."""
 
     confirmed: tuple[UUID, ...] = ()
-    """What was claimed of them before is forgotten."""
+    """The anchors that it calls worth keeping; earlier claims about them are forgotten."""
     passed_over: tuple[UUID, ...] = ()
     claims: tuple[AnchorClaim, ...] = ()
     given_up: tuple[UUID, ...] = ()
-    """The anchors that it calls settled, untrue or useless, even where that is no claim that counts."""
+    """The anchors that it calls settled, untrue or useless, even where that does not count as a claim."""

@@ -39,7 +39,7 @@ With a larger weight a few misses after a pause would hide the hits of a burst t
 MEASURED: Final = 2
 """The rate is known after this many requests without a cache of ours, the first one not counted."""
 MARGIN: Final = timedelta(seconds=15)
-"""A cache that ends sooner than this is not named in a request, which takes a while to arrive."""
+"""A cache that ends sooner than this is not named in a request, since a request takes a while to arrive."""
 RENEWED_IN: Final = 3
 """A cache is renewed when it is used in the last third of its life."""
 
@@ -170,10 +170,10 @@ def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, stands: b
     """How many uses within its life a cache needs to cost less than none; ``inf`` where it never does.
 
     Args:
-        prices: Of one token.
+        prices: The prices of one token.
         hours: How long it is to live.
         hit_rate: The share of its tokens that the provider would have cached by itself.
-        stands: Whether it is there already, so that only its storage is paid.
+        stands: Whether the cache exists already, so that only its storage is paid.
     """
     saved = (1 - hit_rate) * (prices.input - prices.cached)
     paid = (0.0 if stands else prices.input) + prices.storage * hours
@@ -183,7 +183,7 @@ def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, stands: b
 Verdict = Literal[
     "off", "too_small", "price_unknown", "hit_rate_unknown", "does_not_pay", "pays", "always", "alive", "full"
 ]
-"""Why there is a cache or none: as it was computed when the prefix was used last."""
+"""Why there is a cache or none, as computed when the prefix was last used."""
 Step = Literal["make", "renew"]
 
 
@@ -214,16 +214,16 @@ class Decision:
 def decide(
     caching: Caching, terms: CacheTerms, demand: Demand, life: Life | None, now: datetime, *, minimum: int, tokens: int
 ) -> Decision:
-    """What to do after a reply.
+    """Decide what to do with a cache after a reply.
 
     Args:
         caching: What may be cached, and how the policy wants it.
-        terms: The model's.
-        demand: With this use counted.
-        life: Of the cache that stands; ``None``: there is none.
+        terms: The terms of the model's provider.
+        demand: The demand for the prefix, with this use counted.
+        life: The life of the existing cache; ``None``: there is none.
         now: The present moment.
-        minimum: The fewest tokens that the provider caches, as far as it is known by now.
-        tokens: What the prefix weighs, by the provider's count where there is one.
+        minimum: The fewest tokens that the provider caches, as far as that is known by now.
+        tokens: The tokens of the prefix, by the provider's count where there is one.
     """
     stands = life is not None and life.serves(now)
     if caching.mode == "off":
@@ -263,7 +263,7 @@ class ProviderCache:
     files: tuple[str, ...] = ()
     """SHA-256 of the files in it."""
     tokens: int
-    """The size of the prefix: as the provider counts it once a cache was made, before as we estimate it."""
+    """The size of the prefix: our estimate, and the provider's count once a cache was made."""
     minimum: int | None = None
     """The fewest tokens that the provider caches, where it refused this prefix as too short."""
     name: str | None = None
@@ -313,11 +313,11 @@ class CacheEntry:
     reason: str | None = None
     tokens: int = 0
     spent_usd: float | None = 0.0
-    """Negative for storage that is not needed after all; ``None`` where no price is known."""
+    """What the action cost; negative for storage that is not needed after all; ``None`` where no price is known."""
     saved_usd: float | None = 0.0
-    """Against the full price of the tokens that were read."""
+    """What was saved, compared with the full price of the tokens that were read."""
     beyond_usd: float | None = 0.0
-    """The part of it that the provider's own caching would not have saved."""
+    """The part of ``saved_usd`` that the provider's own caching would not have saved."""
     at: datetime
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 LEAST_FACTOR: Final = 0.7
 MOST_FACTOR: Final = 1.5
-"""What the factor stays within: an estimate is never further off than the estimator's published error and a foreign
+"""The bounds of the factor: an estimate is never further off than the estimator's published error and a foreign
 vocabulary together explain."""
 
 MOST_STEP: Final = 0.05
@@ -17,7 +17,7 @@ WEIGHT: Final = 0.2
 """The weight of the newest report in the average: ten honest reports bring the factor nine tenths of the way."""
 
 LEAST_TOKENS: Final = 200
-"""Below this the frame that a provider puts around a request outweighs the text, and nothing is learnt."""
+"""Nothing is learnt from fewer tokens: there the frame that a provider puts around a request outweighs the text."""
 
 
 _DIGITS: Final = 6
@@ -25,7 +25,7 @@ _DIGITS: Final = 6
 
 
 def counted(estimated: int, factor: float) -> int:
-    """Estimated tokens as they count against thresholds and are shown: in the provider's tokens, rounded up."""
+    """Estimated tokens converted to the provider's tokens, rounded up: thresholds are compared with these."""
     return math.ceil(round(estimated * factor, _DIGITS))
 
 
@@ -41,18 +41,18 @@ def learn(factor: float, *, estimated: int, reported: int) -> float:
     """The factor after one report.
 
     Args:
-        factor: What was learnt so far; 1.0 to begin with. A stored one outside the bounds is brought back into them.
+        factor: What was learnt so far; 1.0 at first. A stored factor outside the bounds is brought back into them.
         estimated: Our own estimate of exactly the request that was sent, not multiplied by the factor.
         reported: The provider's count of that request's input tokens, cached ones included.
 
     Returns:
         A factor within ``LEAST_FACTOR`` and ``MOST_FACTOR``, at most ``MOST_STEP`` from where it was; unchanged when
-        either count is too small to tell anything (0, negative, tiny).
+        either count is too small to say anything (0, negative, tiny).
     """
     present = _within(factor, LEAST_FACTOR, MOST_FACTOR)
     if min(estimated, reported) < LEAST_TOKENS:
         return present
-    # An honest ratio is within the bounds; what is beyond them pulls no harder than the bounds do.
+    # An honest ratio lies within the bounds; a ratio beyond them moves the factor no more than the bound itself would.
     aim = _within(reported / estimated, LEAST_FACTOR, MOST_FACTOR)
     return _within(present + _step(present, aim), LEAST_FACTOR, MOST_FACTOR)
 

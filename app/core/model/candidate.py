@@ -19,7 +19,7 @@ class CandidateItem:
     replaces: tuple[str, ...] = ()
     """Ids of entries that this text takes the place of."""
     unproven: tuple[str, ...] = ()
-    """Replaced entries that the text no longer covers, since code cut a part of it: they stay, in doubt."""
+    """Replaced entries that the text no longer covers, since code cut a part of it: they are kept, in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class CandidateDrop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorProposal:
-    """A passage that the model would keep word for word. It is accepted only if it stands so in its message."""
+    """A passage that the model would keep word for word. It is accepted only if its message has exactly these words."""
 
     type: AnchorType
     quote: str

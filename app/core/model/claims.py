@@ -31,12 +31,12 @@ class Claim:
     text: str
     """The exact text of the entry, sentence or digest that is judged. A verdict counts only while this text stands."""
     target: str
-    """The id of that entry; of a sentence, of its narrative; of a part, of its item; of a digest, of its stretch; of an
-    anchor, its own; of a cut, what is left of it, empty for nothing."""
+    """What the claim is about: the id of the entry; for a sentence, of its narrative; for a part, of its item; for a
+    digest, of its stretch; for an anchor, its own id; for a cut, the text that is left, empty if none is."""
     seqs: tuple[int, ...] = ()
     """The messages that the judged text names as its sources; for a digest the first and the last of its stretch."""
     by: str | None = None
-    """For a replaced entry, the id of the one that took its place; ``None``: code cut that one, so it has no id."""
+    """For a replaced entry, the id of the entry that took its place; ``None``: code cut the new text."""
     by_text: str = ""
     """For a replaced entry, the text that took its place."""
     becomes: ClaimedStatus | None = None
@@ -60,7 +60,7 @@ class Claim:
 
     @property
     def names_no_sources(self) -> bool:
-        """Whether it is a sentence of a narrative, which rests on messages that it does not name."""
+        """Whether the claim is a sentence of a narrative, which does not name the messages on which it rests."""
         return self.kind == "sentence" or (self.kind == "cut" and not self.seqs)
 
     @property
@@ -78,7 +78,7 @@ class Claim:
         """What the verifier reads about an entry that may go.
 
         Args:
-            successor: The name of the text that took its place; ``None``: that text is told in full.
+            successor: The name of the text that took its place; ``None``: that text is written out in full.
         """
         entry = f"{self.target} ({self.text})" if self.text else self.target
         if self.kind == "dropped":

@@ -11,17 +11,17 @@ from typing import Any, Final, Literal, get_args
 from app.core.model.fieldwise import fieldwise
 
 ProbeKind = Literal["value", "decision", "open_point", "who", "when"]
-"""What a probe asks for: an exact value, what was decided or promised, what is open, whose matter something is, its
-day or time."""
+"""What a probe asks for: an exact value, what was decided or promised, what is open, who is responsible for
+something, or its day or time."""
 PROBE_KINDS: Final[tuple[ProbeKind, ...]] = get_args(ProbeKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """Probes of one kind."""
+    """The counts of probes of one kind."""
 
     before: int = 0
-    """Answered from the context as it was served before."""
+    """How many were answered from the context that was served before the compaction."""
     after: int = 0
     """How many of those were answered from the context that is served now."""
     contradicted: int = 0
@@ -34,16 +34,16 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuity:
-    """The score of a compaction; of one in several chunks, over the probes of all of them."""
+    """The score of a compaction, over the probes of all its chunks."""
 
     kinds: Mapping[ProbeKind, Answered] = field(default_factory=dict)
     """The counts for each kind of which there was a probe."""
     tone: float | None = None
-    """How well the tone of the last chunk was kept, 0–1; ``None`` where it had none that could be told."""
+    """How well the tone of the last chunk was kept, from 0 to 1; ``None`` if it had no recognisable tone."""
 
     @property
     def total(self) -> Answered:
-        """Over all kinds."""
+        """The counts over all kinds."""
         return reduce(Answered.plus, self.kinds.values(), Answered())
 
     @property
@@ -53,12 +53,12 @@ class Continuity:
 
     @property
     def contradiction(self) -> float | None:
-        """The share that is answered with something else than the messages say; ``None`` without a probe."""
+        """The share of probes that are answered differently than the messages do; ``None`` without a probe."""
         return _share(self.total.contradicted, self.total.before)
 
     @property
     def score(self) -> float | None:
-        """Recall less contradiction: what a policy's floor is compared with; ``None`` without a probe."""
+        """Recall minus contradiction: the score that a policy's floor is compared with; ``None`` without a probe."""
         total = self.total
         return _share(total.after - total.contradicted, total.before)
 

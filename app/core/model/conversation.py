@@ -33,9 +33,9 @@ UNPROTECTED: frozenset[str] = frozenset({"compressible", "over_allotment"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Counts over a run of messages, mostly from the first on; commands and erased messages count nothing.
+    """Counts over consecutive messages, mostly from the first on; commands and erased messages are not counted.
 
-    ``held_*``: of held messages only.
+    ``held_*``: counts of the held messages only.
     """
 
     messages: int = 0
@@ -45,11 +45,11 @@ class Sums:
     held_bytes: int = 0
 
     def plus(self, other: Sums) -> Sums:
-        """The sums one message (or one run of messages) further."""
+        """These sums with those of further messages added."""
         return fieldwise(operator.add, self, other)
 
     def minus(self, other: Sums) -> Sums:
-        """The sums without what weighed so much."""
+        """These sums without those of some messages."""
         return fieldwise(operator.sub, self, other)
 
 
@@ -69,30 +69,30 @@ class Message:
     """Marked by the service: a typed ``/compact`` and its answer. Shown in the history, never in a context."""
     protected_reason: ProtectedReason = "compressible"
     is_pinned: bool = False
-    """Pinned by a client: stays so whatever the policy's rules say of it."""
+    """Whether a client pinned it: it stays pinned whatever the policy's rules say."""
     token_count: int = 0
     byte_length: int = 0
     model: str | None = None
     usage: Mapping[str, Any] | None = None
     reasoning: str = ""
-    """What its model showed of its thoughts: to be shown, and nothing else. It is never served, weighed, searched or
-    folded, and read only where it is shown (``MessageRepository.reasoned``)."""
+    """The thoughts that the model showed. They are only displayed: never served, weighed, searched or folded, and read
+    only where they are displayed (``MessageRepository.reasoned``)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime
 
     @property
     def utc_offset(self) -> int | None:
-        """In minutes: that of the clock on which it was said; ``None`` for UTC."""
+        """The UTC offset, in minutes, of the clock by which it was said; ``None`` for UTC."""
         return (self.created_at.utcoffset() or timedelta()) // timedelta(minutes=1) or None
 
     @property
     def is_protected(self) -> bool:
-        """Held: served verbatim also once it is covered."""
+        """Whether it is held: served verbatim even after it is covered."""
         return self.protected_reason not in UNPROTECTED
 
     @property
     def is_told(self) -> bool:
-        """Whether it is a part of what was said: no command, and not erased."""
+        """Whether it is a part of the talk: it is not a command and was not erased."""
         return not self.is_command and self.status != "erased"
 
     @property
@@ -102,7 +102,7 @@ class Message:
 
     @property
     def turn(self) -> int:
-        """No exchange of two: the message's own position from 0, named as in the Sessions Pattern."""
+        """The message's own position from 0, as the Sessions Pattern calls it; not a pair of question and answer."""
         return self.seq - 1
 
 
@@ -117,7 +117,7 @@ class Outline:
     is_protected: bool = False
     is_command: bool = False
     anchor_tokens: int = 0
-    """What its active anchors will weigh in the state block once it is covered."""
+    """The tokens that its active anchors will take in the state block once it is covered."""
     calls: frozenset[str] = frozenset()
     """Ids of the tool calls this message makes."""
     results: frozenset[str] = frozenset()
@@ -138,12 +138,12 @@ class MessageText:
 
 
 LONGEST_WAIT: Final = timedelta(days=2)
-"""Nothing is put off for longer: a later moment was written by a process whose clock was wrong."""
+"""The longest time that anything is put off; a process whose clock was wrong may have written a later moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """The quiet period: no trigger fires until all three bounds are passed. ``reason`` says why there is one."""
+    """The quiet period: no trigger fires until all three bounds are passed. ``reason`` says why it was set."""
 
     until_seq: int = 0
     """There has to be a message after this one."""
@@ -161,27 +161,27 @@ class Layout:
     text: str
     """The state's JSON inside the ``<session_state>`` element."""
     tokens: int
-    """What the whole block adds to a context, its acknowledgement and the anchors included."""
+    """The tokens that the whole block adds to a context, including its acknowledgement and the anchors."""
     anchors: str = ""
-    """The rendered ``<anchors>`` element, its marker included; empty when none is served."""
+    """The rendered ``<anchors>`` element with its marker; empty when no anchor is served."""
     anchor_tokens: int = 0
-    """What of ``tokens`` the anchors weigh."""
+    """The part of ``tokens`` that the anchors take."""
     anchors_behind_marker: int = 0
     """Active anchors for which there was no room."""
     held: tuple[int, ...] = ()
     """``seq`` of the held messages that follow the block."""
     held_days: str = ""
-    """The rendered element with their days; empty when none follows."""
+    """The rendered element with the days of these messages; empty when no message follows."""
     held_day_tokens: int = 0
-    """What of ``tokens`` it weighs."""
+    """The part of ``tokens`` that the element with the days takes."""
     digests: str = ""
-    """The rendered ``<digests>`` element with its markers; empty when none is served."""
+    """The rendered ``<digests>`` element with its markers; empty when no digest is served."""
     digest_tokens: int = 0
-    """What of ``tokens`` the digests weigh."""
+    """The part of ``tokens`` that the digests take."""
     digest_room: int | None = None
-    """What they may weigh until the next version; ``None``: their allotment."""
+    """The most tokens that the digests may take until the next version; ``None``: their allotment."""
     segments: tuple[ShownSegment, ...] = ()
-    """The segments that the digests show, at which level, by position."""
+    """The segments that the digests show, each with its level, in order of position."""
 
     @property
     def state_tokens(self) -> int:
@@ -189,13 +189,13 @@ class Layout:
         return self.tokens - self.anchor_tokens - self.digest_tokens - self.held_day_tokens
 
     def without_held_days(self) -> Layout:
-        """The block without the days of held messages."""
+        """This layout without the days of held messages."""
         return replace(self, held_days="", held_day_tokens=0, tokens=self.tokens - self.held_day_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveContext:
-    """A context that a stateful model's provider keeps: it holds what the service holds, up to one message."""
+    """A context that a stateful model's provider keeps: it holds the conversation up to one message."""
 
     model: str
     """The chat model, by the name under which it is asked."""
@@ -207,7 +207,7 @@ class LiveContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The stored row. Sums make utilization O(1): no turn recounts history."""
+    """The stored row. Its sums make utilization O(1): no turn counts the history again."""
 
     id: UUID
     tenant_id: UUID
@@ -227,9 +227,9 @@ class Conversation:
     layout_version: int = 0
     compression_count: int = 0
     content_epoch: int = 0
-    """Grows with each erasure, restore, and reply that is made again: whatever was read before it grew is stale."""
+    """Grows with each erasure, restore, and reply that is made again. Whatever was read before that is stale."""
     token_factor: float = 1.0
-    """What a provider reported of requests, relative to our estimates; multiplies sums at evaluation only."""
+    """The provider's reported tokens ÷ our estimates. Stored sums are estimates; they are multiplied when compared."""
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     last_seq: int = 0
@@ -242,28 +242,28 @@ class Conversation:
     """Sums through ``boundary_seq``."""
     context_tokens: int = 0
     trigger_tokens: int | None = None
-    """``context_tokens`` at or above this is due; ``None`` = never by itself."""
+    """A compaction is due when ``context_tokens`` reaches this number; ``None`` = never."""
     context_messages: int = 0
     """Messages after the boundary."""
     trigger_messages: int | None = None
-    """``context_messages`` at or above this is due; ``None`` = never by itself."""
+    """A compaction is due when ``context_messages`` reaches this number; ``None`` = never."""
     quiet: Quiet = field(default_factory=Quiet)
     failure_count: int = 0
     """Failed automatic compactions in a row; sets the back-off."""
     pace: Pace | None = None
-    """How it went of late, measured at the end of each turn where the policy's thresholds are adaptive."""
+    """The pace of its newest turns, measured at the end of each turn if the policy's thresholds are adaptive."""
     live: LiveContext | None = None
-    """What a stateful chat model goes on from; ``None`` = the next request holds the whole context."""
+    """The context from which a stateful chat model goes on; ``None`` = the next request holds the whole context."""
     file_tokens: int = 0
-    """What the attached files weigh in every context."""
+    """The tokens that the attached files take in every context."""
     file_bytes: int = 0
     """The bytes of all attached files."""
     anchors_due_from: int | None = None
-    """The first message in which anchors are still to be looked for; ``None`` = they were, in every message."""
+    """The first message in which anchors are still to be looked for; ``None`` = all messages were looked at."""
     forked_from: UUID | None = None
     """The conversation whose first messages were copied into it."""
     forked_through: int | None = None
-    """The last of them; while ``last_seq`` is below it, they are being copied."""
+    """The last message to be copied; while ``last_seq`` is smaller, the copying still goes on."""
     created_at: datetime
     updated_at: datetime
 
@@ -273,11 +273,11 @@ class Conversation:
         return self.last_seq < (self.forked_through or 0)
 
     def counted(self, estimated: int) -> int:
-        """Estimated tokens as they count against budgets and thresholds: in the provider's tokens."""
+        """Estimated tokens converted to the provider's tokens: budgets and thresholds are compared with these."""
         return counted(estimated, self.token_factor)
 
     def estimated_within(self, tokens: int) -> int:
-        """The most estimated tokens that count as at most ``tokens``: contexts are put together in estimates."""
+        """The most estimated tokens that are at most ``tokens`` of the provider's: contexts are built in estimates."""
         return estimated_within(tokens, self.token_factor)
 
 
@@ -291,7 +291,7 @@ class Usage:
     cost_usd: float | None = None
 
     def plus(self, other: Usage) -> Usage:
-        """The sum; an unknown cost counts as nothing beside a known one."""
+        """The sum of both; if only one cost is known, the unknown one counts as 0."""
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,

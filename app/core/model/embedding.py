@@ -15,13 +15,13 @@ from app.core.model.conversation import Usage
 from app.core.text.token_counts import estimate_text
 
 EMBEDDED_TOKENS: Final = 1_500
-"""Only so much of a text is embedded: the smallest of today's models take 2 048 tokens by their own count."""
+"""The most tokens of a text that are embedded: the smallest of today's models take 2 048 by their own count."""
 MOST_DIMENSIONS: Final = 8_192
 _BYTES: Final = 4
-_CHARACTERS: Final = 12_000  # no text of that many tokens is longer; bounds what is counted
+_CHARACTERS: Final = 12_000  # no text of EMBEDDED_TOKENS tokens is longer: only so many characters are counted
 
 InputKind = Literal["query", "document"]
-"""A question, or what may answer it: some models tell them apart."""
+"""A question, or a text that may answer it: some models treat the two differently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +29,13 @@ class Embedded:
     """A model's answer: a vector for each text, in their order."""
 
     vectors: tuple[bytes, ...]
-    """Each of unit length, as ``packed`` writes it."""
+    """The vectors, each of unit length, as ``packed`` writes them."""
     usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageVector:
-    """The vector of a message, and of what text it was made."""
+    """The vector of a message, with the hash of the text that it was made from."""
 
     conversation_id: UUID
     seq: int
@@ -46,14 +46,14 @@ class MessageVector:
 
     @property
     def dimensions(self) -> int:
-        """Numbers of the vector."""
+        """How many numbers the vector has."""
         return len(self.vector) // _BYTES
 
 
 def embeddable(text: str) -> str:
-    """What a model is given of a text: composed letters, spaces as one, and only as long as every model takes.
+    """The form of a text that a model is given: composed letters, single spaces, no longer than every model takes.
 
-    Empty where nothing is said.
+    It is empty if the text says nothing.
     """
     told = " ".join(unicodedata.normalize("NFC", text[:_CHARACTERS]).split())
     tokens = estimate_text(told)
@@ -61,14 +61,14 @@ def embeddable(text: str) -> str:
 
 
 def hash_of(text: str) -> bytes:
-    """SHA-256 of what a model is given: the same text needs no second call."""
+    """The SHA-256 of what a model is given: the same text needs no second call."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def packed(numbers: Sequence[float]) -> bytes | None:
-    """A vector at unit length as 32-bit floats, lowest byte first; ``None`` if it has no length.
+    """A vector scaled to unit length as 32-bit floats, lowest byte first; ``None`` if that cannot be done.
 
-    It is none without a number, with too many, with one that is not finite, and where all are zero.
+    It cannot be done without numbers, with too many, with one that is not finite, or if all are zero.
     """
     if not 0 < len(numbers) <= MOST_DIMENSIONS:
         return None

@@ -15,7 +15,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "quota_exceeded": "the quota of the service's key at the provider is used up",
     "unauthorized": "the provider does not accept the service's key",
 }
-"""Reasons for which a model's work fails again until something is changed, and what that is."""
+"""Reasons for which a model's work fails again until something is changed, each with what has to be changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,11 @@ class FieldError:
 
 
 class DomainError(Exception):
-    """Base of every expected error; ``detail`` is a sentence for people, ``extra`` goes beside it."""
+    """The base of every expected error; ``detail`` is a sentence for people, ``extra`` holds further values."""
 
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Something went wrong"
-    """A class without a title of its own has its code in words."""
+    """A class without a title of its own gets its code, written as words."""
     retryable: bool = False
 
     def __init_subclass__(cls) -> None:
@@ -74,7 +74,7 @@ class InvalidInputError(DomainError):
 
     @classmethod
     def of(cls, field: str, message: str) -> Self:
-        """The error of one field."""
+        """The error about one field."""
         return cls(message, errors=[FieldError(field=field, message=message)])
 
 
@@ -98,7 +98,7 @@ class ModelNotAllowedError(InvalidInputError):
 
 
 class BudgetTooSmallError(InvalidInputError):
-    """The asked budget cannot hold even the last user message; ``extra["minimum"]`` says what would."""
+    """The requested budget cannot hold even the last user message; ``extra["minimum"]`` is the smallest that can."""
 
     code = "budget_too_small"
 
@@ -116,35 +116,35 @@ class IdempotencyKeyReusedError(InvalidInputError):
 
 
 class ConflictError(DomainError):
-    """The request collides with something that is under way; ``stable_code`` says with what."""
+    """The request conflicts with something that is under way; ``stable_code`` says with what."""
 
     code = "conflict"
     retryable = True
 
 
 class IdempotencyInProgressError(ConflictError):
-    """The first request with this key still runs."""
+    """The first request with this key is still running."""
 
     code = "idempotency_in_progress"
     title = "Still running"
 
 
 class TurnInProgressError(ConflictError):
-    """One running turn per conversation."""
+    """Another turn of the conversation is running; only one may run at once."""
 
     code = "turn_in_progress"
     title = "A turn is running"
 
 
 class CompactionInProgressError(ConflictError):
-    """A compaction that this one cannot join is in flight."""
+    """A compaction is in flight that the requested one cannot join."""
 
     code = "compaction_in_progress"
     title = "A compaction is running"
 
 
 class NotRetriedError(ConflictError):
-    """Only a failed compaction can be retried."""
+    """The compaction to be retried has not failed; only a failed one can be retried."""
 
     code = "not_failed"
     title = "Not a failed compaction"
@@ -175,7 +175,7 @@ class ForkInProgressError(ConflictError):
 
 
 class ToolsPendingError(ConflictError):
-    """Calls of the client's tools wait for results that are not given; ``extra["missing"]`` has their ids."""
+    """Calls of the client's tools wait for results that were not given; ``extra["missing"]`` has their ids."""
 
     code = "tools_pending"
     title = "Tool results are missing"
@@ -191,7 +191,7 @@ class PinBudgetExceededError(ConflictError):
 
 
 class NoRoomForFileError(ConflictError):
-    """A file would leave a conversation too little room, or is one too many; ``extra`` holds the numbers."""
+    """A file would leave the conversation too little room, or there are too many files; ``extra`` holds the numbers."""
 
     code = "no_room_for_file"
     title = "No room for this file"
@@ -199,7 +199,7 @@ class NoRoomForFileError(ConflictError):
 
 
 class NotPinnableError(ConflictError):
-    """A command, or an erased message: there is nothing to hold verbatim."""
+    """The message is a command or was erased: there is nothing to hold verbatim."""
 
     code = "not_pinnable"
     title = "Not to be pinned"
@@ -207,7 +207,7 @@ class NotPinnableError(ConflictError):
 
 
 class NotRegenerableError(ConflictError):
-    """No reply can be made again: the last message is no reply, or it is folded."""
+    """No reply can be made again: the last message is not a reply, or it is folded."""
 
     code = "not_regenerable"
     title = "No reply to be made again"
@@ -283,7 +283,7 @@ class ContextOverWindowError(DomainError):
 
 
 class DependencyUnavailableError(DomainError):
-    """Postgres, or a model's server, is away (503)."""
+    """Postgres or a model's server cannot be reached (503)."""
 
     code = "dependency_unavailable"
     title = "A dependency is away"
@@ -291,13 +291,13 @@ class DependencyUnavailableError(DomainError):
 
 
 class BusyError(DependencyUnavailableError):
-    """The tenant has all the connections that it may have at once, and too many wait (429). Nothing changed."""
+    """The tenant uses all its allowed connections, and too many requests wait for one (429). Nothing changed."""
 
     code = "rate_limited"
 
 
 class TurnLostError(DomainError):
-    """The turn's lease was over, and others ended it (503); the message is stored, a reply of this turn is not."""
+    """The turn's lease ran out and another process ended the turn (503). The message is stored, a reply is not."""
 
     code = "lease_expired"
     title = "The turn was lost"
@@ -338,6 +338,6 @@ class CacheTooSmallError(ModelUnavailableError):
 
 
 def told_reason(reason: str | None) -> str:
-    """A reason word, with what has to change where it lasts."""
+    """A reason word; for a lasting reason, followed by what has to be changed."""
     remedy = REMEDIES.get(reason or "")
     return f"{reason}: {remedy}" if remedy else str(reason)

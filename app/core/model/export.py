@@ -27,7 +27,7 @@ def markdown_head(conversation: Conversation) -> str:
 
 
 def markdown_message(message: Message, locale: str = "en") -> str:
-    """A message under its heading; empty for typed commands and their answers, which are no part of what was said."""
+    """A message under its heading; empty for typed commands and their answers, which do not belong to the talk."""
     if message.is_command:
         return ""
     say = catalogue_of(locale)

@@ -21,7 +21,7 @@ def fieldwise(combine: Callable[[int, int], int], one: Counts, other: Counts) ->
 
 
 def value_of(kind: type[Value], given: object, **further: Any) -> Value:
-    """A value with these fields, and with those that another one, or a request, has under the same names."""
+    """A value of this kind: its fields come from ``further``, else from the fields of the same names of ``given``."""
     same = _shared_names(kind, cast("Any", type(given)))
     return kind(**{name: getattr(given, name) for name in same if name not in further}, **further)
 

@@ -15,11 +15,11 @@ _LEVELS: Final = compiled(r"^(?:last|active)\.(?=levels\.)")
 
 
 def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy | None = None) -> str:
-    """Why a compaction ran; with a policy that has the trigger, its threshold as it is now."""
+    """Why a compaction ran. If a policy with this trigger is given, its present threshold is named as well."""
     name = catalogue.word("trigger", trigger)
     found = next((one for one in policy.triggers if one.name == trigger), None) if policy else None
     if found is None or (policy is not None and policy.adaptive == "on" and found is adaptable(policy)):
-        return name  # which threshold it was, if it follows the conversation, nobody knows any more
+        return name  # an adaptive threshold has moved since: nobody knows what it was
     return _threshold_line(catalogue, name, found.at)
 
 
@@ -41,7 +41,7 @@ def percent(share: float) -> float:
 def figure_labels(catalogue: Catalogue, figures: Mapping[str, Any]) -> dict[str, str]:
     """A label for every figure and every list of figures, by its path: ``tokens.saved``, ``compactions.by_trigger``.
 
-    What stands in a list is known by its path without a number; a figure that has no label has none here.
+    The path of something in a list has no number in it. A figure that has no label is left out.
     """
     found = ((path, _label(catalogue, path)) for path in dict.fromkeys(_paths(figures, "")))
     return {path: label for path, label in found if label}

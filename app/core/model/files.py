@@ -24,7 +24,7 @@ FILE_PROCESSING: Final = "file_processing"
 """The reason word of a provider that has not made a file usable yet."""
 
 FileForm = Literal["text", "inline", "copy", "words"]
-"""How a file is sent: as its own text, with its data, by the address of the provider's copy, or told of in words."""
+"""How a file is sent: as its text, with its data, by the address of the provider's copy, or only described in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ConversationFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFile:
-    """A file as a request to a model carries it; ``parts`` are the same bytes as long as its form is the same."""
+    """A file as a request to a model carries it; as long as its form is the same, ``parts`` are the same bytes."""
 
     file_id: UUID
     name: str
@@ -66,7 +66,7 @@ class KeptFile:
     name: str
     """The provider's name of it."""
     uri: str
-    """What a request names it by."""
+    """The address by which a request names the copy."""
     expires_at: datetime
 
 
@@ -76,7 +76,7 @@ class ProviderFile:
 
     tenant_id: UUID
     account: str
-    """Whose copy it is: a mark of the provider's address and the key, from which neither can be told."""
+    """The account that keeps the copy: a hash of the provider's address and the key, which reveals neither."""
     name: str
     sha256: str
     uri: str
@@ -90,5 +90,5 @@ class ProviderFile:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What names it among those of a tenant."""
+        """What identifies the copy among those of a tenant."""
         return self.account, self.name

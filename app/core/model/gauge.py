@@ -20,7 +20,7 @@ from app.core.text.token_counts import Estimator, tokens_of
 GaugeStatus = Literal["ok", "warning", "critical", "background", "sync", "over"]
 
 WARNING_SHARE: Final = Fraction(3, 4)
-"""A share of the window: where turns end in a nearly full window, people are warned from here on."""
+"""The share of the window from which people are warned, if turns end in a nearly full window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ _parts_of: Final = operator.attrgetter(*_PARTS)
 
 
 def in_proportion(parts: Iterable[int], total: int) -> list[int]:
-    """Parts that add up to ``total``, each rounded where the running sum is: neighbours put together stay in step.
+    """The parts in proportion as whole numbers that add up to ``total``: their running sums are scaled and rounded.
 
-    The sums are rounded up: what stands behind some parts never counts for more than it does alone, so that a budget
-    asked for it holds for its shares too.
+    The sums are rounded up. So the last parts together never get more than they would if they were scaled by
+    themselves, and a budget that holds them still holds.
     """
     ends = list(accumulate(parts))
     if not ends or ends[-1] in {0, total}:
@@ -96,13 +96,13 @@ class Gauge:
     anchors_behind_marker: int = 0
     """Active anchors for which the block has no room."""
     target: int = 0
-    """What a compaction folds down to."""
+    """The tokens that a compaction folds down to."""
     adaptive: AdaptiveThresholds | None = None
-    """What the thresholds follow from; ``None`` where they are the policy's own."""
+    """The adapted thresholds in force; ``None`` where the policy's own are."""
 
 
 def breakdown_of(conversation: Conversation, estimator: Estimator, *, system: int) -> Breakdown:
-    """The breakdown from the row's sums alone: O(1), whatever the history's length."""
+    """The breakdown, computed from the row's sums alone: O(1) for a history of any length."""
     total, covered, layout = conversation.total, conversation.covered, conversation.layout
     return Breakdown(
         system=system,
@@ -125,7 +125,7 @@ def gauge_of(
 ) -> Gauge:
     """The gauge of a breakdown under a policy whose thresholds are those in force."""
     tokens = breakdown.total
-    counted = tokens - breakdown.recalled  # what is brought back for one question starts no compaction
+    counted = tokens - breakdown.recalled  # messages recalled for one question start no compaction
     background = _lowest_trigger_tokens(policy, budgets, "background")
     sync = _lowest_trigger_tokens(policy, budgets, "inline")
     thresholds = [value for value in (background, sync) if value is not None]

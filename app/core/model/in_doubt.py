@@ -1,7 +1,7 @@
 """How entries in doubt are marked, in the state that is served and for the summarizer.
 
-A state that is one text has no entries to mark. There, sentences of the earlier text that the new one no longer tells
-stand in a last paragraph, which begins by saying so.
+A state that is one text has no entries to mark. Sentences of the earlier text that the new one leaves out are put into
+its last paragraph instead, which begins by saying so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def unmarked(text: str) -> tuple[str, bool]:
 
 
 def told_and_earlier(text: str) -> tuple[str, str]:
-    """A state in one text, split into what it tells and its last paragraph of earlier sentences, without the mark."""
+    """A state in one text, split into its own sentences and the last paragraph of earlier ones, without its mark."""
     served = f"{PARAGRAPH}{text}"
     found = ((served.find(frame), frame) for frame in _FRAMES if frame in served)
     place, frame = min(found, default=(len(served), ""))

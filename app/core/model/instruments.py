@@ -16,12 +16,12 @@ class Instrument:
     """One measure."""
 
     name: str
-    """Without the prefix ``throughline_``; counters end in ``_total``."""
+    """The name without the prefix ``throughline_``; names of counters end in ``_total``."""
     kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
-    """Upper bounds, of a histogram."""
+    """The upper bounds of a histogram's buckets."""
     unit: str = ""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 METADATA_BYTES: Final = 16_384
-"""Labels, not documents."""
+"""The most bytes of a client's metadata: they are labels, not documents."""
 SCRATCHPAD_BYTES: Final = 262_144
 MERGED_BYTES: Final[Mapping[str, int]] = {"scratchpad": SCRATCHPAD_BYTES, "metadata": METADATA_BYTES}
 """Fields of a conversation that are changed by a merge (RFC 7396): the limit holds for the merged value."""

@@ -21,7 +21,7 @@ Cost = Callable[[int, int], float | None]
 """The price of a call in USD, by the tokens read (none of them cached) and written; ``None``: unknown."""
 
 OFFLINE: Final = "offline"
-"""The name of the model that needs no provider: it quotes."""
+"""The name of the model that needs no provider: it quotes messages."""
 
 FinishReason = Literal["stop", "length", "blocked", "tool_call", "other"]
 
@@ -74,7 +74,7 @@ class CallSettings:
     stop: tuple[str, ...] = ()
     """Texts before which the reply ends."""
     tool_choice: ToolChoice | None = None
-    """Speaks of the client's tools alone: what the service offers of its own stays as it is."""
+    """Holds for the client's tools only; it does not change which tools of its own the service offers."""
     parallel_tool_calls: bool | None = None
     """Whether one step may call several tools."""
     reasoning_effort: str | None = None
@@ -88,8 +88,8 @@ class CallSettings:
 
 
 Reasoning = Literal["off", "shown", "asked"]
-"""What is done with a model's thoughts. ``off``: they are dropped. ``shown``: they are told and stored if the model
-shows any. ``asked``: the model is also asked to show them, if that changes neither the depth of its thoughts nor the
+"""What is done with a model's thoughts. ``off``: they are dropped. ``shown``: if there are any, they are passed on and
+stored. ``asked``: the model is also asked to show them, if that changes neither the depth of its thoughts nor the
 cost."""
 
 REASONING_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -101,11 +101,11 @@ class CachePrices:
     """What a provider asks in USD for one token of a cached prefix."""
 
     input: float
-    """Read in full."""
+    """The price of a token that is read in full."""
     cached: float
-    """Read from a cache."""
+    """The price of a token that is read from a cache."""
     storage: float
-    """Kept in a cache of ours, an hour."""
+    """The price of a token that is kept for an hour in a cache of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class CacheTerms:
     """The conditions under which a model's provider keeps caches on demand."""
 
     account: str
-    """A mark of the account that its caches are kept in; they are known nowhere else."""
+    """A mark of the account in which the caches are kept; no other account can use them."""
     minimum: int
     """The fewest tokens of a cache, as the provider documents it."""
     priced_on: str
@@ -123,7 +123,7 @@ class CacheTerms:
 
 
 Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
-"""What of a client's settings and tools a model cannot take: by the field's name, why."""
+"""Lists which of a client's settings and tools a model cannot take: the reason, by the field's name."""
 
 
 def takes_everything(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Mapping[str, str]:
@@ -148,13 +148,13 @@ class ModelProfile:
     input_limit: int
     output_limit: int
     limit_known: bool = False
-    """Whether ``input_limit`` is the model's own, or the operator's word, and no guess."""
+    """Whether ``input_limit`` comes from the model or the operator, and is not a guess."""
     chunk_tokens: int | None = None
     """The most tokens that it can read in a compaction call, if that is less than half the input limit."""
     metered: bool = True
-    """Whether its calls cost money: the spend guard counts only those."""
+    """Whether its calls cost money; the spend guard counts only calls that do."""
     reads_prompts: bool = True
-    """Whether a prompt tells it what to do; the offline model is told nothing."""
+    """Whether it is given a prompt; the offline model reads none."""
     calls_tools: bool = False
     """Whether tools are offered to it as a chat model."""
     stateful: bool = False
@@ -181,7 +181,7 @@ class ContextMessage:
     event_type: str | None = field(default=None, compare=False)
     """The event type of the stored message. No model is sent it."""
     is_protected: bool = field(default=False, compare=False)
-    """Whether it stands here word for word whatever is folded."""
+    """Whether it is sent word for word whatever is folded."""
 
     @property
     def turn(self) -> int | None:
@@ -191,11 +191,11 @@ class ContextMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """The response after which a stateful model goes on: its provider keeps everything up to there."""
+    """The response from which a stateful model goes on: its provider keeps everything up to it."""
 
     response_id: str
     open_calls: tuple[Part, ...] = ()
-    """The tool calls that the response ended with, as they are stored: each of them wants a result."""
+    """The tool calls with which the response ended, as they are stored: each needs a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,13 +211,13 @@ class ChatRequest:
     settings: CallSettings = NO_SETTINGS
     """The client's settings; ``tool_choice`` has already become ``tools`` and ``must_call``."""
     continues: Continuation | None = None
-    """For a stateful model: the response to continue. ``messages`` then hold the system prompt and what came since."""
+    """For a stateful model: the response to continue. ``messages`` hold the system prompt and all later messages."""
     reasoning: Reasoning = "shown"
     """What becomes of the model's thoughts, whatever ``settings`` say."""
     is_kept: bool = True
     """Whether a stateful model's provider keeps the response, so that a later request may go on from it."""
     locale: str = "en"
-    """The conversation's: what has to be put in words for a provider is in its language."""
+    """The conversation's locale: what has to be put in words for a provider is written in its language."""
     cache: str | None = None
     """The provider's name of a cache with the system prompt and the tools, which this request contains as well."""
 
@@ -244,7 +244,7 @@ class ToolCall:
     name: str
     arguments: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What its provider wants back with the call, as it came: JSON."""
+    """JSON that the provider wants back unchanged with the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,9 +270,9 @@ class Doubt:
     field: str
     statement: str
     values: tuple[str, ...] = ()
-    """What of it was shown nowhere; without any, it orders the reader about."""
+    """The values of the statement that were not shown; if empty, the statement gives the reader orders."""
     says: str = ""
-    """What the messages hold in place of that."""
+    """What the messages say instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,40 +288,40 @@ class SummaryRequest:
     previous: tuple[StateEntry, ...] = ()
     """The served entries of the state so far."""
     anchors: tuple[Anchor, ...] = ()
-    """Active anchors up to the end of the chunk: served verbatim beside the state, by code."""
+    """The active anchors up to the end of the chunk: code serves them verbatim beside the state."""
     anchor_room: int | None = None
-    """Tokens for them in the block: those beyond stand behind a marker. ``None``: all are served."""
+    """The tokens for anchors in the block; anchors that do not fit are left to a marker. ``None``: all are served."""
     system_prompt: str = ""
-    """The conversation's own system prompt: what stands in it is grounded, and need not be recorded."""
+    """The conversation's own system prompt: what it says counts as shown, and need not be recorded."""
     system_context: str = ""
-    """What the summarizer is shown of the system prompt: terms, synonyms and workflow hints."""
+    """The part of the system prompt that the summarizer is shown: terms, synonyms and workflow hints."""
     focus: str | None = None
     instructions: str = ""
     feedback: str | None = None
-    """The reason word of the refusal of the attempt before."""
+    """The reason word for which the attempt before was refused."""
     target_tokens: int = 800
-    """How large the new state should be."""
+    """How many tokens the new state should have."""
     max_output_tokens: int = 4_096
     locale: str = "en"
     chunk_tokens: int | None = None
-    """The most the messages may weigh as shown to an LLM: giants in a heavier chunk are shown elided."""
+    """The most tokens of the messages as an LLM is shown them; if there are more, giant messages are shown elided."""
     missing: tuple[tuple[int, str], ...] = ()
-    """When it is made once more: (message, sentence) that the record made before does not tell, or tells otherwise."""
+    """If the summary is made once more: each (message, sentence) that the first one leaves out or tells differently."""
     segments: tuple[CutSegment, ...] = ()
-    """The stretches of the chunk, each to be described too; empty where no digests are wanted."""
+    """The stretches of the chunk, each to be described as well; empty if no digests are wanted."""
     doubts: tuple[Doubt, ...] = ()
-    """When it is asked again: what of its answer does not hold."""
+    """If the summarizer is asked again: the statements of its answer that do not hold."""
     lost: tuple[tuple[int, str], ...] = ()
-    """For asking again: (message, sentence) of values that nothing would tell any more."""
+    """If the summarizer is asked again: each (message, sentence) whose values would no longer be served."""
 
     @cached_property
     def language(self) -> str | None:
-        """The language of the chunk; ``None`` where it cannot be told."""
+        """The language of the chunk; ``None`` if it is not known."""
         return language_of(self.messages)
 
     @property
     def asks_again(self) -> bool:
-        """Whether this is about an answer that was given already."""
+        """Whether this request is about an answer that was given already."""
         return bool(self.doubts or self.lost)
 
 
@@ -331,13 +331,13 @@ class DetailRequest:
 
     topic: str
     messages: tuple[Message, ...]
-    """The segment's, without their secrets; commands and erased ones left out."""
+    """The segment's messages, without secrets; commands and erased messages are left out."""
     target_tokens: int
     max_output_tokens: int
     locale: str = "en"
     instructions: str = ""
     shown_tokens: int | None = None
-    """The most the messages may weigh as shown to an LLM: giants are shown elided. ``None``: all in full."""
+    """The most tokens of the messages as an LLM is shown them; giant messages are elided for it. ``None``: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,10 +350,10 @@ class VerificationRequest:
     previous: tuple[StateEntry, ...] = ()
     """The entries that were served before."""
     older: tuple[Message, ...] = ()
-    """Excerpts of earlier messages on which the entries rest that a claim replaces, drops, joins or retells."""
+    """Excerpts of earlier messages: the sources of entries that a claim replaces, drops, joins or retells."""
     max_output_tokens: int = 4_096
     chunk_tokens: int | None = None
-    """As the summarizer was asked with: giants in a heavier chunk are shown elided."""
+    """The limit that the summarizer's request had: in a chunk with more tokens, giant messages are shown elided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ NotificationLevel = Literal["info", "warning"]
 STARTED: Final = "compaction.started"
 APPLIED: Final = "compaction.applied"
 UNCHANGED: Final[Mapping[str, NotificationLevel]] = {"compaction.skipped": "info", "compaction.failed": "warning"}
-"""Events after which everything is as it was."""
+"""Events of compactions that changed nothing, with the level of their notification."""
 TOLD_OF: Final = frozenset({STARTED, APPLIED, *UNCHANGED})
-"""Types of events that there may be words for."""
+"""The types of events that may have a notification."""
 
 _KINDS: Final[Mapping[str, str]] = {
     "background": "critical",
@@ -44,10 +44,10 @@ class Notification:
 
 
 def notify(type_: str, data: Mapping[str, Any], policy: CompactionPolicy, say: Catalogue) -> Notification | None:
-    """What a user is told of an event; ``None`` where the policy wants nothing said, or there is nothing to say.
+    """What a user is told of an event; ``None`` if the policy wants nothing said, or there is nothing to say.
 
-    ``summary`` tells what was done, ``before_and_after`` also that it begins, and that it came to nothing. An erasure's
-    own compaction is nobody's business.
+    ``summary`` tells what was done; ``before_and_after`` also tells that a compaction begins, and that it came to
+    nothing. The user is told nothing of a compaction that an erasure started.
     """
     wanted, trigger = policy.notifications, str(data.get("trigger"))
     if wanted == "events" or trigger == ERASURE:
@@ -76,7 +76,7 @@ def _notification(moment: str, say: Catalogue, level: NotificationLevel = "info"
 def _reason(trigger: str, policy: CompactionPolicy, say: Catalogue) -> str:
     kind = _KINDS.get(trigger, "critical")
     at = next((one.at for one in policy.triggers if one.name == trigger), None)
-    # Where a number of tokens stands beside the share, the number may be what was reached.
+    # If the trigger has a number of tokens as well as a share, the number may be the one that was reached.
     share = (at.share or at.window) if at and at.tokens is None else None
     if share is None:
         return say.text(f"notice.reason.{kind}")

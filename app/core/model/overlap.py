@@ -12,9 +12,9 @@ from app.core.model.conversation import Message
 from app.core.text.parts import OF_TOOLS, Part, own_parts
 from app.core.text.words import stems
 
-_ENOUGH: Final = 0.3  # of a text's weight: less is the chance overlap of two texts on one topic
-_UNSEEN: Final = 0.5  # of the rarest word's weight, for a word that the span lacks: paraphrases bring such words
-_CLOSE: Final = 0.85  # of the best: a second message that says nearly as much is a source too
+_ENOUGH: Final = 0.3  # share of a text's weight; two texts on one topic share less by chance
+_UNSEEN: Final = 0.5  # weight of a word that the span lacks (paraphrases have some), as a share of the rarest word's
+_CLOSE: Final = 0.85  # share of the best message's weight; a message that shares as much is a source too
 _MOST_SOURCES: Final = 3
 
 
@@ -53,15 +53,15 @@ class Overlap:
 
 
 def message_text(message: Message) -> str:
-    """All that a message says: its content, and what its parts tell, arguments and results of tools included.
+    """All that a message says: its content and the text of its parts, including arguments and results of tools.
 
-    What stands in both is told once.
+    Text that is in both is given once.
     """
     return text_with_parts(message.content, message.parts)
 
 
 def text_with_parts(content: str, parts: Sequence[Part]) -> str:
-    """``message_text`` of a message that has this content and these parts."""
+    """The ``message_text`` of a message with this content and these parts."""
     return "\n".join(filter(None, [content, *map(_part_text, own_parts(content, parts))]))
 
 

@@ -16,7 +16,7 @@ LEAST_TURNS: Final = 3
 COMPACTIONS: Final = 5
 """The newest applied compactions whose time counts."""
 STEPS: Final = 400
-"""Messages that are looked at for it: a turn with many tool calls has dozens."""
+"""The most messages that are looked at to measure a pace; a turn with many tool calls has dozens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class Step:
     at: datetime
     is_command: bool = False
     input_tokens: int = 0
-    """What the provider counted in the requests of a reply."""
+    """The input tokens that the provider counted in the requests for a reply."""
     cached_tokens: int = 0
-    """What of them came from its cache."""
+    """How many of the input tokens came from the provider's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +39,13 @@ class Pace:
     """How a conversation went in its newest turns."""
 
     turns: int
-    """Over how many of them it was measured."""
+    """The number of turns that it was measured over."""
     turn_tokens: int
-    """What a turn added on average: question, tool calls, reply."""
+    """The tokens that a turn added on average: question, tool calls and reply."""
     largest_turn: int
-    """What the largest of them added, in tokens."""
+    """The tokens that the largest turn added."""
     turn_seconds: float | None
-    """The lower quartile of the seconds from turn to turn; ``None``: the messages were imported at once."""
+    """The lower quartile of the seconds from one turn to the next; ``None``: the messages were imported all at once."""
     compaction_seconds: float | None
     """Seconds from claim to end of the longest of the newest compactions; ``None`` while there is none."""
     cached_share: float
@@ -58,7 +58,7 @@ def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: floa
     Args:
         steps: Its newest messages, oldest first.
         compactions: How many seconds its newest applied compactions took.
-        factor: What multiplies estimated tokens where they are compared with thresholds.
+        factor: The factor by which estimated tokens are multiplied before they are compared with thresholds.
 
     Returns:
         ``None`` with fewer than ``LEAST_TURNS`` complete turns.
@@ -82,7 +82,10 @@ def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: floa
 
 
 def _steps_by_turn(steps: Sequence[Step]) -> list[list[Step]]:
-    """Each from a user's message, or several in a row, to the one before the next; what stands before is in none."""
+    """The steps of each turn: from a user's message, or several in a row, up to the next one.
+
+    Steps before the first user's message belong to no turn.
+    """
     turns: list[list[Step]] = []
     before = None
     for step in steps:

@@ -1,6 +1,6 @@
-"""Tells where a text in a state came from: a person, a tool's result, or a document that a user pasted.
+"""Finds where a text in a state came from: a person, a tool's result, or a document that a user pasted.
 
-A fact from a tool or a document is a claim that was read, not one that a person made: its provenance says so.
+The provenance of a fact from a tool or a document thus says that it was read, not stated by a person.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.core.text.language import detect, language_of_locale
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.words import stems
 
-_ENOUGH_WORDS: Final = 0.5  # of a text's content words must be found in a region
+_ENOUGH_WORDS: Final = 0.5  # the least share of a text's content words that must be found in a region
 
 
 def origin_of(message: Message, text: str) -> Origin:
@@ -34,7 +34,7 @@ def origin_of(message: Message, text: str) -> Origin:
 def own_words(messages: Sequence[Message]) -> str:
     """What users and assistants said themselves, without what was pasted.
 
-    Everything, where they did nothing but paste.
+    If they only pasted, it is everything.
     """
     spoken = [message for message in messages if message.role in {"user", "assistant"}]
     own = (pasted_and_own_text(message.content)[1] if message.role == "user" else message.content for message in spoken)
@@ -46,17 +46,17 @@ _SAMPLE: Final = 4_000  # characters from each end are plenty to know the langua
 
 
 def language_of(messages: Sequence[Message]) -> str | None:
-    """The language that is spoken in these messages (ISO 639-1); ``None`` where that cannot be told."""
+    """The language that is spoken in these messages (ISO 639-1); ``None`` if it is not known."""
     return detect(sample_of(messages))
 
 
 def language_or_locale(messages: Sequence[Message], locale: str = "en") -> str:
-    """The language that is spoken; the locale's where that cannot be told."""
+    """The language that is spoken in these messages; the locale's language if that is not known."""
     return language_of(messages) or language_of_locale(locale)
 
 
 def sample_of(messages: Sequence[Message]) -> str:
-    """The beginning and the end of what was said: by it the language is told."""
+    """The beginning and the end of what was said, by which the language is detected."""
     spoken = own_words(messages)
     return spoken if len(spoken) <= 2 * _SAMPLE else f"{spoken[:_SAMPLE]}\n{spoken[-_SAMPLE:]}"
 

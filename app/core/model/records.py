@@ -1,4 +1,4 @@
-"""Stored records of the shell that carry no rules of their own: compactions, turns, events, keys."""
+"""Stored records without rules of their own: compactions, turns, events, keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.core.model.fieldwise import fieldwise
 CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
 RanIn = Literal["worker", "turn", "request", "sweeper"]
 WorkKind = Literal["append", "context", "search", "expansion", "erasure", "compaction", "examination"]
-"""What is done with a conversation's texts."""
+"""The kind of work that is done on a conversation's texts."""
 TurnStatus = Literal["running", "completed", "interrupted", "failed"]
 VerificationStatus = Literal["queued", "running", "done", "failed", "stale", "skipped"]
 Scope = Literal["read", "write", "admin"]
@@ -24,14 +24,14 @@ Actor = Literal["key", "open", "cli", "service"]
 Fold = Literal["to_target", "all"]
 
 ERASURE = "erasure"
-"""The trigger of a compaction that tells a narrative again after an erasure; it folds nothing."""
+"""The trigger of a compaction that writes a narrative anew after an erasure; it folds nothing."""
 
 IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
 """Statuses of a compaction or a verification that has not ended."""
 
 MAX_CLAIMS: Final = 5
-"""The most claims of a compaction without a commit. A restart costs one or two; a job that ends five processes is at
-fault itself."""
+"""The most times that a compaction is claimed without a commit. A restart costs one or two claims; a job that ended
+five processes is itself at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class Attempt:
     metered: bool = True
     """Whether the call cost money: the spend guard counts it."""
     prompt_version: str | None = None
-    """The version of the summarizer's prompt and schema; ``None`` where it reads none, and in older rows."""
+    """The version of the summarizer's prompt and schema; ``None`` for a model that reads none, and in older rows."""
 
 
 AsidePurpose = Literal["detail", "embedding"]
-"""A segment's L1, or vectors of messages and questions."""
+"""What a call was for: a segment's L1, or vectors of messages and questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,23 +61,23 @@ class DetailCall:
     conversation_id: UUID
     called_at: datetime
     attempt: Attempt | None = None
-    """How it went; ``None`` while it runs, and for ever where its process died."""
+    """How the call went; ``None`` while it runs, and for ever if its process died."""
     purpose: AsidePurpose = "detail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What is to be asked, or was, about a state version's claims: ids and numbers, never text."""
+    """A verification of a state version's claims, due or done: ids and numbers, never text."""
 
     id: UUID
     conversation_id: UUID
     version: int
-    """The version that is judged; as long as the row is queued, a later one may take its place."""
+    """The version that is judged; while the row is queued, a later version may take its place."""
     status: VerificationStatus = "queued"
     reason: str | None = None
     tries: int = 0
     after: datetime | None = None
-    """Nobody begins before this moment: it was put off, or another process works on it."""
+    """It does not begin before this moment: it was put off, or another process works on it."""
     asked_at: datetime | None = None
     """When a model was last asked."""
     attempts: tuple[Attempt, ...] = ()
@@ -97,7 +97,7 @@ class EntryCounts:
     ungrounded: int = 0
 
     def plus(self, other: EntryCounts) -> EntryCounts:
-        """Sum over chunks; ``kept`` is that of the last chunk."""
+        """The sum over chunks, with ``kept`` from the last chunk."""
         return replace(fieldwise(operator.add, self, other), kept=other.kept)
 
 
@@ -115,7 +115,7 @@ class FoldRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """The row that is lock, outbox, audit and API resource at once."""
+    """A compaction: its row serves as lock, outbox, audit record and API resource at once."""
 
     id: UUID
     tenant_id: UUID
@@ -140,12 +140,12 @@ class Compaction:
     usage: Usage = field(default_factory=Usage)
     duration_ms: int | None = None
     fidelity: float | None = None
-    """The share of the exact values of the last folded chunk that stand verbatim in what is served; a measure."""
+    """The share of the last folded chunk's exact values that are still served verbatim; only a measure."""
     continuity: Continuity | None = None
-    """What can still be answered, of the probes of all its chunks; ``None`` where none was made."""
+    """How many probes of all its chunks can still be answered; ``None`` if no probe was made."""
     retry_of: UUID | None = None
     claims: int = 0
-    """How often it was claimed without a commit since: crashes, not model calls."""
+    """How often it was claimed since the last commit; this counts crashes, not model calls."""
     lease_token: UUID | None = None
     lease_until: datetime | None = None
     owner: str | None = None
@@ -158,43 +158,43 @@ class Compaction:
 
     @property
     def in_flight(self) -> bool:
-        """Queued or running: holds the conversation's only slot."""
+        """Whether it is queued or running, and so holds the conversation's only slot."""
         return self.status in IN_FLIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A running or ended answer; one running per conversation, held by a lease."""
+    """A running or ended answer. A conversation has at most one running turn, which a lease holds."""
 
     id: UUID
     tenant_id: UUID
     conversation_id: UUID
     message_id: UUID
-    """The user message it answers."""
+    """The user message that the turn answers."""
     input_from_seq: int | None = None
-    """The first message that the turn's request brought, else the message that it answers; ``None`` in older rows."""
+    """The first message of the turn's request, or the message that it answers; ``None`` in older rows."""
     begun_at_seq: int | None = None
-    """The last message that there was when it began, its request's own included; ``None`` in older rows."""
+    """The last message when the turn began, including those of its request; ``None`` in older rows."""
     planned_reply_id: UUID | None = None
-    """The id that its reply is going to have, from the start; ``None`` in older rows."""
+    """The id that its reply is going to have, chosen at the start; ``None`` in older rows."""
     reply_id: UUID | None = None
-    """The id of the stored reply; ``None`` while the turn runs, and where it failed."""
+    """The id of the stored reply; ``None`` while the turn runs, and if it failed."""
     compaction_id: UUID | None = None
     status: TurnStatus = "running"
     lease_until: datetime
     interrupt_requested: bool = False
     followed_at: datetime | None = None
-    """When somebody last followed it in another process."""
+    """When somebody last followed the turn from another process."""
     stream_key: bytes | None = field(default=None, repr=False)
     """The key of the encrypted stream for followers in other processes; removed when the turn ends."""
     warnings: tuple[str, ...] = ()
     recalled: tuple[int, ...] = ()
-    """Positions of the messages that were brought back for it."""
+    """Positions of the messages that were recalled for it."""
     error_code: str | None = None
     started_at: datetime
     finished_at: datetime | None = None
     request: Mapping[str, Any] | None = None
-    """What the request of another API's client said, to be repeated with the response."""
+    """For a request in another API's format: the fields that the response repeats."""
 
 
 NOT_NUMBERED: Final = 0
@@ -202,9 +202,9 @@ NOT_NUMBERED: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event of a conversation; ``number`` counts 1, 2, 3 … per conversation. ``data``: ids and numbers.
+    """One event of a conversation. ``number`` counts 1, 2, 3 … in the conversation; ``data`` holds ids and numbers.
 
-    One that is told once more, and stored nowhere, is ``NOT_NUMBERED``.
+    The number of an event that is only repeated, and not stored, is ``NOT_NUMBERED``.
     """
 
     conversation_id: UUID
@@ -227,17 +227,17 @@ class ApiKey:
     """SHA-256 of the whole key."""
     scopes: frozenset[Scope]
     user_id: str | None = None
-    """The end user whose conversations alone it sees and makes; ``None`` = all of the tenant."""
+    """The only end user whose conversations the key can see and create; ``None`` = all of the tenant."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """The key's own limits, which replace those of the settings: fields of ``allowances.Limits``."""
     created_at: datetime
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
-    """To the minute or so."""
+    """When the key was last used, accurate to about a minute."""
     revoked_at: datetime | None = None
 
     def is_usable(self, at: datetime) -> bool:
-        """Neither revoked nor expired."""
+        """Whether it is neither revoked nor expired at this moment."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > at)
 
 
@@ -248,10 +248,10 @@ class AuditEntry:
     id: UUID
     tenant_id: UUID
     key_id: UUID | None
-    """``None``: the command line, or a request without a key where none is asked for."""
+    """The key that was used; ``None``: the command line, or a request that needed no key."""
     actor: Actor
     action: str
-    """A noun and what became of it: ``conversation.deleted``."""
+    """A noun and what was done with it: ``conversation.deleted``."""
     object_id: str | None
     data: Mapping[str, Any]
     occurred_at: datetime
@@ -259,7 +259,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyRecord:
-    """What a key did: ids and numbers, no text. The response is rendered again from ``ref``."""
+    """The outcome of the request with an idempotency key, without text. The response is rendered again from ``ref``."""
 
     key: str
     fingerprint: str
@@ -271,7 +271,7 @@ class IdempotencyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Keyset paging: rows after ``after`` (the opaque cursor's content), in ``order``."""
+    """A request for one page: the rows after ``after`` (the opaque cursor's content), in ``order``."""
 
     limit: int = 20
     after: str | None = None
@@ -286,33 +286,33 @@ class Work:
     tenant_id: UUID
     conversation_id: UUID
     process: UUID
-    """An id that one process has and no later one."""
+    """The id of the process; no later process gets the same."""
     kind: WorkKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashes:
-    """How many processes ended, one after the other, while they worked on a conversation."""
+    """How many processes ended in a row while they worked on a conversation."""
 
     conversation_id: UUID
     count: int
     kind: WorkKind
-    """What the last of them did."""
+    """What the last of them was doing."""
     set_aside_at: datetime | None = None
-    """When the conversation was set aside: since then nothing works on its texts."""
+    """When the conversation was set aside: from then on nothing works on its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """An end user, or a whole tenant, whose conversations are being erased, in steps."""
+    """The erasure, in steps, of all conversations of an end user or of a whole tenant."""
 
     id: UUID
     tenant_id: UUID
     user_id: str | None
-    """``None``: everything of the tenant, and the tenant."""
+    """The end user; ``None``: the tenant itself is erased, with everything that it has."""
     requested_at: datetime
     conversations: int = 0
-    """Deleted so far."""
+    """How many conversations are deleted so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,5 +331,5 @@ class ProviderCopy:
 
     @property
     def key(self) -> tuple[str]:
-        """What names it among those of a tenant."""
+        """What identifies the copy among those of a tenant."""
         return (self.response_id,)

@@ -1,4 +1,4 @@
-"""Replaces known shapes of secrets by ``[REDACTED:kind]`` in everything made of a message, never in the message itself.
+"""Replaces known shapes of secrets by ``[REDACTED:kind]`` in everything made from a message, never in the message.
 
 Laws: redacting twice is redacting once; every pattern runs in linear time; nothing here raises. A shape is known by a
 prefix that a provider gives its keys, by a check sum, or by the word that names the value (``password=…``): long words,
@@ -25,21 +25,21 @@ from app.core.text.plain_view import PlainView, plain_view
 REDACTED: Final = compiled(r"\[REDACTED:\w{1,40}\]")
 """The text that replaces a secret."""
 
-_PASSES: Final = 4  # what is redacted can uncover a neighbour; more than this no honest text needs
-_DEEPEST: Final = 64  # levels of a tool's arguments that are looked into
+_PASSES: Final = 4  # redacting one secret can uncover another beside it; no honest text needs more passes
+_DEEPEST: Final = 64  # the most levels of a tool's arguments that are searched
 _DATA: Final = frozenset({"data"})
 """Keys of a part that hold the media itself: never shown, never searched."""
 _DATA_URL: Final = compiled(r"data:[\w.+/;=-]{0,200};base64,[\w+/=%\r\n-]*+", re.ASCII)
-"""Data in the place of an address, and nothing beside them. A line of an event stream begins with ``data:`` too."""
+"""A text that is a data URL and nothing else. A line of an event stream begins with ``data:`` too."""
 _SHORT_KEY: Final = 12
-"""Characters of a key that is no secret itself: it is a word."""
+"""A key of at most so many characters is a word and not itself a secret."""
 
 
 def redact(text: str) -> str:
     """The text with every known secret replaced by ``[REDACTED:kind]``.
 
-    Secrets are looked for in the text as a reader sees it (``plain_view``): zero-width spaces, look-alike and wide
-    letters hide none. The rest of the text stays as it was.
+    Secrets are looked for in the text as a reader sees it (``plain_view``), so zero-width spaces, look-alike and wide
+    letters cannot hide them. The rest of the text stays as it was.
 
     """
     for _ in range(_PASSES):
@@ -61,7 +61,7 @@ def redact_message(message: Message) -> Message:
         return message
     repeats = content and not own_content(message.role, message.content, message.parts)
     if repeats and own_content(message.role, content, parts):
-        content = ""  # a secret in a text may be told otherwise than in a value: both would be shown
+        content = ""  # content and parts may write a secret in different ways, and only one of the two be redacted
     return replace(message, content=content, parts=parts)
 
 
@@ -127,12 +127,12 @@ def _redacted_mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
 
 
 def _redacted_key(key: Any) -> Any:
-    # What has a secret for its name: a dictionary by tokens.
+    # A key may itself be a secret, as in a dictionary with tokens as its keys.
     return redact(key) if isinstance(key, str) and len(key) > _SHORT_KEY else key
 
 
 def _redacted_under_key(key: str, item: Any, depth: int) -> Any:
-    # Under a key that names a secret, a text or a number is judged as an assignment is.
+    # A text or number under a key that names a secret is judged like an assignment (``password=…``).
     if isinstance(item, str) and names_secret(key):
         return _redacted_assignment(f'{key}: "', item, '"', otherwise=redact)
     if isinstance(item, int | float) and not isinstance(item, bool) and names_secret(key):
@@ -164,7 +164,7 @@ def _without_split_secrets(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _redact_across_parts(parts: Sequence[dict[str, Any]], find: Finder) -> None:
-    # The mark stands where a secret begins; its other pieces vanish from the parts after.
+    # The mark replaces the piece in which a secret begins; its other pieces are removed from the later parts.
     view = plain_view("".join(part["text"] for part in parts))
     found = [(view.original(start), view.original(end), kind) for start, end, kind in find(view.text)]
     offset = 0

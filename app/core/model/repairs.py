@@ -27,23 +27,25 @@ RepairReason = Literal[
 """Why a text was changed.
 
 ``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its
-sources; the text is left as it is. ``order``: it orders the reader about, and no person asked for that.
+sources; the text is left as it is. ``order``: it gives the reader an order that no person asked for.
 ``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
-entry that the model gave up without a proof is kept, in doubt; an anchor (``field`` is ``anchors``), served after the
-others. ``kept``: such a one stays as it is, since a user set it, or an active anchor says what the entry does.
-``date_added``: a day was put after a word such as "yesterday". ``passage_named``: the id of a kept passage, which no
-reader sees, became the number of its message. ``value_restored``: a sentence whose value would not have been served any
-more was added. ``shortened``: a narrative lost sentences, since the state would have outweighed its cap.
+entry that the model gave up without a proof is kept, in doubt; or such an anchor (``field`` is ``anchors``) is served
+after the others. ``kept``: an entry that the model gave up stays as it is, since a user set it or an active anchor says
+the same. ``date_added``: a day was put after a word such as "yesterday". ``passage_named``: the id of a kept passage,
+which no reader sees, was replaced by the number of its message. ``value_restored``: a sentence was added whose value
+would otherwise no longer be served. ``shortened``: sentences were taken from a narrative, since the state would have
+exceeded its cap.
 
 In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
-it is set aside, or goes where it is no statement. There ``narrative_line`` says that the newest entries are told in
-place of a stale narrative, or after one of which sentences are gone.
+it is set aside, or removed if it is not a statement. There ``narrative_line`` means that the newest entries stand in
+place of a stale narrative, or after a narrative that lost sentences.
 
-By a verifier: ``contradicted``: a message says otherwise, and was quoted; the text goes, or an entry that had wrongly
-been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt, or only
-those of its sentences that are not supported by themselves, as an entry of their own.
-``dropped``: an entry that the model gave up goes, since the messages show that it is untrue, settled or useless.
-``supported``: what code had cut for a value that it did not find comes back, since messages show where that is from.
+By a verifier: ``contradicted``: a quoted message says something else; the text is removed, or an entry that had wrongly
+been given up comes back. ``not_stated``: nothing that was shown states it; the text is left as it is, in doubt. If some
+of its sentences are supported, only the others are in doubt, as an entry of their own.
+``dropped``: an entry that the model gave up is removed, since the messages show that it is untrue, settled or useless.
+``supported``: a statement that code had cut, since it did not find a value of it, comes back: messages show where the
+value is from.
 """
 
 
@@ -68,16 +70,16 @@ class Repair:
     before: str
     """The text as the model wrote it; empty for what was added."""
     after: str | None
-    """The text that stands there now; ``None``: nothing does."""
+    """The text that stands there now; ``None``: the text was removed."""
     entry_id: str | None = None
-    """The entry that the text became, or that the repair is about; ``None`` if it became none."""
+    """The entry that the text became, or that the repair is about; ``None`` if there is no such entry."""
     cut: Cut | None = None
-    """Details of a cut because of a value; ``None``: a verifier is not asked about it."""
+    """Details of a cut that was made because of a value; ``None``: a verifier is not asked about it."""
 
     def redacted(self) -> Repair:
         """This repair without secrets, as it is stored."""
         return replace(self, before=redact(self.before), after=None if self.after is None else redact(self.after))
 
     def blanked(self) -> Repair:
-        """This repair without its texts, once a message was erased that they may tell of; that there was one stays."""
+        """This repair without its texts, for when a message was erased that they may quote."""
         return replace(self, before="", after=None if self.after is None else "", cut=None)

@@ -16,7 +16,7 @@ _ENDS: Final = tuple(map(compiled, (r"\|", r"\t", r";", r",", r"[ ]{2,}")))
 """Possible separators of cells. The first that fits a head is the one of its table."""
 _LINE: Final = compiled(r"[^\r\n]+")
 _RULE: Final = compiled(r"[-+|:= \t]+")
-# A name of a column has no sign that ends or opens a sentence: most lines are told from heads by that.
+# A column's name has no sign that ends or opens a sentence; most other lines have one and so cannot be heads.
 _NAME: Final = compiled(r"[\w #/-]{0,40}")
 _HEAD: Final = compiled(r"[\w #/\-|\t;,\"'`*]{3,400}")
 _ROUND_A_CELL: Final = " \t\"'`*"

@@ -67,11 +67,11 @@ _GRAMMAR: Final = compiled(
     r"|нужн\w{1,2})\b",
     re.IGNORECASE,
 )
-"""Words of a sentence about a passphrase; made of words that are drawn, one has hardly any of them."""
+"""Words that a sentence about a passphrase has. A passphrase itself, made of randomly drawn words, hardly has any."""
 _NAME: Final = compiled(
     rf"(?P<password>{_PASSWORDS})|(?P<secret>{_SECRETS})|(?<![^\W_])(?P<pin>{_PINS})", re.IGNORECASE
 )
-_ASKED: Final = 160  # characters of a line in which the name of what the next line gives is looked for
+_ASKED: Final = 160  # the last characters of a line, searched for the name of a secret that the next line gives
 _ASKING: Final = compiled(
     r"(?:[ ](?:for|to|of|on|от|для|к|на|в)[ ][^\n:=—|?]{1,40}+)?[\"'`*]{0,3}"
     r"[ \t]{0,4}(?:is:?|это:?|:=|[:=?-]|—)?[*]{0,2}[ \t]{0,4}\Z",
@@ -86,7 +86,7 @@ _ALONE: Final = compiled(
 _BLOCK: Final = compiled(r":[ \t]{1,4}[|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<value>[^\s][^\n]{3,4000})")
 _BEFORE_ANSWER: Final = 160
 _ANSWER: Final = 400
-"""Characters at the end of a message and at the beginning of the next in which a secret is looked for over both."""
+"""How many characters at the beginning of a message are searched for a secret that the message before asks for."""
 _MARK: Final = "[REDACTED:"
 _PLACEHOLDER: Final = compiled(
     r"\[REDACTED|[\[$%<{*.•…_x?-]{2}|[$%<{*]|(?:none|null|nil|true|false|undefined|str|string|text|bytes|bool|int"
@@ -119,7 +119,7 @@ def _named_secrets(text: str) -> Iterator[Found]:
             place = start + len(value)
             yield start, place, kind
         else:
-            place = start  # it may name a secret itself: "the password is password=…"
+            place = start  # the value may itself name a secret: "the password is password=…"
 
 
 def _kind(found: re.Match[str]) -> str:
@@ -163,7 +163,7 @@ def _kinds_named_at_line_end(text: str, end: int) -> list[str]:
 
 
 def stands_alone(kind: str, value: str) -> bool:
-    """Without a word that says so: what nothing else than a secret of this kind looks like."""
+    """Whether a value looks like a secret of this kind and like nothing else, even if no word beside it says so."""
     if kind == "pin":
         digits = value.replace(" ", "").replace("-", "")
         return digits.isdigit() and 4 <= len(digits) <= 8  # noqa: PLR2004 - PINs have up to eight digits
@@ -173,7 +173,7 @@ def stands_alone(kind: str, value: str) -> bool:
 
 
 def given_in_answer(before: str, after: str) -> tuple[str, str] | None:
-    """What a message gives that the one before it names ("your password?" – "hunter22"): the value and its kind."""
+    """The secret in a message that answers the message before ("your password?" – "hunter22"): its value and kind."""
     named = before.rstrip()[-_BEFORE_ANSWER:] + "\n"
     both = named + after[:_ANSWER]
     view = plain_view(both)
@@ -211,7 +211,7 @@ _ADJECTIVES: Final = compiled(
     r"|\w+(?:ен|ён|ан|ят|ыт|ел|ал|ил|ала|ила|ли|ный|ной|тся|лся|ется))\Z",
     re.IGNORECASE,
 )
-"""What is said of a password; everything else that stands alone after "my password is" is one."""
+"""Words that describe a password. Any other word that stands alone after "my password is" is taken for the password."""
 _OWNED: Final = compiled(r"(?:my|our|his|her|their|мой|наш|его|её|ее)\s(?:\w{1,20}\s){0,2}\Z", re.IGNORECASE)
 _OWNER: Final = 60  # characters before a name in which its owner may stand
 _ALGORITHMS: Final = compiled(
@@ -219,21 +219,24 @@ _ALGORITHMS: Final = compiled(
 )
 _LEAST_BARE: Final = 6
 _MEASURE: Final = compiled(r"\d{1,4}(?:-[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7a3]\w*)\Z")
-"""``8-stellig``, ``12-значный``, ``8文字以上``: what is said of a password's length."""
+"""``8-stellig``, ``12-значный``, ``8文字以上``: descriptions of a password's length."""
 _PLACE: Final = compiled(
     r"[a-z][a-z0-9+]{1,15}://|arn:|(?:\.{0,2}|~)/[\w.-]{1,60}/|projects/"
     r"|[\w./-]{1,200}\.(?:json|ya?ml|pem|key|txt|env|py)\Z",
     re.IGNORECASE,
 )
-"""Where a secret is kept, and not what it is."""
+"""The place where a secret is kept, such as a path or an address: not the secret itself."""
 
 
 def _is_password(found: re.Match[str], value: str) -> bool:
-    """A value that no prose would put there: assigned, quoted, alone on its line, or with a digit or sign in it."""
+    """Whether a value is a password, since prose would not have it there.
+
+    It is assigned, quoted, alone on its line, or has a digit, a sign or an unusual capital in it.
+    """
     if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value) or _is_call(found, value):
         return False
     sign = found["sign"].strip()
-    if sign.strip(_QUOTED) in {"", "to", "|"} or (found["of"] and not sign):  # no word names it as the value
+    if sign.strip(_QUOTED) in {"", "to", "|"} or (found["of"] and not sign):  # nothing says that this is the value
         return _is_bare_password(value)
     if (sign[-1:].isalpha() and _MEASURE.match(value)) or _PLACE.match(value):
         return False
@@ -245,12 +248,12 @@ def _is_password(found: re.Match[str], value: str) -> bool:
 
 
 def _is_call(found: re.Match[str], value: str) -> bool:
-    # Code that makes a password: ``password = encoder.encode(...)``.
+    # Code that computes a password: ``password = encoder.encode(...)``.
     return found.string[found.end("value") : found.end("value") + 1] == "(" and value.replace(".", "").isidentifier()
 
 
 def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
-    """A plain word: one that is assigned, or that stands alone and is not what one says of a password."""
+    """Whether a plain word is a password: it is assigned, or stands alone and does not describe a password."""
     says_how = _ADJECTIVES.match(value) is not None
     if "=" in sign or sign.endswith((*_QUOTES, ">")):
         return value.isascii() or not says_how
@@ -286,7 +289,7 @@ def _is_pin(found: re.Match[str], value: str) -> bool:
     elif found["of"] and not found["sign"].strip():
         return False
     is_named = found["sign"].strip(" \t|`")
-    least = 3 if found["short"] or is_named else 4  # "pin 13" is one of a chip
+    least = 3 if found["short"] or is_named else 4  # "pin 13" is a pin of a chip
     return value.isdigit() and least <= len(value) <= 8  # noqa: PLR2004 - PINs have up to eight digits
 
 
@@ -306,13 +309,13 @@ def names_secret(key: str) -> bool:
 
 
 def kind_named(name: str) -> str | None:
-    """The kind of secret that a column's name, or a key, is one of."""
+    """The kind of secret that the name of a column or key names; ``None`` if it names none."""
     kinds = [_kind(found) for found in _NAME.finditer(name) if found.end() == len(name)] if names_secret(name) else []
     return kinds[0] if kinds else None
 
 
 def may_be_named(text: str) -> bool:
-    """Whether any secret can be named in a text: told at once of most that name none."""
+    """Whether any secret can be named in a text: a fast test that rules out most texts that name none."""
     return _has_needed_piece(text, _NAMED_NEEDS)
 
 
@@ -323,4 +326,4 @@ NAMED: Final[tuple[Finder, ...]] = (
     _passphrases,
     _seed_phrases,
 )
-"""What is looked for by its name, in this order."""
+"""The finders of secrets that a word names, in the order in which they are tried."""

@@ -1,6 +1,6 @@
-"""Secrets that are known by their own shape: prefixes of providers, blocks, places in addresses, check sums.
+"""Secrets that are known by their own shape: prefixes of providers, blocks, places in URLs, check sums.
 
-Every finder takes a text in plain characters, runs in linear time, and gives what it finds in order.
+Every finder takes a text in plain characters, runs in linear time, and yields what it finds in order.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from app.core.text.patterns import compiled
 Found = tuple[int, int, str]
 """Start, end and kind of a secret."""
 Finder = Callable[[str], Iterator[Found]]
-"""Text to what is found in it, in order and apart from each other."""
+"""Yields the secrets that it finds in a text, in order and without overlaps."""
 
 # --- keys that providers mark with a prefix -------------------------------------------------------------------------
 
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # also after the escaped line break of a JSON string
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # a key may also follow the escaped line break of a JSON string
 _TOKEN: Final = 1_000_000
-"""Characters: the longest piece of a token where a run of its characters begins; each run is read once."""
+"""The most characters in one piece of a token, if the token begins where a run of its characters begins.
+
+So each run is read only once.
+"""
 _KEYS: Final[Mapping[str, str]] = {
     "aws_key": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
     "google_key": r"AIza[\w-]{35,60}+|ya29\.[\w-]{20,2000}+|GOCSPX-[\w-]{20,60}+|1//0[\w-]{30,300}+",
@@ -71,7 +74,7 @@ _KEYS: Final[Mapping[str, str]] = {
 _KEY: Final = compiled(
     rf"(?=[\w~.-]){_BEFORE}(?:{'|'.join(f'(?P<{kind}>{shape})' for kind, shape in _KEYS.items())})", re.ASCII
 )
-"""The sign that all of them begin with is looked at first: characters of other scripts begin none."""
+"""The first character is tested first: no key begins with a character of another script."""
 
 
 def _known_keys(text: str) -> Iterator[Found]:
@@ -81,7 +84,7 @@ def _known_keys(text: str) -> Iterator[Found]:
 
 # --- blocks --------------------------------------------------------------------------------------------------------
 
-_KEY_BLOCK: Final = 20_000  # characters between BEGIN and END, whatever they are; more than that must look like a key
+_KEY_BLOCK: Final = 20_000  # any characters between BEGIN and END up to this many; longer blocks must look like a key
 _BEGIN: Final = compiled(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}")
 _END: Final = compiled(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINES: Final = compiled(
@@ -110,7 +113,7 @@ def _private_keys(text: str) -> Iterator[Found]:
         yield begin.start(), done, "private_key"
 
 
-# --- what stands in a URL or a header ------------------------------------------------------------------------------
+# --- secrets in URLs and headers -----------------------------------------------------------------------------------
 
 _IN_URL: Final = compiled(r"(?<=://)[^\s:/@?#\"<>]{0,100}+:(?P<value>[^\s/?#\"<>]{1,200})@(?=[\w\[])")
 _IN_DATABASE_URL: Final = compiled(
@@ -219,5 +222,5 @@ BEFORE_NAMES: Final[tuple[Finder, ...]] = (
     _in_cookies,
     _in_headers,
 )
-"""What is looked for before the values that a word names."""
+"""The finders that are tried before those of values that a word names."""
 AFTER_NAMES: Final[tuple[Finder, ...]] = (_cards,)

@@ -19,12 +19,12 @@ LEVEL_OF: Final[Mapping[LevelName, Level | None]] = {"full": None, "detailed": "
 NAME_OF: Final[Mapping[Level | None, LevelName]] = {level: name for name, level in LEVEL_OF.items()}
 
 EXTRACTIVE: Final = "extractive"
-"""``made_by`` of a level that code wrote; else the name of the model that did."""
+"""The value of ``made_by`` for a level that code wrote; for other levels it is the model's name."""
 
 EARLIER: Final = "earlier"
-"""Reserved segment id: all covered segments of the current version, paged."""
+"""The reserved segment id that stands for all covered segments of the current version, in pages."""
 ANCHORS: Final = "anchors"
-"""Reserved segment id: the active anchors for which the state block had no room."""
+"""The reserved segment id that stands for the active anchors for which the state block had no room."""
 RESERVED: Final[frozenset[str]] = frozenset({EARLIER, ANCHORS})
 
 
@@ -38,7 +38,7 @@ class SegmentLevel:
     made_by: str
     """``extractive``, or the name of the model."""
     content_hash: str
-    """A hash of span, level, maker and version of its prompt: the key of the cache."""
+    """A hash of span, level, maker and the maker's prompt version: the key of the cache."""
     created_at: datetime
 
 
@@ -47,7 +47,7 @@ class Segment:
     """A stretch of covered messages; its range never changes."""
 
     id: str
-    """Readable, unique in its conversation for ever: ``auth_discussion``, ``auth_discussion_2``."""
+    """A readable id, unique in its conversation for ever: ``auth_discussion``, ``auth_discussion_2``."""
     conversation_id: UUID
     from_seq: int
     to_seq: int
@@ -59,7 +59,7 @@ class Segment:
     tokens: int
     """What the originals weigh."""
     identifiers: tuple[str, ...] = ()
-    """Exact values that stand in it, as they were written."""
+    """The exact values in its messages, as they were written."""
     levels: Mapping[Level, SegmentLevel] = field(default_factory=dict)
     is_current: bool = True
     """Whether it is one of the current version's segments."""
@@ -84,7 +84,7 @@ class ServableSegment:
     identifiers: int
     """How many exact values stand in it."""
     texts: Mapping[Level, str] = field(default_factory=dict)
-    """What stands for it at each level that was read."""
+    """Its text at each level that was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class ShownSegment:
 
     id: str
     level: Level | None
-    """The level that is shown; ``None``: its marker alone."""
+    """The level that is shown; ``None``: only its marker is."""
     from_seq: int
     to_seq: int
 
@@ -132,7 +132,7 @@ class SegmentDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Where a compressed text can be expanded: ``[text →level:segment_id]``."""
+    """A pointer to a compressed text that can be expanded: ``[text →level:segment_id]``."""
 
     text: str
     level: Level
@@ -140,7 +140,7 @@ class Marker:
 
 
 Way = Literal["explicit", "search", "automatic"]
-"""A client or the model's ``expand_context``; ``search_history``; recall before a model call."""
+"""What asked for an expansion: a client or the model's ``expand_context``; ``search_history``; recall before a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +153,9 @@ class Expansion:
     level: LevelName | None = None
     segment_id: str | None = None
     passages: int
-    """Messages or levels that came back."""
+    """How many messages or levels it returned."""
     tokens: int
     used: bool | None = None
-    """Whether the reply drew on what came back; ``None`` while there is no reply, and where a client asked."""
+    """Whether the reply used what it returned; ``None`` while there is no reply, and if a client asked."""
     duration_ms: int
     created_at: datetime

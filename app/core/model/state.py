@@ -18,11 +18,11 @@ from app.core.model.repairs import Repair
 
 FieldRole = Literal["fact", "open", "style", "known", "narrative"]
 Verified = Literal["exact", "pending", "model"]
-"""What looked at a version: code alone; code, and a model is going to; code and a model."""
+"""Who checked a version: only code; code so far, and a model is going to; code and a model."""
 MadeBy = Literal["compaction", "restore", "erasure", "verification"]
-"""What wrote a version; an erasure, where a narrative was told anew after it."""
+"""What wrote a version; ``erasure`` if a narrative was written anew after an erasure."""
 Origin = Literal["user", "assistant", "system", "tool", "document"]
-"""Where a text came from: who said it, a tool's result, or a document that a user pasted."""
+"""The origin of a text: the role of its speaker, a tool's result, or a document that a user pasted."""
 
 ID_LETTERS: Mapping[FieldRole, str] = {"fact": "F", "open": "O", "style": "S", "known": "K", "narrative": "N"}
 
@@ -37,19 +37,19 @@ _NEAREST: Mapping[FieldRole, tuple[FieldRole, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateField:
-    """One field of a schema: its role, and what the summarizer is told of it."""
+    """One field of a schema: its role, and what the summarizer is told about it."""
 
     name: str
     role: FieldRole
     ask: str
     """The words of the summarizer's prompt."""
     takes: frozenset[str] = frozenset()
-    """Kinds of statements that the offline summarizer puts here, whatever their role (its cues, and those of its module
-    ``kinds``); a role's first field without any takes the rest."""
+    """Kinds of statements that the offline summarizer puts here, whatever their role: its cues and the kinds of its
+    module ``kinds``. Other statements of a role go to its first field that names no kinds."""
 
     @property
     def is_list(self) -> bool:
-        """Every role but ``narrative`` holds a list of texts."""
+        """Whether it holds a list of texts: every role but ``narrative`` does."""
         return self.role != "narrative"
 
 
@@ -60,7 +60,7 @@ class StateSchema:
     name: str
     model: type[BaseModel]
     use: str
-    """What the chat model is told of it in the awareness block (English; catalogues carry other languages)."""
+    """What the awareness block tells the chat model about it, in English; catalogues hold other languages."""
     fields: tuple[StateField, ...]
 
     def field(self, name: str) -> StateField:
@@ -68,7 +68,7 @@ class StateSchema:
         return next(item for item in self.fields if item.name == name)
 
     def home(self, role: FieldRole) -> StateField:
-        """The field for texts of a role that no field asks for by kind; for a role without a field, the nearest one."""
+        """The field for texts of a role that no field takes by kind; for a role without a field, the nearest one."""
         for nearest in (role, *_NEAREST[role]):
             fitting = [item for item in self.fields if item.role == nearest]
             if fitting:
@@ -91,18 +91,18 @@ class StateEntry:
     superseded: tuple[str, ...] = ()
     """Texts that this entry replaced, oldest first."""
     in_doubt: bool = False
-    """A model gave it up without a proof, or nothing was found that states it: served after the others, marked.
-    Of a text that is the whole state: what the one before it said, and it leaves out."""
+    """Whether a model gave it up without a proof, or nothing was found that states it: it is served marked, after the
+    others. If one text is the whole state, these are sentences of the text before that the new one leaves out."""
     pruned: bool = False
-    """True only in the version that stopped serving it, for the record: the cap pushed it out, another entry took its
-    place, or a verdict removed it."""
+    """Whether it is only on record: it is true in the version that stopped serving the entry, because the cap pushed it
+    out, another entry took its place, or a verdict removed it."""
     replaced_by: tuple[str, ...] = ()
-    """Ids of the entries that a model wrote in its place. The entry itself is pruned, in doubt, or kept."""
+    """Ids of the entries that a model wrote to replace it. The entry itself is pruned, in doubt, or kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationCounts:
-    """How many claims of a version had which verdict, and whose verdicts they are."""
+    """How many claims of a version got each verdict, and which model judged."""
 
     model: str
     prompt_version: str
@@ -110,14 +110,14 @@ class VerificationCounts:
     contradicted: int = 0
     not_stated: int = 0
     unproven: int = 0
-    """Contradictions without a quote that stands in a message: they changed nothing."""
+    """Contradictions whose quote was found in no message: they changed nothing."""
     unanswered: int = 0
     usage: Usage = field(default_factory=Usage)
-    """The usage of all calls that it took."""
+    """The usage of all calls of the verification."""
 
     @property
     def claims(self) -> int:
-        """How many were judged, or should have been."""
+        """How many claims were judged, or should have been."""
         return self.supported + self.contradicted + self.not_stated + self.unproven + self.unanswered
 
 
@@ -150,7 +150,7 @@ class StateVersion:
 
     @property
     def as_served(self) -> dict[str, Any]:
-        """The fields of a conversation that serves this version."""
+        """The values that the fields of a conversation get when it serves this version."""
         is_any = self.boundary_seq > 0
         return {
             "compressed_state": self.state if is_any else None,

@@ -37,13 +37,13 @@ class CompactionTally:
     count: int
     messages: int = 0
     tokens_before: int = 0
-    """The sum over applied compactions of which both sizes are known, at the same tail; ``tokens_after`` likewise."""
+    """The sum over applied compactions with both sizes known, for the same tail; ``tokens_after`` likewise."""
     tokens_after: int = 0
     entries: EntryCounts = field(default_factory=EntryCounts)
 
 
 Purpose = Literal["compaction", "detail", "verification", "embedding"]
-"""A summary, a segment's L1, verdicts on a summary, or vectors."""
+"""What a call made: a summary, a segment's L1, verdicts on a summary, or vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +70,21 @@ class PromptTally:
     asked_again: int = 0
     """Answers about which the model was asked again."""
     input_tokens: int = 0
-    """Cached ones included."""
+    """The input tokens, including cached ones."""
     output_tokens: int = 0
     compactions: int = 0
     """Compactions that took effect, by the prompt of their last call."""
     repairs: int = 0
-    """Changes of what they wrote, without doubts."""
+    """Changes of what these compactions wrote, without doubts."""
     doubts: int = 0
-    """Entries that the model gave up without a proof, and statements that a verifier found nowhere, or denied."""
+    """Entries that the model gave up without a proof, and statements that a verifier did not find, or denied."""
     fidelity: float | None = None
-    """The mean share of the folded exact values that stood verbatim in what was served."""
+    """The mean share of the folded exact values that were still served verbatim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptEffect:
-    """Compactions that took effect, by the prompt of their last call."""
+    """Compactions that took effect and whose last call used one version of the prompt."""
 
     prompt_version: str | None
     compactions: int
@@ -93,7 +93,7 @@ class PromptEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairTally:
-    """Changes of summaries for the same reason, of answers to the same version of the prompt."""
+    """Changes of summaries with the same reason and the same version of the prompt."""
 
     reason: str
     prompt_version: str | None
@@ -105,20 +105,20 @@ class CostOfOne:
     """The average cost of one compaction that took effect, failed calls included; ``None`` if none took effect."""
 
     input_tokens: float | None = None
-    """Cached ones included."""
+    """The input tokens, including cached ones."""
     cached_tokens: float | None = None
     output_tokens: float | None = None
     cost_usd: float | None = None
-    """Also ``None`` where no price is known."""
+    """The price; also ``None`` if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPerQuery:
-    """What reading a context once costs with the chat model, nothing cached; ``None`` where its price is unknown."""
+    """The price of reading a context once with the chat model, nothing cached; ``None`` if its price is unknown."""
 
     served_usd: float | None
     history_usd: float | None
-    """If nothing had been compacted."""
+    """The price of the context if nothing had been compacted."""
 
     @property
     def saved_usd(self) -> float | None:
@@ -130,7 +130,7 @@ class CostPerQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long something took, in milliseconds; ``None`` where it never happened."""
+    """How long something took, in milliseconds; ``None`` if it never happened."""
 
     count: int = 0
     total_ms: int = 0
@@ -159,7 +159,7 @@ class ExpansionTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelMeasure:
-    """How many tokens segments have at one level, and how many their originals."""
+    """How many tokens segments have at one level, and how many their originals have."""
 
     level: Level
     segments: int
@@ -174,7 +174,7 @@ class LevelMeasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """The share of folded exact values that stood verbatim in what was served right afterwards."""
+    """The share of folded exact values that were still served verbatim right afterwards."""
 
     last: float | None = None
     """The share of the newest probe."""
@@ -184,13 +184,13 @@ class Fidelity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuityMeasure:
-    """What could still be answered after compactions, by the probes of all scored ones."""
+    """What could still be answered after compactions, over the probes of all scored ones."""
 
     last: float | None = None
     """The recall of the newest scored compaction."""
     answered: Answered = field(default_factory=Answered)
     tone: float | None = None
-    """The mean of all scored ones."""
+    """The mean tone over all scored compactions."""
     scored: int = 0
     """How many compactions were scored."""
 
@@ -207,16 +207,16 @@ class ContinuityMeasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Everything that was counted, of one conversation or of a tenant, at one moment."""
+    """Everything that was counted for one conversation or one tenant, at one moment."""
 
     compactions: Sequence[CompactionTally] = ()
     calls: Sequence[CallTally] = ()
     expansions: Sequence[ExpansionTally] = ()
     in_turns: Latency = field(default_factory=Latency)
-    """How long compactions took that ran inside a turn."""
+    """How long the compactions took that ran inside a turn."""
     expanding: Latency = field(default_factory=Latency)
     turns: Latency = field(default_factory=Latency)
-    """How long whole turns took that have ended."""
+    """How long whole turns took, counting turns that have ended."""
     fidelity: Fidelity = field(default_factory=Fidelity)
     continuity: ContinuityMeasure = field(default_factory=ContinuityMeasure)
     repairs: Sequence[RepairTally] = ()
@@ -301,7 +301,7 @@ class Measured:
 
     @property
     def entries(self) -> EntryCounts:
-        """What became of entries of the state. An entry that three compactions kept counts three times as ``kept``."""
+        """What became of the state's entries. An entry that three compactions kept counts three times as ``kept``."""
         return reduce(partial(fieldwise, operator.add), (tally.entries for tally in self.compactions), EntryCounts())
 
     @property
@@ -311,7 +311,7 @@ class Measured:
 
     @property
     def cost_of_one(self) -> CostOfOne:
-        """All calls for summaries, also of failed compactions, shared out among those that took effect."""
+        """The cost of all calls for summaries, failed compactions included, per compaction that took effect."""
         spent = reduce(Usage.plus, (tally.usage for tally in self.calls if tally.purpose == "compaction"), Usage())
         return CostOfOne(
             input_tokens=share(spent.input_tokens, self.applied, digits=1),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 BEATS_PER_LEASE: Final = 3
-"""Two heartbeats in a row may be lost, and the lease still holds."""
+"""How many heartbeats fit into a lease: two in a row may be lost, and the lease still holds."""
 VERIFIER_CALLS: Final = 4
 """The most calls of one verification."""
 VERDICTS_WAIT_SECONDS: Final = 60.0
@@ -19,7 +19,7 @@ _MOMENT_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Leases, heartbeats, sweeps and polls, in seconds. Every process of an installation has the same.
+    """Leases, heartbeats, sweeps and polls, in seconds. All processes of an installation use the same values.
 
     Raises:
         ValueError: A heartbeat is too rare for the lease that it keeps, or a value is not positive.
@@ -28,37 +28,37 @@ class Timings:
     lease_seconds: float = 9.0
     """A compaction may be taken over, and a turn ended, after this time without a heartbeat."""
     heartbeat_seconds: float = 3.0
-    """Between two heartbeats of a running compaction."""
+    """The time between two heartbeats of a running compaction."""
     turn_heartbeat_seconds: float = 1.0
-    """Between two heartbeats of a running turn, which looks at the same time whether it is asked to stop."""
+    """The time between two heartbeats of a running turn. At each it also checks whether it is asked to stop."""
     sweep_seconds: float = 5.0
-    """Between two passes of a sweeper, a fifth more or less."""
+    """The time between two passes of a sweeper, varied by up to a fifth."""
     resend_seconds: float = 5.0
     """A compaction that nobody has begun is sent to the workers again after this time."""
     stand_in_seconds: float = 10.0
     """The sweepers run compactions themselves after this time without a broker."""
     poll_seconds: float = 0.25
-    """Between two looks at a compaction that another process runs."""
+    """The time between two looks at a compaction that another process runs."""
     event_poll_seconds: float = 2.0
-    """Between two looks for new events; a hint over Redis makes a process look at once."""
+    """The time between two looks for new events; a hint over Redis makes a process look at once."""
     event_heartbeat_seconds: float = 15.0
-    """Between two signs of life in a silent stream of events: proxies close one after half a minute or more."""
+    """The time between two signs of life in a silent stream of events. Proxies close it after half a minute or more."""
     unfollowed_seconds: float = 10.0
     """A turn whose client left is interrupted after this time without a follower, if the policy says so."""
     stream_heartbeat_seconds: float = 20.0
-    """Between two signs of life in any stream to a client, whatever keeps it silent."""
+    """The time between two signs of life in any stream to a client, for whatever reason it is silent."""
     job_seconds: float = 300.0
     """The time limit of a whole compaction outside of a turn. Chunks that are done by then are kept."""
     call_seconds: float = 60.0
     """The time limit of each call of the summarizer's model: the setting ``compaction_timeout_seconds``."""
     measure_seconds: float = 15.0
-    """Between two counts, for the metrics, of what has ended."""
+    """The time between two counts of ended work for the metrics."""
     broker_pause_seconds: float = 5.0
     """Redis is not asked again for this time after a failure."""
     rebuild_seconds: float = 5.0
-    """Between two tries of a worker to begin sweeping."""
+    """The time between two tries of a worker to begin sweeping."""
     release_seconds: float = 0.5
-    """Between two looks of a worker that stops for jobs to give back."""
+    """The time between two looks of a stopping worker for jobs that it has to give back."""
     shutdown_seconds: float = 3.0
     """How long running turns may take to finish once the server's connections are closed."""
 
@@ -81,22 +81,22 @@ class Timings:
 
     @property
     def call_deadline_seconds(self) -> float:
-        """The deadline of a background call: a moment after the model's own limit, so that that one comes first."""
+        """The deadline of a background call: a moment after the model's own limit, which is thus reached first."""
         return self.call_seconds + _MOMENT_SECONDS
 
     @property
     def detail_claim_seconds(self) -> float:
-        """How long a segment is claimed for its one call: as long as an answer may still come."""
+        """How long a segment is claimed for its one call: as long as an answer may take."""
         return self.call_deadline_seconds + _MOMENT_SECONDS
 
     @property
     def verification_claim_seconds(self) -> float:
-        """How long a verification takes at most: for all its calls, and for the wait for a running compaction."""
+        """The longest time of a verification: all its calls, and the wait for a running compaction."""
         return VERIFIER_CALLS * self.call_deadline_seconds + VERDICTS_WAIT_SECONDS + _MOMENT_SECONDS
 
     @property
     def verification_patience_seconds(self) -> float:
-        """How long a verification counts against the number that may run: longer ones hang, or their process died."""
+        """How long a verification counts among those that run at once. After that it hangs, or its process died."""
         return self.call_deadline_seconds * _SHARE_OF_CALL
 
     @property

@@ -1,1 +1,1 @@
-"""What to fold, and what to hold."""
+"""Planning compactions: when, which messages are folded, and which are held."""

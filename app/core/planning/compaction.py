@@ -1,10 +1,10 @@
 """Plans a compaction: which messages are folded, and where the first chunk ends. A pure value.
 
-What folding saves is less than what the folded messages weigh:
+Folding saves fewer tokens than the folded messages have:
 
 * Held messages stay in the context word for word even when they are covered, so they save nothing.
 * Active anchors of folded messages move into the state block, as far as there is room, so they save nothing either.
-* The digests of what is folded need room. Where there is too little, they get less: no plan fails because of them.
+* The digests of the folded messages need room. If there is too little, they get less: no plan fails because of them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from app.core.text.token_counts import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
 MINIMUM_SAVING = 0.10  # share of the folded span; the gate refuses a state that saves less
-SCRAP_STATES = 2  # states of planned size; a stretch that weighs less may not become smaller by a state of its own
-DIGEST_PART = 4  # digests weigh about a quarter of what is folded; used for predictions, not for plans
+SCRAP_STATES = 2  # states of planned size; a stretch with fewer tokens may not become smaller by a state of its own
+DIGEST_PART = 4  # digests have about a quarter of the folded tokens; used for predictions, not for plans
 TURN_START_REACH = 0.05  # share of the budget that may be folded in addition so that the tail begins with a turn
 
 
@@ -68,29 +68,29 @@ class _Projection:
     """Sizes of the context in tokens, and running sums over the tail: each has one number for each message."""
 
     sizes: tuple[int, ...]
-    """What the summarizer reads if all up to this message is folded."""
+    """The tokens that the summarizer reads if everything up to this message is folded."""
     folded: tuple[int, ...]
-    """What leaves the tail if all up to this message is folded."""
+    """The tokens that leave the tail if everything up to this message is folded."""
     saved: tuple[int, ...]
-    """The same, less what the anchors of these messages add to the block."""
+    """The same, minus the tokens that the anchors of these messages add to the block."""
     needed: int
-    """What has to be saved to reach the target, if the state has the larger of its present and its planned size and
-    digests fill their room."""
+    """The tokens that have to be saved to reach the target, if the state has the larger of its present and its planned
+    size, and digests fill their room."""
     digests: int
     """The room for digests, included in ``needed``."""
     present_digests: int
     least: int
-    """The context with nothing folded, no digests, and the state at its planned size."""
+    """The size of the context with nothing folded, no digests, and the state at its planned size."""
     target: int
     before: int
-    """The context with nothing folded. A fold always makes it smaller: if need be, code adds less to the state."""
+    """The size of the context with nothing folded. A fold always makes it smaller: if needed, code adds less."""
     floor: int
-    """What no folding removes: system prompt, held messages, anchors, and the state at its planned size."""
+    """The tokens that no folding removes: system prompt, held messages, anchors, and the state at its planned size."""
 
     def predicted(self, index: int, fold: str) -> int:
-        """The expected size once all up to this message is folded, with digests of the usual size.
+        """The expected size once everything up to this message is folded, with digests of the usual size.
 
-        Where that exceeds the target, digests are left out first, then the state is pruned, as far as needed.
+        If that exceeds the target, digests are left out first, then the state is pruned, as far as needed.
         """
         digests = min(self.digests, self.present_digests + self.folded[index] // DIGEST_PART)
         whole = self.target + self.needed - self.digests + digests - self.saved[index]
@@ -116,8 +116,8 @@ def plan_compaction(
         tail: The messages after the boundary.
         breakdown: The sizes of the parts of the present context.
         budgets: The policy's shares in tokens.
-        estimator: How messages are weighed.
-        request: Whether to fold to the target or all, and what to keep.
+        estimator: How tokens are counted.
+        request: Whether to fold to the target or everything, and what to keep.
         chunk_tokens: The most that the summarizer can read at once.
     """
     projection = _projection_of(tail, breakdown=breakdown, budgets=budgets, estimator=estimator)
@@ -138,7 +138,7 @@ def plan_compaction(
     scrap = SCRAP_STATES * budgets.state_tokens
     end = _chunk_end(cuts, projection, goal=goal, chunk_tokens=chunk_tokens, scrap=scrap, starts=starts)
     if request.fold == "to_target" and projection.saved[end] >= projection.needed:
-        goal = end  # the target is reached within this chunk: the way to the next turn's start is no chunk of its own
+        goal = end  # the target is reached within this chunk: the rest up to the next turn gets no chunk of its own
     predicted = projection.predicted(goal, request.fold)
     irreducible = request.fold == "to_target" and tail.complete and predicted > budgets.target
     return CompactionPlan(
@@ -184,7 +184,7 @@ def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estima
 def _goal_cut(
     tail: Tail, cuts: Sequence[int], projection: _Projection, *, request: FoldRequest, budgets: Budgets
 ) -> int | None:
-    """The cut that the whole compaction works towards; ``None`` when none is worth a model call."""
+    """The cut at which the whole compaction should end; ``None`` if no cut is worth a model call."""
     if not cuts or request.fold == "all":
         return cuts[-1] if cuts else None
     if projection.needed <= 0:
@@ -208,12 +208,12 @@ def _chunk_end(
     scrap: int,
     starts: Container[int],
 ) -> int:
-    """Where the first chunk ends. Chunks have about the same size, none larger than the summarizer can read.
+    """The end of the first chunk. Chunks have about the same size, none larger than the summarizer can read.
 
     * A turn or a tool exchange that is larger than a chunk is still one chunk; the summarizer gets it shortened.
     * No chunk, the last one included, is too short for a model call.
-    * A short stretch before a turn that is too large goes into the same chunk. Alone it would hardly be longer than its
-      state, which would then be refused, and nothing behind it would ever be folded.
+    * A short stretch before a turn that is too large is put into the same chunk. Alone it would hardly be longer than
+      its state, which would then be refused, and nothing after it would ever be folded.
     """
     sizes, folded = projection.sizes, projection.folded
     if sizes[goal] <= chunk_tokens:

@@ -1,8 +1,8 @@
-"""The places at which a tail may be cut, as small rules that each forbid some.
+"""The places at which a tail may be cut, as small rules that each forbid some places.
 
-A *cut* at index ``i`` folds ``outline[0..i]``. Laws: a tool call and its result stay on one side; nothing is cut after
-a call that still waits for its result; the unanswered user message stays until a step of its answer has all its
-results; what the request keeps, stays.
+A *cut* at index ``i`` folds ``outline[0..i]``. The rules: a tool call and its result stay on one side; there is no cut
+after a call that still waits for its result; the unanswered user message stays until a step of its answer has all its
+results; messages that the request keeps stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.core.model.records import FoldRequest
 from app.core.text.token_counts import Estimator, tokens_of
 
 FOLLOWING = 64
-"""Messages after a range that are read to see whether it is finished: results of its last calls may be among them."""
+"""How many messages after a range are read to see whether it is finished: they may have results of its last calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Tail:
 
     outline: tuple[Outline, ...]
     complete: bool = True
-    """False when newer messages follow that the outline does not show."""
+    """Whether the outline reaches to the newest message."""
 
 
 def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> list[int]:
@@ -39,13 +39,13 @@ def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> lis
 def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, estimator: Estimator) -> bool:
     """Whether a range of messages can be summarized by itself.
 
-    Nothing in it may wait for an answer or a result, and each call has to stand in it together with its result.
+    Nothing in it may wait for an answer or a result, and it has to contain each call together with its result.
 
     Args:
-        outline: Messages from the beginning of the range on; they may go on after it.
+        outline: Messages from the beginning of the range on, perhaps with later ones.
         to_seq: The end of the range.
         complete: Whether the conversation ends with ``outline``.
-        estimator: How messages are weighed.
+        estimator: How tokens are counted.
     """
     inside = [item for item in outline if item.seq <= to_seq]
     if not inside or inside[-1].seq != to_seq:
@@ -58,12 +58,12 @@ def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, esti
 
 
 def turn_starts(outline: Sequence[Outline]) -> list[int]:
-    """Indexes at which a turn begins: every user message that is no command."""
+    """The indexes at which a turn begins: every user message that is not a command."""
     return [index for index, item in enumerate(outline) if item.role == "user" and not item.is_command]
 
 
 def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
-    """Held messages, and the other halves of their tool pairs: a call and its result are served together."""
+    """The indexes of held messages and of the other halves of their tool pairs, which are served together."""
     touching: defaultdict[str, list[int]] = defaultdict(list)
     for index, item in enumerate(outline):
         for call in item.calls | item.results:
@@ -79,14 +79,14 @@ def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
 
 
 def weight_of(item: Outline, estimator: Estimator) -> int:
-    """What a message weighs in a context; 0 for a command or an erased message, which are never sent."""
+    """The tokens of a message in a context; 0 for a command or an erased message, which are never sent."""
     return 0 if item.is_command else tokens_of(item.token_count, item.byte_length, estimator)
 
 
 def _indexes_inside_pairs(tail: Tail) -> list[bool]:
-    """True where a cut would part a call from its result, or stand after a call that still waits.
+    """For each index, whether a cut there would separate a call from its result, or follow a call that still waits.
 
-    None waits any more once its turn is over: then the stub is its result.
+    No call waits any more once its turn is over: then a stub is its result.
     """
     outline = tail.outline
     answered = {call: index for index, item in enumerate(outline) for call in item.results}
@@ -104,7 +104,7 @@ def _indexes_inside_pairs(tail: Tail) -> list[bool]:
 
 
 def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> int:
-    """The largest index that every keep allows; −1 when nothing may be folded."""
+    """The largest index that the request's numbers to keep allow to fold; −1 if nothing may be folded."""
     outline = tail.outline
     limits = [len(outline) - 1]
     spoken = [index for index, item in enumerate(outline) if not item.is_command]

@@ -1,6 +1,6 @@
 """When a conversation is compacted: the first trigger of its policy that is due, or none.
 
-``first_due_trigger`` is where the decision to compact is taken. It is pure: the caller brings the numbers.
+``first_due_trigger`` decides whether to compact. It is pure: the caller provides the numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime
 from app.core.model.conversation import LONGEST_WAIT, Quiet
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
 
-FLOOR_MESSAGES = 100  # messages before a compaction is tried again where held messages alone exceed the target
+FLOOR_MESSAGES = 100  # messages before a compaction is tried again if held messages alone exceed the target
 
 
 def first_due_trigger(
@@ -31,8 +31,8 @@ def first_due_trigger(
         policy: The resolved policy.
         budgets: Its shares in tokens.
         moments: What happens now: ``before_call`` before the chat model is asked, or the result of a function below.
-        tokens: The size of the context, the new message included.
-        messages: How many messages follow the boundary, the new one included.
+        tokens: The size of the context, including the new message.
+        messages: How many messages follow the boundary, including the new one.
         last_seq: The newest message.
         quiet: The quiet period, in which nothing is due.
         now: The present moment.
@@ -46,7 +46,7 @@ def first_due_trigger(
 def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:
     """The moments of a message that a client appends: it is stored, and may end a turn.
 
-    No model call follows, so where the policy has no trigger on ``stored``, its inline triggers count too.
+    No model call follows, so if the policy has no trigger on ``stored``, its inline triggers count too.
     """
     ended: frozenset[Moment] = frozenset({"completed"}) if turn_is_over else frozenset()
     return _moments_of_stored_message(policy) | ended
@@ -65,20 +65,20 @@ def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
 def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
     """Whether a quiet period is over: a new message has come, the context has grown, and the time has passed.
 
-    A period that would last longer than any does (``LONGEST_WAIT``) is over too: it was written by a wrong clock.
+    A period that would last longer than ``LONGEST_WAIT`` is over too: it was written by a process with a wrong clock.
     """
     is_time = quiet.until is None or not now < quiet.until <= now + LONGEST_WAIT
     return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and is_time
 
 
 def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:
-    """The smallest context in tokens that is due without a new message, for the sweeper's index; ``None`` = never."""
+    """The tokens from which on a compaction is due without a new message, for the sweeper's index; ``None`` = never."""
     firsts = (trigger.at.first_tokens(budgets) for trigger in _triggers_at_rest(policy))
     return min((first for first in firsts if first is not None), default=None)
 
 
 def trigger_messages(policy: CompactionPolicy) -> int | None:
-    """The smallest number of messages after the boundary that is due without a new one; ``None`` = never."""
+    """The messages after the boundary from which on one is due without a new message; ``None`` = never."""
     firsts = (trigger.at.first_messages for trigger in _triggers_at_rest(policy))
     return min((first for first in firsts if first is not None), default=None)
 
@@ -86,15 +86,15 @@ def trigger_messages(policy: CompactionPolicy) -> int | None:
 def quiet_after(
     policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
 ) -> Quiet:
-    """The quiet period after a compaction that was applied, or that found nothing (more) to fold.
+    """The quiet period after a compaction that was applied, or that found nothing more to fold.
 
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
         seen_seq: The newest message when the compaction was planned.
-        predicted_tokens: The size of the context now, as triggers will measure it.
-        lasting_floor: Held messages alone exceed the target. More messages do not change that, so the period lasts for
-            many of them, unless the policy or a pin changes, or an earlier version is restored.
+        predicted_tokens: The size of the context now, as triggers measure it.
+        lasting_floor: Whether held messages alone exceed the target. More messages do not change that, so the period
+            lasts for many messages, unless the policy or a pin changes, or an earlier version is restored.
     """
     return Quiet(
         until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),

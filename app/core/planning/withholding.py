@@ -1,7 +1,7 @@
-"""Finding the message for which a provider blocks a whole prompt, by asking with some messages withheld.
+"""Finds the message for which a provider blocks a whole prompt, by asking with some messages withheld.
 
-Pure: a ``Search`` says which messages to withhold next and learns whether the provider still blocked. Every question
-is a usable compaction of its own, so the search may end at any time with the best answer so far.
+Pure: a ``Search`` says which messages to withhold next, and is told whether the provider still blocked the prompt.
+Every question is a usable compaction, so the search may end at any time with the best answer so far.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from app.core.model.conversation import Message
 from app.core.text.token_counts import weigh
 
 WITHHELD: Final = "[withheld]"
-"""What stands for a message's words; its role, number and time are shown."""
+"""The text shown in place of a withheld message's words; its role, number and time are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The messages ``start`` to ``stop`` (exclusive), among which the blocked one is."""
+    """The messages ``start`` to ``stop`` (exclusive), which include the blocked one."""
 
     start: int
     stop: int
     passed: bool = False
-    """The provider took a prompt with exactly these withheld."""
+    """Whether the provider accepted a prompt with exactly these messages withheld."""
     given_up: bool = False
-    """Whether the provider also blocked a call without any of these messages: something else offends it as well."""
+    """Whether the provider also blocked a call without any of these messages: something else causes it as well."""
 
     def next(self, calls: int) -> range | None:
-        """The messages to withhold in the next call, of ``calls`` that are left; ``None`` where no call can help.
+        """The messages to withhold in the next call, with ``calls`` left; ``None`` if no call can help.
 
-        The last call is not for narrowing while nothing has passed yet.
+        As long as no prompt was accepted, the last call is not used for narrowing the range.
         """
         size = self.stop - self.start
         if calls < 1 or self.given_up or (self.passed and size == 1):
@@ -41,7 +41,7 @@ class Search:
         return range(self.start, self.stop)
 
     def after(self, withheld: range, *, blocked: bool) -> Search:
-        """What is known once the provider answered the question that ``next`` gave."""
+        """The search after the provider answered the question that ``next`` gave."""
         if not blocked:
             return Search(start=withheld.start, stop=withheld.stop, passed=True)
         if len(withheld) == self.stop - self.start:
@@ -50,7 +50,7 @@ class Search:
 
 
 def without(messages: Sequence[Message], seqs: Collection[int]) -> tuple[Message, ...]:
-    """The messages, some of them as placeholders."""
+    """The messages, with those at ``seqs`` replaced by placeholders."""
     return tuple(_placeholder(message) if message.seq in seqs else message for message in messages)
 
 

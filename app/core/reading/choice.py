@@ -1,4 +1,4 @@
-"""Chooses texts within a budget: the most worth per token, nothing twice, each exact value once."""
+"""Chooses texts within a budget: those with most worth per token, nothing twice, each exact value once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.core.text.budget import Budget, best_first
 from app.core.text.token_counts import least_tokens
 
 WORTH_A_PLACE: Final = 0.8
-"""What says less is left out, however much room there is."""
+"""The least worth of a text that is chosen; others are left out, however much room there is."""
 
-_SAME: Final = 0.7  # of the smaller one's words shared: the same thing said again
+_SAME: Final = 0.7  # the shared part of the smaller text's words by which two texts say the same
 _DAMPED: Final = 0.9
-_CHARACTERS: Final = 4  # a token, about
-_STALE: Final = 0.6  # of the words told already: news first
+_CHARACTERS: Final = 4  # the approximate characters of a token
+_STALE: Final = 0.6  # a text's worth falls if a larger share of its words was already said, so that news comes first
 _CROWDED: Final = 1.0  # share of its worth that a text loses when its kind fills the room
-_CROWDED_RULES: Final = 0.6  # the same of rules and limits
+_CROWDED_RULES: Final = 0.6  # the same for rules and limits
 _MOST_CROWDED: Final = 0.6  # the most that it loses
 _SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
-_FRAME: Final = 3  # tokens of who says it and the marks of a list, at least
+_FRAME: Final = 3  # the fewest tokens of a speaker's name and the marks of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +31,17 @@ class Option:
     """One text that could be kept."""
 
     key: int
-    """Which it is; of equals, the smaller goes first."""
+    """Its number; among equals the smaller key comes first."""
     worth: Worth
     stems: frozenset[str]
     size: int
-    """Characters, for comparing."""
+    """Its characters, for comparisons."""
     cost: Callable[[], int]
-    """Tokens as one of a list; asked only when it is to be kept."""
+    """Its tokens as an item of a list; computed only if it may be kept."""
 
 
 class Told:
-    """What is kept already: texts by their words, to tell repetition from news, and the exact values in them."""
+    """The texts kept so far, as words, for telling repetition from news, and the exact values in them."""
 
     def __init__(self, texts: Iterable[Collection[str]] = (), values: Iterable[str] = ()) -> None:
         self.values = set(values)
@@ -64,7 +64,7 @@ class Told:
         self.values.update(values)
 
     def with_all(self, options: Iterable[Option]) -> Told:
-        """What is told once these are kept too; this one stays as it is."""
+        """A copy to which these options are added."""
         after = Told(self._texts, self.values)
         after.kinds.update(self.kinds)
         for option in options:
@@ -72,7 +72,7 @@ class Told:
         return after
 
     def repeats(self, stems: Collection[str]) -> bool:
-        """Whether one kept text already says these words, or nearly; another number is another fact."""
+        """Whether one kept text already has nearly all of these words; another number means another fact."""
         if not self._texts:
             return False
         shared = Counter(chain.from_iterable(self._postings[stem] for stem in stems if stem in self._postings))
@@ -82,17 +82,17 @@ class Told:
         return any(self._texts[number].issuperset(exact) for number in alike)
 
     def share(self, stems: frozenset[str]) -> float:
-        """The share of these words that any kept text holds."""
+        """The share of these words that any kept text has."""
         return len(self._postings.keys() & stems) / len(stems) if stems else 1.0
 
     def worth(self, option: Option) -> float:
-        """What an option still tells: it only falls while more is kept."""
+        """The worth of what an option adds to the kept texts; it only falls while more is kept."""
         news = sum(worth for value, worth in option.worth.values.items() if value not in self.values)
         stale = self.share(option.stems)
         return news + option.worth.rest * (1.2 - stale if stale > _STALE and option.worth.rest > 0 else 1.0)
 
     def crowding(self, option: Option, room: int) -> float:
-        """What is left of an option's worth where much of its kind is kept already, for the sake of balance.
+        """The factor, for balance, to which an option's worth falls if much of its kind is already kept.
 
         A further rule binds nearly as much as the first.
         """
@@ -101,15 +101,15 @@ class Told:
 
 
 def may_be_chosen(worth: Worth) -> bool:
-    """Whether something of that worth can be chosen at all; its worth never rises as other things are chosen."""
+    """Whether an option of that worth can be chosen at all; its worth never rises as others are chosen."""
     return bool(worth.values) or worth.total >= WORTH_A_PLACE
 
 
 def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bool = False) -> list[Option]:
     """The options that tell most per token and fit into ``room`` tokens together, in their order.
 
-    What is worth too little, or only repeats, is left out. With ``at_least_one``, something that holds an exact value
-    is taken even when nothing is worth a place. What is chosen is added to ``told``.
+    Options that are worth too little, or only repeat, are left out. With ``at_least_one``, one with an exact value is
+    taken even if none is worth a place. The chosen options are added to ``told``.
     """
     chosen: list[Option] = []
     budget = Budget(room)
@@ -131,5 +131,5 @@ def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bo
 
 
 def per_token(worth: float, option: Option) -> float:
-    """Worth per token, damped so that a telling long sentence beats two empty short ones."""
+    """Worth per token, damped so that one informative long sentence beats two empty short ones."""
     return worth / (12 + option.size / _CHARACTERS) ** _DAMPED if worth > 0 else worth

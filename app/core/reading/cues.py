@@ -1,4 +1,4 @@
-"""Words that mark a sentence as important: ``cues`` in the files of ``languages``, and what else words tell."""
+"""Words that mark a sentence as important: ``cues`` in the files of ``languages``, and patterns of other words."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ WEIGHTS: Final[Mapping[Cue, float]] = {
 
 
 IN_WORDS: Final = compiled(alternatives("talk", "in_words"), re.IGNORECASE)
-"""Counts and times told in words: as exact as a number, though no identifier."""
+"""Counts and times in words: they are as exact as a number, but are not found as identifiers."""
 
 CODES: Final = compiled(
     r"(?<![\w/@.-])(?=[a-z0-9/_-]{0,60}\d)[a-z][a-z0-9]{0,30}(?:[-/][a-z0-9]{1,30}){1,5}(?![\w/-])"
     r"|(?<!\w)(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])[0-9a-f]{7,40}(?!\w)"
 )
-"""Names in small letters with a number in them, as of regions and branches, and abbreviated hashes."""
+"""Names in lower case with a number, such as those of regions and branches, and abbreviated hashes."""
 
 PLEASANTRY: Final = compiled(rf"^\W*(?:{alternatives('talk', 'pleasantry')})", re.IGNORECASE)
 
@@ -72,7 +72,7 @@ DELIGHT: Final = compiled(
 POLITE: Final = compiled(rf"\b(?:{alternatives('talk', 'polite')})\b", re.IGNORECASE)
 INFORMAL: Final = compiled(rf"\b(?:{alternatives('talk', 'informal')})\b|[\U0001f600-\U0001f64f]|\)\)", re.IGNORECASE)
 HEADING: Final = compiled(rf"(?:{alternatives('talk', 'headings')}):\s+(?=\S)")
-"""A heading in capitals that only says what kind of statement follows: what follows is as true without it."""
+"""A heading in capitals that only says which kind of statement follows; the statement holds without it."""
 
 BOILERPLATE: Final = compiled(rf"GOOGLE_API_KEY|{alternatives('replies', 'notice')}", re.IGNORECASE)
 

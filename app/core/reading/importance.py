@@ -1,9 +1,9 @@
 """How likely a sentence is worth remembering: a logistic regression over a few plain features.
 
 ``python -m bench.summarizer_fit`` fits it on what careful readers would keep of a conversation, and on what later
-questions rest on, and prints ``WEIGHTS``. The features name no topic, and need no list of words but of the user's
-counterpart ("you"), of pronouns that point back, and of times told by their day. Example: "We moved to Basel last
-Friday." as the answer to a question is likelier to be kept than "That sounds great, you can be proud!".
+questions need, and prints ``WEIGHTS``. The features name no topic. The only lists of words that they need are those for
+the other side ("you"), of pronouns that point back, and of relative times. Example: "We moved to Basel last Friday." as
+the answer to a question is likelier to be kept than "That sounds great, you can be proud!".
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ STANDING: Final[Mapping[str, float]] = {
     "new": 0.663,
     "reply": -1.147,
 }
-"""Likewise, fitted on the sentences that readers would keep: alone, or only with what stands before them."""
+"""The weights for whether a sentence can be understood without the one before it, fitted on the sentences that readers
+would keep."""
 FEATURES: Final = (*TRAITS, "new", "question", "reply", "alone", "sentences", "assistant", "listed", "pasted")
-"""Names of all features, in order."""
-_LIKELIEST: Final = 30.0  # logarithm of odds, for the sake of numbers
+"""The names of all features, in order."""
+_LIKELIEST: Final = 30.0  # the largest logarithm of odds, so that its exponential stays a normal number
 _USUAL: Final = math.log(3)
-"""The number of sentences that is assumed for the message of an entry, whose conversation is not at hand."""
+"""The assumed feature ``sentences`` (three) for the message of an entry, whose conversation is not available."""
 
 
 def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
     """The values of ``FEATURES`` for each passage of a span, in order. Takes linear time.
 
-    * ``content``, ``new``: the square root of how many words say something, and the share of them not said before;
-    * ``name``, ``value``, ``relative time``: 1 when it names somebody or something, holds an exact value, tells a time
-      by the day on which it is said ("last Friday");
-    * ``question``, ``addressed``: 1 for a question, and for what is said of the other side ("you");
-    * ``unresolved``, ``fragment``: 1 when it begins with a pronoun that points back, and when it has hardly a word;
+    * ``content``, ``new``: the square root of the number of content words, and the share of them not said before;
+    * ``name``, ``value``, ``relative time``: 1 when it has a name, an exact value, or a time that depends on the day on
+      which it is said ("last Friday");
+    * ``question``, ``addressed``: 1 for a question, and for a statement about the other side ("you");
+    * ``unresolved``, ``fragment``: 1 when it begins with a pronoun that points back, and when it has hardly any words;
     * ``reply``: 1 when the message before ends with a question;
     * ``alone``, ``sentences``: 1 for the only sentence of a message, and the logarithm of how many the message has;
     * ``assistant``, ``listed``, ``pasted``: 1 for an assistant's words, for an item of a list or a call that only
@@ -87,12 +88,12 @@ def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
 
 
 class Ratings(NamedTuple):
-    """What is found of each passage of a span, by its index."""
+    """The ratings of each passage of a span, by its index."""
 
     likely: Sequence[float]
-    """How likely it is worth remembering, from 0 to 1."""
+    """How likely the passage is worth remembering, from 0 to 1."""
     standing: Sequence[float]
-    """How likely, if it is worth remembering, it is understood without what was said before it."""
+    """How likely the passage, if worth remembering, is understood without what was said before it."""
 
 
 def rated(passages: Sequence[Passage]) -> Ratings:
@@ -106,8 +107,8 @@ def likelihood_of_entry(said: Sentence, *, answers: bool, by_assistant: bool) ->
     """How likely an entry of a state is worth remembering, by its words alone.
 
     Args:
-        said: Without its speaker.
-        answers: Whether the question stands before it.
+        said: The sentence, without its speaker.
+        answers: Whether the question that it answers stands before it.
         by_assistant: Whether an assistant said it.
     """
     alone = (1.0, 0.0, float(answers), 0.0, _USUAL, float(by_assistant), 0.0, 0.0)

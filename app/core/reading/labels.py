@@ -1,4 +1,4 @@
-"""The few words the offline model adds of its own: ``roles`` and ``phrases`` in the files of ``languages``."""
+"""The few words that the offline model adds: ``roles`` and ``phrases`` in the files of ``languages``."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ PHRASES: Final[Mapping[str, Phrases]] = {
 
 
 def phrases(language: str) -> Phrases | None:
-    """The templates of a language, ``None`` where only the conversation's own words may stand."""
+    """The templates of a language; ``None`` if it has none, so that only words of the conversation may be used."""
     return PHRASES.get(language)
 
 
 def role_label(role: str, language: str) -> str:
-    """How a speaker without a name is called."""
+    """The label of a speaker without a name."""
     roles = _ROLES.get(language, _ROLES["en"])
     return {"user": roles.user, "tool": roles.tool}.get(role, roles.assistant)
 
 
 def names_a_role(name: str) -> bool:
-    """Whether a name reads like a role's, in any language: who has it would be taken for another role."""
+    """Whether a name reads like a role in any language, so that its owner could be taken for another role."""
     return not _ROLE_NAMES.isdisjoint(map(_plain_name, (name, name.replace(" ", ""), *name.split(" "))))
 
 
 def told_name(metadata: Mapping[str, object]) -> str:
-    """Who says a message, as a chat model may be told: without a colon, which would end the name, and never a role."""
+    """The speaker's name that a chat model may be told: without a colon, which would end it, and never a role."""
     name = name_in(metadata)
     return _name_unless_role(name) if name else ""
 
@@ -54,7 +54,7 @@ def _name_unless_role(name: str) -> str:
 
 
 def named_by(role: str, text: str, metadata: Mapping[str, object]) -> str:
-    """``named`` for a user's message. A model's message gets no name: it would begin its next ones in the same way."""
+    """A user's message with its speaker's name. A model's messages get none: it would begin its next ones likewise."""
     return named(told_name(metadata), text) if role == "user" else text
 
 
@@ -70,7 +70,7 @@ _ROLE_NAMES: Final = frozenset(
 
 
 def role_of(label: str) -> str | None:
-    """Whose label this is (``"Assistant: "``), in any language; ``None`` for somebody with a name of their own."""
+    """The role that a label (``"Assistant: "``) names in any language; ``None`` for the name of a person."""
     return _LABELLED.get(label.removesuffix(": "))
 
 

@@ -1,6 +1,6 @@
-"""What a tool's plain text holds: listings, logs, search results, sources.
+"""Reads plain text of tools: listings, logs, search results, source code.
 
-Prose stays as it is; of all other lines the exact values are kept, since they say hardly anything as sentences.
+Prose stays as it is. Of all other lines only the exact values are kept, since these lines are not sentences.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.words import words as words_of
 
-_FEWEST_LINES: Final = 3  # a shorter answer is a message to whoever called
+_FEWEST_LINES: Final = 3  # a shorter answer is a message to the caller
 _MOST_LINES: Final = 400
-_LONGEST_LINE: Final = 400  # characters of a line that are looked at
-_PROSE: Final = 5  # plain words in a row
+_LONGEST_LINE: Final = 400  # the most characters of a line that are looked at
+_PROSE: Final = 5  # so many plain words in a row make a line prose
 _SENTENCE: Final = compiled(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
 _TOKEN: Final = compiled(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
 _PLACE: Final = compiled(r"(?::\d{1,7})+")
@@ -33,13 +33,13 @@ _NAME: Final = compiled(r"[^\W\d][^\W_]*+_\w++|(?=\w++\Z)[^\W\d]+[a-z][A-Z]\w*+"
 
 
 def is_log(text: str) -> bool:
-    """Whether a text is no prose: several lines, most of them no sentences."""
+    """Whether a text is not prose: it has several lines, most of which are not sentences."""
     lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
     return len(lines) >= _FEWEST_LINES and sum(is_prose(line) for line in lines) * 2 <= len(lines)
 
 
 def log_lines(text: str) -> Iterator[str | Line]:
-    """A log's prose, line by line, and between it the exact values of all other lines, each once."""
+    """A log's prose, line by line, with the exact values of all other lines in between, each once."""
     waiting: list[str] = []
     told: set[str] = set()
     for raw in text.splitlines()[:_MOST_LINES]:
@@ -62,7 +62,7 @@ def log_lines(text: str) -> Iterator[str | Line]:
 
 
 def _record(line: str) -> Line | None:
-    """An item of a list that begins with an id, or has one: its values, and its words in few."""
+    """An item of a list with an id, as its values and a few words; ``None`` for any other line."""
     item = _ITEM.match(line)
     if not item or not any(is_code_like(token) for token in _TOKEN.findall(line)):
         return None
@@ -87,7 +87,7 @@ def _has_content(field: str) -> bool:
 
 def _names_in(line: str) -> Iterator[str]:
     for found in find_identifiers(line):
-        # The capital that a line begins with makes no name.
+        # A capital at the beginning of a line does not make a name.
         is_opening = " " not in found.text and not words_of(_without_values(line[: found.start]))
         if found.kind == "name" and not is_opening and found.text not in _CONSTANTS:
             yield found.text
@@ -106,7 +106,7 @@ def _values_with_line_number(line: str) -> Iterator[str]:
 
 
 def values_in(text: str) -> Iterator[str]:
-    """Paths, ids, names of code, dates; ``file:12`` as its file and its line."""
+    """The paths, ids, names in code and dates of a text; ``file:12`` gives its file and its line."""
     for match in _TOKEN.finditer(text):
         token = match.group().strip(_EDGES) if "://" not in match.group() else match.group()
         place = _PLACE.search(token)
@@ -121,7 +121,7 @@ def values_in(text: str) -> Iterator[str]:
 
 
 def is_prose(line: str) -> bool:
-    """Whether plain words follow one another as in a sentence."""
+    """Whether a line has plain words in a row, like a sentence."""
     return _SENTENCE.search(line) is not None
 
 

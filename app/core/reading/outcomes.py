@@ -1,6 +1,6 @@
-"""What came of calls to tools that change something, where the tool says it in words.
+"""The outcomes of calls to tools that change something, if the tool says the outcome in words.
 
-A call alone reads as if it was done: of one that was refused, the refusal is part of what there is to tell.
+A call alone reads as if it had succeeded. So the refusal of a refused call has to be told with it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from app.core.text.languages.joined import words_of
 from app.core.text.parts import as_text
 from app.core.text.shortening import clip
 
-_LONGEST: Final = 120  # characters: a longer answer is data
+_LONGEST: Final = 120  # characters; a longer result is data
 _ERRORS: Final = tuple(words_of("refusals", "errors"))
 
 Outcomes = Mapping[tuple[int, str], tuple[int, str]]
-"""For each call, by its message and id: the message with its result, and what that says."""
+"""For each call, by (message, id): (the message with its result, the text of the result)."""
 
 
 def outcomes(messages: Iterable[Message]) -> Outcomes:

@@ -1,4 +1,4 @@
-"""A span as passages: one sentence each, with its speaker, its words and what makes it matter."""
+"""Splits a span into passages: one sentence each, with its speaker, its words and the signs of its importance."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, label_of, labels_of, name_in
 
-_NAME_WORDS: Final = 2  # of a label: "Doctor Livesey"
+_NAME_WORDS: Final = 2  # the most words of a name in a label: "Doctor Livesey"
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
 _LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
 _ONE_STATEMENT: Final = 90  # characters
 _PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
 _PAIRS: Final = 8
-_SAMPLE: Final = 4_000  # characters of a dump that are looked at
-_CALL: Final = 240  # characters of a tool call
-_ARGUMENT: Final = 80  # characters of one argument of a tool call
+_SAMPLE: Final = 4_000  # the most characters of a dump that are looked at
+_CALL: Final = 240  # the most characters of a tool call
+_ARGUMENT: Final = 80  # the most characters of one argument of a tool call
 _CODE_LINE: Final = compiled(
     r"^\s{0,40}(?:(?:export|async|public|static) ){0,3}"
     r"(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160}",
@@ -57,47 +57,47 @@ class Passage(NamedTuple):
     A tuple, since a fold makes hundreds: a frozen dataclass with so many fields takes three times as long to make.
     """
 
-    index: int  # type: ignore[assignment]  # in place of a method of tuples that nobody asks for
+    index: int  # type: ignore[assignment]  # it hides a method of tuples that is not used
     seq: int
     role: str
     speaker: str
     text: str
     core: str
-    """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
+    """The clauses of the text with its values, word for word; the whole text if it must not be shortened."""
     stems: frozenset[str]
     content: frozenset[str]
-    """The stems that say something."""
+    """The stems of content words."""
     traits: tuple[float, ...]
-    """The traits of the sentence by itself, as ``sentence.TRAITS`` names them."""
+    """The traits of the sentence by itself, in the order of ``sentence.TRAITS``."""
     cues: frozenset[Cue]
     identifiers: tuple[Identifier, ...]
     is_question: bool
     is_named: bool
-    """The speaker has a name of their own, so this is a talk between people."""
+    """Whether the speaker has a name, so that this is a talk between people."""
     turn: int
-    """Position of the message within the span."""
+    """The position of the message within the span."""
     verdict: int = 0
-    """1 when it opens with a yes, -1 with a no."""
+    """1 if it begins with a yes, -1 with a no, else 0."""
     is_listed: bool = False
-    """An item of a list, a call that only reads, a dump of data, or what merely leads to the next sentence."""
+    """Whether it is an item of a list, a call that only reads, a dump of data, or only introduces the next sentence."""
     is_pasted: bool = False
-    """Part of a long text that the speaker hardly wrote for this talk: a document, a log, a dump."""
+    """Whether it is part of a long text that was hardly written for this talk: a document, a log, a dump."""
     is_held: bool = False
-    """Whether its message is served word for word even once it is covered."""
+    """Whether its message is served word for word even after it is covered."""
     is_action: bool = False
-    """A tool was called to change something."""
+    """Whether it is a call of a tool that changes something."""
     line: Line | None = None
-    """The line that it tells of a tool's data; ``None`` for sentences."""
+    """The line of a tool's data that the passage is; ``None`` for sentences."""
     longer: Line | None = None
-    """The line with the values that were taken out because they are told elsewhere."""
+    """The line including the values that were removed because other passages have them."""
     values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
     result_seq: int | None = None
-    """The message whose words about a call stand behind it."""
+    """The message with the result that was put after a call."""
 
     @property
     def whole(self) -> Line | None:
-        """The line of a tool's data with all values, also those that are told elsewhere."""
+        """The line of a tool's data with all values, including those that other passages have."""
         return self.longer or self.line
 
     @property
@@ -116,8 +116,8 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
 
     Args:
         messages: The span.
-        language: Of the labels of speakers without a name.
-        brief: Also leave out headings ("NOTE:") where a core is told.
+        language: The language of the labels of speakers without a name.
+        brief: Whether cores are written without headings ("NOTE:").
     """
     labels = labels_of([(message.role, message.content) for message in messages])
     speakers = _names_of_roles(messages, labels)
@@ -142,7 +142,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
         place = 0
         for raw, text, line in _sentences_and_lines(message, content, results, repeats=repeated):
             if line is None and text in told.get(message.seq, ""):
-                continue  # it stands behind its call
+                continue  # the result was already put after its call
             place = max(place, content.find(raw, place))
             found.append(
                 _passage(
@@ -166,11 +166,11 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
 
 
 def with_terse_data(passages: Sequence[Passage], meant: Mapping[int, float]) -> list[Passage]:
-    """The passages with each value of tools' data told once, without its name: for data that would fill the state.
+    """The passages with each value of tools' data kept once, without its name: for data that would fill the state.
 
     Args:
-        passages: Of the span.
-        meant: By passage, how much a record was talked of: what several tell is told with the one that was meant.
+        passages: The passages of the span.
+        meant: How much each passage's record was talked about: a value of several records stays with the one meant.
     """
     told: set[str] = set()
     heads = heads_of(passage.text for passage in passages if passage.line is not None)
@@ -260,14 +260,14 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
     for message, label in zip(messages, labels, strict=True):
         if label:
             names[message.role].add(label.name)
-    # All messages of the role are by the same one, unless several people share it.
+    # All messages of a role are by the same speaker, unless several people have the role.
     return {role: found.pop() for role, found in names.items() if len(found) == 1}
 
 
 def _sentences_and_lines(
     message: Message, content: str, results: Outcomes, *, repeats: bool
 ) -> Iterable[tuple[str, str, Line | None]]:
-    """Each sentence as it was written, and tidied; of data its lines."""
+    """Each sentence as written and in a tidy form; for data, its lines."""
     found = (content,) if _is_one_statement(content) else _sentences_with_corrections(content)
     if is_data(content):
         yield from _data_lines(content)
@@ -292,7 +292,7 @@ def _sentences_with_corrections(text: str) -> tuple[str, ...]:
 
 
 def _is_one_statement(content: str) -> bool:
-    # Sentences under a heading mean little without each other.
+    # Sentences under a heading mean little separately.
     heading = HEADING.match(content)
     return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
 
@@ -357,7 +357,7 @@ def _one_line(text: str) -> str:
 
 
 def is_data(text: str) -> bool:
-    """Whether a text is a dump of JSON, which has no sentences."""
+    """Whether a text is a dump of JSON, without sentences."""
     stripped = text.strip()
     return stripped[:1] in {"{", "["} and stripped[-1:] in {"}", "]"} and stripped.count('"') >= 4  # noqa: PLR2004
 

@@ -1,4 +1,4 @@
-"""Writes a text as a quotation that names who said it."""
+"""Writes a text as a quotation that names its speaker."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _FRAMES: Final = tuple(f'{said}: "' for each in _QUOTES.values() for _, said in 
 
 
 def quoted(text: str, origin: Origin, language: str | None) -> str:
-    """The text as somebody's words: ``The user wrote: "…"``, in the conversation's language where it is known."""
+    """The text as a quotation: ``The user wrote: "…"``, in the conversation's language if it is known."""
     said: str = getattr(_QUOTES.get((language or "en")[:2], _QUOTES["en"]), origin)
     return f'{said}: "{text}"'
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a text is somebody's words in such a frame."""
+    """Whether a text is such a quotation."""
     return text.endswith('"') and text.startswith(_FRAMES)
 
 
 def is_open(text: str) -> bool:
-    """Whether a text begins as somebody's words in such a frame, and they go on behind it."""
+    """Whether a text is the beginning of such a quotation, without its end."""
     return text.startswith(_FRAMES) and text.count('"') % 2 == 1

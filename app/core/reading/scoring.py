@@ -1,4 +1,4 @@
-"""Scores what a passage is worth: by cues, exact values, speaker, how central it is, and what was asked to be kept."""
+"""Scores the worth of a passage: by cues, exact values, speaker, how central it is, and what was asked to be kept."""
 
 from __future__ import annotations
 
@@ -23,68 +23,68 @@ _IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
     "code": 4.0, "email": 4.0, "url": 3.0, "uuid": 4.0, "version": 2.0, "path": 1.6, "money": 1.8, "date": 1.8,
     "time": 1.4, "number": 1.4, "name": 1.4, "quoted": 1.2, "symbol": 0.7,
 }  # fmt: skip
-"""The worth of exact values by kind: those that may be asked for later and cannot be guessed are worth most."""
+"""The worth of exact values by kind: values that may be asked for later and cannot be guessed are worth most."""
 _IDENTIFIERS_AT_MOST: Final = 6.0
-_IN_WORDS: Final = 0.8  # "three children", "last Friday"
+_IN_WORDS: Final = 0.8  # the worth of a count or time in words: "three children", "last Friday"
 _NAMED_BY_CODE: Final = 2.5
-_DIGIT: Final = 0.7  # on its own
-_OF_A_TOOL: Final = 2.0  # whoever called it says what mattered
-_PASTED: Final = 0.5  # of what the user says themselves: a document can be asked for again
-_HELD: Final = 0.6  # it is served anyway
+_DIGIT: Final = 0.7  # the worth of a single digit
+_OF_A_TOOL: Final = 2.0  # the most that values in a tool's prose are worth: the caller says what mattered
+_PASTED: Final = 0.5  # the factor for pasted text: a document can be asked for again
+_HELD: Final = 0.6  # the factor for a held message, which is served anyway
 _ROLE: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
 _FURTHER_CUES: Final = 0.35  # a second cue adds a third of its weight
 OPENING: Final = 2
 """The highest ``seq`` of a message that opens a talk: a system message may stand before it."""
 
-_FIRST_TURN: Final = 3.0  # the opening message says what it is all about
+_FIRST_TURN: Final = 3.0  # added for the opening message, which says what the talk is about
 _FOCUS: Final = 4.0
-_ASKED: Final = 0.35  # of what the same words would be worth as a statement
-_ACCEPTED: Final = 3.2  # a proposal that was agreed to is a decision
-_SAID_OTHERWISE: Final = 1.6  # a user of an assistant who says "actually" means it; among people it is a mere word
-_DATUM: Final = 0.8  # an id, a code, a date that came out of a tool goes into its next call
-_DATUM_SIGN: Final = 0.08  # the longer, the less it can be guessed
+_ASKED: Final = 0.35  # the factor for a question, compared with the same words as a statement
+_ACCEPTED: Final = 3.2  # added for an accepted proposal, which is a decision
+_SAID_OTHERWISE: Final = 1.6  # added for a user's "actually" to an assistant; among people it is a mere word
+_DATUM: Final = 0.8  # the worth of an id, a code or a date of a tool, which may be needed in its next call
+_DATUM_SIGN: Final = 0.08  # added for each character of it: a longer value is harder to guess
 _DATUM_SIGNS: Final = 20
 _DATUM_WORD: Final = 0.5
-_DATUM_WORDS: Final = 1.5  # all of a line
+_DATUM_WORDS: Final = 1.5  # the most that all words of a line are worth
 _DATUM_AMOUNT: Final = 0.5
 _DATUM_AMOUNTS: Final = 1.5
-_MENTIONED: Final = 2.0  # somebody talked of it
-_MEANT: Final = 1.8  # the record of a list that the talk was of, by what it says
-_NOT_MEANT: Final = 0.6  # the others of that list, when it is long; of few each may be needed
+_MENTIONED: Final = 2.0  # the factor for a value that somebody talked about
+_MEANT: Final = 1.8  # the factor for the record of a list that the talk was about, judged by its words
+_NOT_MEANT: Final = 0.6  # the factor for the other records of a long list; in a short list each may be needed
 _LONG_LIST: Final = 8  # records
 HEAD: Final = 1.4
-"""The weight of the first id of a record: records are asked for and changed by it."""
+"""The weight of the first id of a record, by which records are asked for and changed."""
 
-_DATA: Final = 0.8  # a record with an id has a place, even where others tell its id
+_DATA: Final = 0.8  # the worth of a record with an id, so that it is kept even if others have its id
 _MAY_BE_CODE: Final = compiled(r"[a-z0-9][-/][a-z0-9]|[0-9a-f]{7}")
 _IN_WORDS_BIT: Final = SAID.add(IN_WORDS.pattern)
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
-_AROUND: Final = ".,;:!?*$€£¥₽₹"  # beside a word: a tool's data names amounts without their sign
+_AROUND: Final = ".,;:!?*$€£¥₽₹"  # signs beside a word that are ignored: a tool's data has amounts without their sign
 _TWO: Final = 2
-_TERSE: Final = 1.4  # one word says nothing by itself, unless it answers a question
-FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # whether anybody would ask for it or not
-BINDING: Final = 1.25  # what the user wants followed, beside what is only worth remembering
+_TERSE: Final = 1.4  # subtracted for a single word, which says nothing unless it answers a question
+FOLLOWED: Final = frozenset({"wish", "rule", "limit", "aim"})  # kinds of things that have to be followed unasked
+BINDING: Final = 1.25  # the factor for these kinds, compared with what is only worth remembering
 _OF_WORK: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
-"""Cues of what an assistant did or will do. They count where exact values stand beside them."""
-KEPT: Final = 8.0  # of what is certainly worth remembering, beside its exact values
-_DOUBTFUL: Final = 0.3  # likelihood below which the exact values count less too
-_CHANGED: Final = 2.0  # what was done with a tool has changed the world
-_LOOK_BACK: Final = 12  # sentences
+"""Cues of what an assistant did or will do. They only count together with exact values."""
+KEPT: Final = 8.0  # the worth, without exact values, of what is certainly worth remembering
+_DOUBTFUL: Final = 0.3  # the likelihood below which exact values count less too
+_CHANGED: Final = 2.0  # the worth of a call that changed something
+_LOOK_BACK: Final = 12  # sentences that are searched back for a proposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """What a text is worth: its words by themselves, and each exact value that nothing else tells yet."""
+    """The worth of a text: of its words, and of each exact value that no other kept text has."""
 
     rest: float
     values: Mapping[str, float]
     """The worth of each value, by the value in lower case."""
     about: str = "fact"
-    """The kind of thing that is told. The more is told of a kind already, the less more of it is worth."""
+    """The kind of thing that is said. The more of a kind is already kept, the less is further text of it worth."""
 
     @property
     def total(self) -> float:
-        """The worth if nothing is told yet. From 1 on a text is worth a place."""
+        """The worth if nothing else is kept. A text with at least 1 is worth a place."""
         return self.rest + sum(self.values.values())
 
     def times(self, factor: float) -> Worth:
@@ -93,12 +93,12 @@ class Worth:
         return Worth(rest=factor * self.rest, values=values, about=self.about)
 
     def plus(self, more: float) -> Worth:
-        """This worth, with more for the words."""
+        """This worth, with an addition to that of the words."""
         return Worth(rest=self.rest + more, values=self.values, about=self.about) if more else self
 
 
 def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ratings | None = None) -> list[Worth]:
-    """The worth of each passage, rated already or not. Linear in the number of passages."""
+    """The worth of each passage; ``ratings`` are computed if they are not given. It takes linear time."""
     frequency = Counter(chain.from_iterable(passage.stems for passage in passages))
     wanted = frozenset(stems(focus)) if focus else frozenset()
     accepted = _accepted_proposals(passages)
@@ -119,7 +119,7 @@ def score_all(passages: Sequence[Passage], focus: str | None = None, ratings: Ra
 
 
 def meant_of(passages: Sequence[Passage]) -> dict[int, float]:
-    """For each passage of a record in a list: a factor, larger for records that the talk is about."""
+    """For each passage that is a record of a list, a factor: larger for records that the talk is about."""
     lists: defaultdict[tuple[int, str], list[Passage]] = defaultdict(list)
     for passage in passages:
         if passage.whole and (name := group_key(passage.whole.text)):
@@ -137,12 +137,12 @@ def _words_of_talk(passages: Sequence[Passage]) -> frozenset[str]:
 
 
 def words_said(texts: Iterable[str]) -> frozenset[str]:
-    """Every word of these texts, for comparing with values of data: values that were talked of are worth more."""
+    """All words of these texts, for comparing with values of data: values that were talked about are worth more."""
     return frozenset(word.strip(_AROUND) for text in texts for word in _WORD.findall(text.casefold()))
 
 
 def said_twice(lines: Iterable[Line]) -> frozenset[str]:
-    """Values that several records have, and that thereby connect them."""
+    """The values that several records have, and that thus connect them."""
     counts = Counter(value.casefold() for line in lines for value in line.codes)
     return frozenset(value for value, count in counts.items() if count > 1)
 
@@ -166,7 +166,7 @@ def relevances(records: Sequence[Line], talk: Collection[str]) -> list[float]:
 
 
 def worth_of_data(line: Line, mentioned: Collection[str]) -> Worth:
-    """The worth of a line of a tool's data: more for what the next call may need."""
+    """The worth of a line of a tool's data; values that the next call may need are worth more."""
     return worths_of_data([line], mentioned)[0]
 
 
@@ -197,7 +197,7 @@ def _factor_of_mention(value: str, mentioned: Collection[str]) -> float:
 
 
 def is_mentioned(value: str, mentioned: Collection[str]) -> bool:
-    """Whether every word of a value was said; one sign alone is no word."""
+    """Whether every word of a value was said; a single character does not count as a word."""
     return len(value) > 1 and all(word in mentioned for word in value.casefold().split(" "))
 
 
@@ -207,7 +207,7 @@ def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
 
 
 def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
-    """The worth of a text's exact values, each once, ``most`` at most: identifiers, and values told in words."""
+    """The worth of a text's exact values, each once, together at most ``most``: identifiers, and values in words."""
     in_words, codes = _values_in_words_and_codes(text)
     values = dict.fromkeys(in_words, _IN_WORDS) | {code.casefold(): _NAMED_BY_CODE for code in codes}
     for item in found:
@@ -239,7 +239,7 @@ def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: 
 
 
 def worth_told(likelihood: float, values: Mapping[str, float], about: str) -> Worth:
-    """The worth of a fact or a choice, by how likely it is worth remembering."""
+    """The worth of a fact or a choice, from the likelihood that it is worth remembering."""
     factor = min(1.0, likelihood / _DOUBTFUL)
     return Worth(rest=KEPT * likelihood, values={text: factor * worth for text, worth in values.items()}, about=about)
 
@@ -279,7 +279,7 @@ def _worth_of_focus(passage: Passage, wanted: frozenset[str]) -> float:
 
 
 def kind_of(cues: Collection[Cue]) -> str:
-    """The kind of thing that a sentence tells: a wish, a rule, a limit, an aim, a choice, or a fact."""
+    """The kind of thing that a sentence states: a wish, a rule, a limit, an aim, a choice, or a fact."""
     for kind, telling in _KINDS.items() if cues else ():
         if not telling.isdisjoint(cues):
             return kind
@@ -302,7 +302,7 @@ def cue_worth(cues: Iterable[Cue]) -> float:
 
 
 def _centrality(content: Sequence[str], frequency: Counter[str], total: int) -> float:
-    # Degree centrality by postings, without pairs.
+    # This is degree centrality, computed from counts of words instead of pairs of sentences.
     if not content or total < 2:  # noqa: PLR2004 - nothing to be central in
         return 0.0
     return 0.8 * sum(math.log(frequency[stem]) for stem in content) / (len(content) * math.log(total))
@@ -321,7 +321,7 @@ def _accepted_proposals(passages: Sequence[Passage]) -> frozenset[int]:
 
 
 def proposal_before(passages: Sequence[Passage], reply: Passage) -> Passage | None:
-    """The latest sentence of the message before ``reply`` which proposes something."""
+    """The latest sentence of the message before ``reply`` that proposes something; ``None`` without one."""
     last = reply.index - 1
     index = last
     while index >= 0 and passages[index].seq == passages[last].seq and last - index < _LOOK_BACK:

@@ -1,4 +1,4 @@
-"""A sentence taken apart, without regard to its speaker and place. It is computed once and kept."""
+"""A sentence analysed by itself, without its speaker and place. The result is computed once and kept."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 TRAITS: Final = (
     "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
 )  # fmt: skip
-"""Names of the features of a sentence that its words alone have, in order."""
+"""The names of the features that depend only on a sentence's words, in order."""
 _ADDRESSED: Final = Cue(sources_of("clauses", "addressed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence taken apart."""
+    """An analysed sentence."""
 
     text: str
     core: str
-    """The clauses of the text that hold its values, word for word; the whole text where it has to stay whole."""
+    """The clauses of the text with its values, word for word; the whole text if it must not be shortened."""
     stems: frozenset[str]
     content: frozenset[str]
-    """The stems that say something."""
+    """The stems of content words."""
     identifiers: tuple[Identifier, ...]
     values: frozenset[str]
     """Exact values other than names, in lower case."""
@@ -41,7 +41,7 @@ class Sentence:
     traits: tuple[float, ...]
 
     def among(self, speakers: Collection[str]) -> Sentence:
-        """This sentence without the names of the speakers, short forms included: they tell nothing."""
+        """This sentence without the speakers' names and their short forms, which say nothing."""
         if not speakers:
             return self
         found = tuple(one for one in self.identifiers if not _is_vocative(one, speakers))
@@ -50,7 +50,7 @@ class Sentence:
 
 @memoized()
 def sentence_of(text: str) -> Sentence:
-    """Take a sentence apart."""
+    """Analyse a sentence."""
     return _sentence(text, find_identifiers(text))
 
 

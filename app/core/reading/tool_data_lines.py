@@ -1,8 +1,7 @@
-"""A tool's data in few words: exact values after their names, record by record, each told once.
+"""Writes a tool's data in few words: exact values after their names, record by record, each value once.
 
-A dump of JSON says nothing by its sentences, but what comes out of a tool is what goes into the next call: ids, codes,
-dates, who and which. Bare amounts and times of day come last, and in long lists not at all: they can be asked for
-again.
+A dump of JSON has no sentences, but the next call may need what a tool returned: ids, codes, dates, names and kinds.
+Bare amounts and times of day come last, and are left out of long lists, since they can be asked for again.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from app.core.text.json_data import data_in
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 
-LINE: Final = 160  # characters of one line: a longer one could only be kept or lost as a whole
-_VALUE: Final = 48  # characters of a value; what is longer is prose
-_WORDS: Final = 3  # of a value; more of them are prose
-_NUMBERED: Final = 5  # of a value that begins with a number: an address, a telephone number
-_RUN: Final = 26  # characters of codes in a row that are kept or lost together: a flight, from where, where to, when
-_FEW: Final = 3  # scalars: of so small a record amounts say what it is
-_MOST_RECORDS: Final = 60  # of one list
+LINE: Final = 160  # the most characters of one line, which can only be kept or lost as a whole
+_VALUE: Final = 48  # the most characters of a value; longer text is prose
+_WORDS: Final = 3  # the most words of a value; more words are prose
+_NUMBERED: Final = 5  # the most words of a value that begins with a number: an address, a telephone number
+_RUN: Final = 26  # characters of consecutive codes that are kept or lost together: a flight, from where, where to, when
+_FEW: Final = 3  # scalars; amounts identify a record with at most so many
+_MOST_RECORDS: Final = 60  # the most records of one list
 _DEEPEST: Final = 8
-_LONGEST_DUMP: Final = 200_000  # characters of a dump that are read
+_LONGEST_DUMP: Final = 200_000  # the most characters of a dump that are read
 _MOST_LINES: Final = 80
-_LONGEST_WORD: Final = 400  # characters of an id, an address, a path: nothing longer is looked at
+_LONGEST_WORD: Final = 400  # the most characters of an id, an address or a path
 
 _EXACT: Final = compiled(
     r"(?=[^\s]*\d)(?=[^\s]*[^\W\d])[^\s]{3,}"  # letters and digits in one word: an id, a code, a flight
@@ -42,13 +41,13 @@ _CODE: Final = compiled(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
 _YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
 _BETWEEN: Final = compiled(r"[,;]\s+|\s\|\s")
 RECORDS_APART: Final = " | "
-"""Between two records of one list, so that no value seems to be of the record beside its own."""
+"""The separator between two records of a list, so that no value seems to belong to a neighbouring record."""
 
-_INLINE: Final = 6  # scalars of a small record inside another one: it is part of it
+_INLINE: Final = 6  # the most scalars of a record inside another one that is written as a part of it
 _SIZE: Final = compiled(rf"(?i)(?:^|_)(?:{alternatives('values', 'measures')})$")
 _NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
 CAME_OF_IT: Final = " — "
-"""Between a call and what a tool said of it."""
+"""The separator between a call and the tool's words about it."""
 
 _CALL: Final = compiled(rf"([^\W\d][\w.-]{{0,60}})\((.*?)\)(?:{CAME_OF_IT}(?s:.*+))?")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
@@ -58,7 +57,7 @@ _LETTERS: Final = compiled(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a dump: its values after their names."""
+    """One line made from a dump: values after their names."""
 
     text: str
     codes: tuple[str, ...]
@@ -70,12 +69,12 @@ class Line:
 
     @property
     def stems(self) -> frozenset[str]:
-        """What the line tells, for telling repetition from news: each value as a whole."""
+        """The values of the line, each as a whole, for telling repetition from news."""
         return frozenset(value.casefold() for value in (*self.codes, *self.words, *self.amounts))
 
 
 def parsed(text: str) -> Any:
-    """The data of a dump; ``None`` where it is no JSON object or list."""
+    """The data of a dump; ``None`` if it is not a JSON object or list."""
     stripped = text.strip()
     if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST_DUMP:
         return None
@@ -87,7 +86,7 @@ def parsed(text: str) -> Any:
 
 
 def lines_from_data(data: Any) -> list[Line]:
-    """The lines that tell a tool's data, in its order; exact values and words first, a record's amounts after them."""
+    """The lines for a tool's data, in its order; exact values and words come first, a record's amounts after them."""
     ledger = _Ledger()
     ledger.read("", data, 0)
     return ledger.lines[:_MOST_LINES]
@@ -102,10 +101,10 @@ def parse_line(text: str) -> Line:
 def terse(
     text: str, seen: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, list[str]]:
-    """A line as its name and its parts, without names before values, and without values that were seen already.
+    """A line as its name and its parts, without names before values, and without values that were already seen.
 
-    What it says now is added to ``seen``. An amount without a name goes with the part before it, or not at all: it says
-    nothing of its own.
+    The remaining values are added to ``seen``. An amount without a name is joined to the part before it, or left out,
+    since it says nothing by itself.
     """
     lead, cells = _name_and_cells(text)
     elsewhere = heads if is_call(text) or _is_of_one_shape(leaf for cell in cells for leaf in cell) else {}
@@ -134,19 +133,19 @@ def terse(
 
 
 def name_of(text: str) -> str:
-    """The name before the values of a line, with its colon; empty if there is none, and for a call."""
+    """The name before the values of a line, with its colon; empty without a name, and for a call."""
     lead = None if is_call(text) else _LEAD.match(text)
     return lead.group() if lead else ""
 
 
 def records_in(text: str) -> list[str]:
-    """The records of a line, each with the line's name before it."""
+    """The records of a line, each after the line's name."""
     name = name_of(text)
     return [f"{name}{record}" for record in text[len(name) :].split(RECORDS_APART)]
 
 
 def as_records(texts: Iterable[str]) -> Iterator[str]:
-    """Lines, one after the other; records of one list after its name, told once."""
+    """The lines in order, with records of the same list joined after the list's name."""
     for name, group in groupby(texts, name_of):
         if name:
             yield name + RECORDS_APART.join(text[len(name) :] for text in group)
@@ -155,7 +154,7 @@ def as_records(texts: Iterable[str]) -> Iterator[str]:
 
 
 def heads_of(texts: Iterable[str]) -> dict[str, str]:
-    """Ids that stand at the head of a record, in lower case, and that record: where else they stand tells less."""
+    """The ids at the head of records, in lower case, each with its record: at other places they say less."""
     heads: dict[str, str] = {}
     for text in texts:
         head, leaves = _head_and_leaves(text)
@@ -165,7 +164,7 @@ def heads_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def group_key(text: str) -> str:
-    """What the records of one list have in common: the line's name, else the form of the id at their head."""
+    """A key that records of one list share: the line's name, or else the form of the id at their head."""
     if name := name_of(text):
         return name
     head, _ = _head_and_leaves(text)
@@ -186,7 +185,7 @@ def _shape(leaf: _Leaf) -> str:
 
 
 def is_call(text: str) -> bool:
-    """Whether a text is a call: a name and its arguments in brackets, and perhaps what came of it."""
+    """Whether a text is a call: a name with arguments in brackets, and perhaps its outcome."""
     return _CALL.fullmatch(text) is not None
 
 
@@ -199,7 +198,7 @@ def _name_and_cells(text: str) -> tuple[str, list[list[_Leaf]]]:
 
 
 def _as_argument(leaf: _Leaf) -> _Leaf:
-    # An argument of a call may be asked for again, even if it is plain words: a command, a name.
+    # An argument of a call may be needed again, even if it is plain words: a command, a name.
     return replace(leaf, kind="codes") if leaf.kind == "words" else leaf
 
 
@@ -212,7 +211,7 @@ def _leaves_of_cell(text: str) -> list[_Leaf]:
 
 
 def line_from_fields(texts: Iterable[str]) -> Line | None:
-    """A line of those fields that are values and no prose; ``None`` where none is."""
+    """A line of those fields that are values and not prose; ``None`` if there are none."""
     leaves = [leaf for text in texts if (leaf := _leaf("", text))]
     return _line(_line_text("", [leaves], named=False), leaves) if leaves else None
 
@@ -248,7 +247,7 @@ class _Leaf:
 
     def rendered(self, *, named: bool) -> str:
         if named and _CODE.fullmatch(self.key):
-            return f"{self.key}, {self.value}"  # the name is a value itself: an airport, a currency
+            return f"{self.key}, {self.value}"  # the key is a value itself: an airport, a currency
         return f"{self.key}={self.value}" if named and self.key else self.value
 
 
@@ -276,7 +275,7 @@ class _Ledger:
                 self.read(key, value, depth + 1)
 
     def _read_list(self, name: str, data: Sequence[Any], depth: int) -> None:
-        """Each record of a list in a line of its own, its values without names; plain values in one."""
+        """Read a list: each record becomes a line of its own, without names of values; plain values share one line."""
         plain = [_leaf("", one) for one in data[:_MOST_RECORDS] if not isinstance(one, Mapping | list)]
         self._add_joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
         records: list[tuple[_Leaf, ...]] = []
@@ -299,7 +298,7 @@ class _Ledger:
         for record in dict.fromkeys(records):
             if record:
                 self._add_line(_line_text(name, [record], named=False), record)
-        for names, key in kinds.items():  # of prices by class the classes
+        for names, key in kinds.items():  # records with only amounts, such as prices by class: write their keys
             self._add_joined(key, [[leaf] for one in names if (leaf := _leaf("", one))])
 
     def _add_leaves(self, name: str, leaves: Sequence[_Leaf]) -> None:
@@ -341,7 +340,7 @@ def _record_text(record: Sequence[_Leaf], *, named: bool) -> str:
 
 
 def _without_repeats(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
-    # "visa" says no more than "visa_4421".
+    # "visa" is left out beside "visa_4421", which says more.
     seen: set[str] = set()
     for leaf in record:
         begun = any(other.value != leaf.value and other.value.startswith(leaf.value) for other in record)
@@ -362,7 +361,7 @@ def _leaves_and_nested(data: Mapping[str, Any]) -> tuple[list[_Leaf], list[tuple
 
 
 def _with_amounts_behind_head(leaves: Sequence[_Leaf]) -> list[_Leaf]:
-    # In front of the head, an amount would seem to belong to what stands before the record.
+    # Before the head, an amount would seem to belong to the record before.
     heads = [place for kind in ("codes", "words") for place, leaf in enumerate(leaves) if leaf.kind == kind]
     front = leaves[: heads[0] + 1] if heads else ()
     return [*sorted(front, key=lambda leaf: leaf.kind == "amounts"), *leaves[len(front) :]]
@@ -393,7 +392,7 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
 def _records_by_id(value: Any) -> list[Any]:
     if not isinstance(value, Mapping) or not all(isinstance(one, Mapping) for one in value.values()):
         return []
-    # An id that stands in its record too is told once.
+    # An id that is also in its record is kept once.
     return [one if str(key) in map(str, one.values()) else {"": key, **one} for key, one in value.items()]
 
 

@@ -1,1 +1,1 @@
-"""Segments: how a history is cut, and what is told of each stretch."""
+"""Segments: cutting a history into stretches, and describing each stretch."""

@@ -1,10 +1,10 @@
-"""Chooses the detail of each segment within a budget: the upgrades that tell most per token, in a fixed order.
+"""Chooses the detail of each segment within a budget: the upgrades with most value per token, in a fixed order.
 
-A multiple-choice knapsack: of each segment exactly one form is served. Forms beneath the upper convex hull of value
-over tokens are ignored. The steps along the hulls are taken greedily, by value per token. The result is the optimum of
-the linear relaxation, except for its last step (Sinha and Zoltners, The Multiple-Choice Knapsack Problem,
-Operations Research 27(3), 1979; Kellerer, Pferschy and Pisinger, Knapsack Problems, 2004, chapter 11). As the order
-does not depend on the room, and the first step without room ends the taking, more room never takes a step back.
+This is a multiple-choice knapsack: exactly one form of each segment is served. Forms beneath the upper convex hull of
+value over tokens are ignored. The steps along the hulls are taken greedily, by value per token. The result is the
+optimum of the linear relaxation, except for its last step (Sinha and Zoltners, The Multiple-Choice Knapsack Problem,
+Operations Research 27(3), 1979; Kellerer, Pferschy and Pisinger, Knapsack Problems, 2004, chapter 11). The order does
+not depend on the room, and the first step without room ends the choice. So more room never undoes a step.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from app.core.text.budget import first_fitting
 TOLD: Final[Mapping[str, float]] = {"marker": 0.02, "L3": 0.15, "L2": 0.25, "L1": 0.45, "full": 1.0}
 """The worth of each form of a segment, relative to its originals.
 
-Chosen between what a form has of the content words and tokens (``python -m bench.budgets``) and what it is good for: a
-keyword leads to a sentence, and a sentence answers.
+The numbers are a compromise between the share of content words and tokens that a form has (``python -m bench.budgets``)
+and its use: a keyword leads to a sentence, and a sentence answers.
 """
 
 NEWEST: Final = 2.0
@@ -30,7 +30,7 @@ NEW: Final = 4
 IMPORTANT: Final = 1.0
 """How much more a segment full of exact values and protected messages is worth."""
 RELATED: Final = 4.0
-"""How much more the segment is worth that a question is about."""
+"""How much more the segment to which a question refers is worth."""
 
 
 class Form(NamedTuple):
@@ -41,7 +41,7 @@ class Form(NamedTuple):
     """The tokens that this form adds to a context without the segment."""
     value: float
     line: str = ""
-    """The line that stands for it in the block."""
+    """The line of this form in the block."""
 
 
 class Step(NamedTuple):
@@ -74,7 +74,7 @@ class Choice:
 
 
 def weight(*, rank: int, importance: float, relation: float) -> float:
-    """The worth of a token of a segment, relative to one of long ago that nothing speaks for.
+    """The worth of a token of a segment, relative to one of an old, unimportant, unrelated segment.
 
     ``rank``: how many segments are newer. ``importance`` and ``relation`` (to the question) are from 0 to 1.
     """
@@ -82,17 +82,17 @@ def weight(*, rank: int, importance: float, relation: float) -> float:
 
 
 def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
-    """All useful steps in the order in which they are taken: by value per token, of equals the newest first.
+    """All useful steps in the order in which they are taken: by value per token, among equals the newest first.
 
     Args:
         segments: The forms of each segment, in the order of the conversation. The first one is the present form.
     """
     steps = [step for place, forms in enumerate(segments) for step in _hull_steps(place, forms)]
-    return sorted(steps, key=lambda step: (-step.slope, -step.segment))  # stable: a segment's own stay in order
+    return sorted(steps, key=lambda step: (-step.slope, -step.segment))  # stable: steps of a segment keep their order
 
 
 def within(steps: Iterable[Step], room: int) -> list[Step]:
-    """The first steps, as many as fit into ``room`` tokens."""
+    """The first steps that fit into ``room`` tokens."""
     return first_fitting(steps, room, lambda step: step.tokens)
 
 

@@ -1,8 +1,8 @@
-"""Finds where the topic changes, by the words alone: it cuts so that the words are likeliest. Deterministic.
+"""Finds where the topic changes, by the words alone: it cuts where the words become likeliest. Deterministic.
 
 Each segment is modelled as drawing its words from a distribution of its own (Utiyama and Isahara, 2001; Eisenstein and
 Barzilay, 2008): a word that the segment already has is cheap, a new one is expensive, and more so in a longer segment.
-Dynamic programming finds the cheapest way to cut everything. On the bench this is far better than comparing two
+Dynamic programming finds the cheapest set of cuts. In our measurements this is far better than comparing two
 neighbouring windows (Hearst, 1997). It needs no knowledge of a language, and finds the same borders in long and short
 messages.
 """
@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-_NEW: Final = 0.15  # a word that a segment does not hold yet counts as so much of an occurrence
-_BREADTH: Final = 150.0  # words that a segment could hold besides its own
-_PER_WORD: Final = 5.0  # so many more of them for each word of a mean message
+_NEW: Final = 0.15  # the part of an occurrence as which a word counts that a segment does not have yet
+_BREADTH: Final = 150.0  # the number of words that a segment could have besides its own
+_PER_WORD: Final = 5.0  # by how much that number grows for each word of an average message
 BORDER: Final = 4.0
-"""What each segment costs, in nats: a border pays only if it makes the words cheaper by more."""
+"""The cost of each segment, in nats: a border is only worth it if it makes the words cheaper by more."""
 
 
 def cheapest_borders(
@@ -28,14 +28,15 @@ def cheapest_borders(
     penalty: Callable[[int], float],
     reach: Callable[[int, int], bool],
 ) -> list[int]:
-    """The places where segments begin, but for the first, in the cheapest way to cut the messages.
+    """The places, without the first, where segments begin in the cheapest way to cut the messages.
 
     Args:
         bags: The words of each message.
-        places: Where a segment may begin, ascending; 0 and the number of messages are among them.
-        gains: For each message, in nats: how much else speaks for a border before it, such as a new turn or a pause.
-        penalty: What a segment of so many messages costs besides its words.
-        reach: Whether a segment may run from one place to another; the shortest possible always may.
+        places: The places where a segment may begin, ascending, including 0 and the number of messages.
+        gains: For each message, the gain in nats of a border before it for other reasons, such as a new turn or a
+            pause.
+        penalty: The cost of a segment of so many messages besides its words.
+        reach: Whether a segment may reach from one place to another; the shortest possible segment always may.
     """
     breadth = _BREADTH + _PER_WORD * sum(map(len, bags)) / max(len(bags), 1)
     best = [math.inf] * (len(bags) + 1)

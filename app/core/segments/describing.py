@@ -18,20 +18,20 @@ from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 
 MOST_IDENTIFIERS: Final = 200
-"""Exact values that are kept of a segment; the originals have the rest."""
-_LONGEST_IDENTIFIER: Final = 300  # characters; beyond it a value is a document
+"""The most exact values that are kept for a segment; the originals have the rest."""
+_LONGEST_IDENTIFIER: Final = 300  # characters; a longer value is a document
 _SIGN: Final = compiled(f"[{EAST_ASIAN}]")
 _BEGINS: Final = compiled(rf"(?<=[{EAST_ASIAN}])(?=[A-Za-z0-9])")
 _ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{EAST_ASIAN}])")
-_BETWEEN: Final = frozenset(":,;{}[]()")  # what begins so stood between two quoted texts of data
+_BETWEEN: Final = frozenset(":,;{}[]()")  # a match that begins with one of these was between two quoted texts of data
 _FIELD: Final = compiled(r"\s{0,4}:")
 _WORD: Final = compiled(r"[a-z_ ]*")
-"""A tool's data in small letters: the name of a field, or one of a few choices; no exact value."""
-_SAMPLE: Final = 200_000  # characters of one message that are searched for exact values
+"""Lower-case data of a tool: the name of a field, or one of a few choices, but not an exact value."""
+_SAMPLE: Final = 200_000  # the most characters of one message that are searched for exact values
 
 
 def describe(messages: Sequence[Message]) -> CutSegment:
-    """Describe a stretch that was cut; the messages are redacted already.
+    """Describe a stretch that was cut; its messages must already be redacted.
 
     Raises:
         ValueError: There is no message.
@@ -63,11 +63,11 @@ def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _exact_values(text: str, *, is_data: bool) -> Iterator[str]:
-    # Right beside Chinese, Japanese or Korean, Latin letters would not be seen as a code.
+    # Spaces are added, since Latin letters directly beside East Asian ones would not be recognised as a code.
     spaced = _ENDS.sub(r"\g<0> ", _BEGINS.sub(" ", text)) if _SIGN.search(text) else text
     for one in find_identifiers(spaced):
         value = one.text
-        # In data, marks are no part of a value, and what only names a field is none.
+        # In data, quotation marks do not belong to a value, and the name of a field is not a value.
         if is_data and one.kind == "quoted" and value[:1] == '"':
             value = value.strip('"')
             if _FIELD.match(spaced, one.start + len(one.text)) or _WORD.fullmatch(value):

@@ -1,7 +1,8 @@
-"""The ``<digests>`` element of the state block: what the covered segments say, the newest in most detail.
+"""The ``<digests>`` element of the state block: what the covered segments say, with most detail for the newest.
 
-Each segment stands at one step: its L2, its L3, its marker alone, or, with all that are older, behind the marker
-``[earlier →L3:earlier]``. Steps are taken in one fixed order, as far as the room goes: so more room never shows less.
+Each segment is shown in one form: its L2, its L3, only its marker, or, with all older ones, as the single marker
+``[earlier →L3:earlier]``. Steps to better forms are taken in a fixed order until the room is used up: so more room
+never shows less.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from app.core.text.token_counts import Estimator, estimate_text
 DIGESTS_TAG: Final = "digests"
 
 WAY_BACK: Final = 32
-"""Tokens, by any estimator, of the element with one marker, which leads to all segments."""
+"""The tokens, by any estimator, of an element with only one marker, which leads to all segments."""
 
-_TOPIC: Final = 80  # characters of a topic inside its marker
-_MARKER: Final = 80  # tokens
+_TOPIC: Final = 80  # the most characters of a topic inside its marker
+_MARKER: Final = 80  # the most tokens of a marker
 _MOST_TOKENS: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
-"""Tokens of a served text: one that outgrew its level must not crowd out the rest."""
+"""The most tokens of a served text by level: a text that is too long for its level must not push out the rest."""
 _SEPARATOR: Final = ", "
 _CLEAR: Final = frozenset({"date", "time", "money"})
-"""Values whose form says what they are."""
-_SAMPLE: Final = 8_000  # characters of a stored text; more than this is never served
+"""Kinds of values whose form says what they are."""
+_SAMPLE: Final = 8_000  # the most characters of a stored text that are looked at; more are never served
 _SHRINK: Final = 0.8
-_FORMS: Final = 10  # numbers in a row that show every plural form, or the teens', which is the longest
+_FORMS: Final = 10  # so many consecutive numbers have every plural form, or that of the teens, which is the longest
 _ALL: Final[tuple[Level, ...]] = ("L3", "L2", "L1")
 _LAID_OUT: Final[tuple[Level, ...]] = ("L3", "L2")
-"""What a stored layout may show; L1 is served where more was asked for."""
+"""The levels that a stored layout may show; L1 is only served if a larger budget was requested."""
 _SHARES: Final[Mapping[str, int]] = {"marker": 1, "L3": 2, "L2": 4}
-"""Shares of the shown segments: all have at least their marker, half at least their L3, and a quarter their L2."""
+"""One in so many of the shown segments has at least this form: all have a marker, half an L3, a quarter an L2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +48,16 @@ class ServedDigests:
     """The digests that are served, and how many segments have none."""
 
     element: str = ""
-    """Empty when nothing fits, when there is no segment, and when no level may be served."""
+    """The rendered element; empty if nothing fits, without segments, and if no level may be served."""
     shown: tuple[str, ...] = ()
-    """Ids of the segments that have a line, by ``from_seq``."""
+    """The ids of the segments that have a line, in order of ``from_seq``."""
     levels: tuple[Level | None, ...] = ()
-    """What is shown of each of these; ``None``: its marker alone."""
+    """The level that is shown of each of these; ``None``: only its marker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _How:
-    """What may be served, in which language, and how it is weighed."""
+    """The levels that may be served, the language, and how tokens are counted."""
 
     best: Level
     """The most detailed level, to which markers lead."""
@@ -85,15 +86,15 @@ def serve_digests(
     estimator: Estimator = "script",
     locale: str = FALLBACK,
 ) -> ServedDigests:
-    """The element for these segments within ``room`` tokens, tags and markers included.
+    """The element for these segments within ``room`` tokens, including tags and markers.
 
     Args:
-        segments: The newest ones of the current version, with their L2 and L3, in any order.
-        total: How many the version has altogether.
-        levels: Which levels may be served.
-        room: Tokens for the whole element.
-        estimator: How it is weighed.
-        locale: The conversation's.
+        segments: The newest segments of the current version, with their L2 and L3, in any order.
+        total: The number of all segments of the version.
+        levels: The levels that may be served.
+        room: The most tokens of the whole element.
+        estimator: How tokens are counted.
+        locale: The conversation's locale.
     """
     say = catalogue_of(locale)
     ordered = sorted(segments, key=lambda segment: segment.from_seq)
@@ -115,7 +116,7 @@ def serve_digests(
 def _steps(newest: Sequence[ServableSegment], how: _How, room: int) -> list[_Step]:
     """Every step that could have room, in the order in which they are taken.
 
-    Bare markers are the least that segments need: where they are beyond the room, nothing further is even weighed.
+    Segments need at least bare markers: beyond the room for these, no further segment is looked at.
     """
     found: list[_Step] = []
     spent = 0
@@ -142,9 +143,9 @@ def lines_of(
     estimator: Estimator = "script",
     say: Catalogue = CATALOGUES[FALLBACK],
 ) -> dict[str, tuple[str, int]]:
-    """The segment's line and its tokens in each of its forms: ``marker``, and those of its levels that may be served.
+    """The segment's line and its tokens in each form: ``marker``, and its levels that may be served.
 
-    Without any level that may be served there is none.
+    It is empty if no level may be served.
     """
     if not levels:
         return {}
@@ -177,7 +178,7 @@ def _forms_shortest_first(
 
 @memoized(FIGURE)
 def _telling_tags(tags: str) -> str:
-    # Nobody can tell what a bare number counts; ``4$`` is a rest of markup.
+    # Bare numbers are left out, since it is unknown what they count; ``4$`` is a rest of markup.
     return _SEPARATOR.join(filter(_is_telling_tag, tags[:_SAMPLE].split(_SEPARATOR)))
 
 
@@ -188,7 +189,7 @@ def _is_telling_tag(tag: str) -> bool:
 
 
 def place_of(segment: Segment | ServableSegment, say: Catalogue) -> str:
-    """Which messages a segment is made of, as a line about it says it."""
+    """The words in a segment's line that say which messages it consists of."""
     return say.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
 
 
@@ -196,20 +197,20 @@ def place_of(segment: Segment | ServableSegment, say: Catalogue) -> str:
 def _marker(topic: str, segment_id: str, best: Level) -> str:
     text = clip(" ".join(clean(topic[:_SAMPLE]).split()), _TOPIC)
     while estimate_text(found := render(Marker(text=text, level=best, segment_id=segment_id))) > _MARKER and text:
-        text = text[: int(_SHRINK * len(text))].rstrip()  # characters that have to be written out
+        text = text[: int(_SHRINK * len(text))].rstrip()  # escaping made the marker too long
     return found
 
 
 @memoized(FIGURE)
 def _line_and_weight(before: str, text: str, most: int, estimator: Estimator) -> tuple[str, int]:
-    # On one line, and unable to close the element or to pass for a marker.
+    # The text is put on one line, and can neither close the element nor imitate a marker.
     served = escape_served(fitted(" ".join(clean(text[:_SAMPLE]).split()), most))
     line = f"{before}{served}" if served else ""
     return line, _line_weight(line, estimator)
 
 
 def _steps_within(steps: Sequence[_Step], total: int, how: _How, room: int) -> list[_Step] | None:
-    """The last step of each segment, newest first, once as many are taken as fit; ``None``: no element fits."""
+    """The last step taken for each segment, newest first, if as many as fit are taken; ``None``: no element fits."""
     frame = _line_weight(f"<{DIGESTS_TAG}>", how.estimator) + _line_weight(f"</{DIGESTS_TAG}>", how.estimator)
     earlier = _earlier_weight(total, how)
     weights: dict[int, int] = {}
@@ -236,11 +237,11 @@ def _earlier_line(count: int, say: Catalogue) -> str:
 
 
 def _earlier_weight(total: int, how: _How) -> int:
-    # Fewer segments may take a longer plural form.
+    # A smaller number of segments may have a longer plural form.
     lines = {_earlier_line(count, how.say) for count in range(max(total - _FORMS, 0), total + 1)}
     return max(_line_weight(line, how.estimator) for line in lines)
 
 
 def _line_weight(line: str, estimator: Estimator) -> int:
-    # With its break: whole lines weigh no more together than apart.
+    # The line break is counted too: so whole lines never have more tokens together than separately.
     return estimate_text(f"{line}\n", estimator)

@@ -1,6 +1,6 @@
 """Writes levels of a segment without a model: every word is from the originals.
 
-L1 tells the key exchanges and their outcomes in order, L2 the goal, the decisions and where things stand, L3 lists
+L1 has the key exchanges and their outcomes in order, L2 the goal, the decisions and where things stand, and L3 lists
 keywords, names and exact values.
 """
 
@@ -37,27 +37,27 @@ L2_SHARE: Final = 0.2
 L2_LEAST: Final = 60
 L2_MOST: Final = 80
 L1_OVER_L2: Final = 1.4
-"""An L1 may be this many times as long as its L2, however short the originals are."""
+"""An L1 may always be this many times as long as its L2, even if the originals are short."""
 L3_MOST: Final = 36
-"""Tokens of an L3 for keywords and the first names. All other exact values stand after them."""
+"""The tokens of an L3 for keywords and the first names. All other exact values follow them."""
 L3_VALUES: Final = 2_000
-"""Tokens of an L3 in all: a pasted log holds more values than anybody could look for."""
+"""The most tokens of an L3 in all: a pasted log has more values than anybody could look for."""
 
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction"})
-_SETTLED: Final = 3.0  # more worth in L2 for a decision or a correction
-_LATE: Final = 1.0  # more worth in L2 for the last sentence; for earlier ones a part of it
-_CENTRAL: Final = 1.2  # more worth for a sentence about the topic of the whole segment
-_MOST_CENTRAL: Final = 3  # words of the topic: more add nothing
+_SETTLED: Final = 3.0  # added worth in L2 for a decision or a correction
+_LATE: Final = 1.0  # added worth in L2 for the last sentence; earlier ones get a part of it
+_CENTRAL: Final = 1.2  # added worth for a sentence about the topic of the whole segment
+_MOST_CENTRAL: Final = 3  # words of the topic that count; further ones add nothing
 _SOLID: Final = 3  # content words: a sentence with fewer hardly belongs in an L2
-_EMPTY: Final = 2.0  # less worth for such a sentence
-_ELLIPTIC: Final = 3  # content words: a shorter answer is told with its question
+_EMPTY: Final = 2.0  # subtracted worth for such a sentence
+_ELLIPTIC: Final = 3  # content words: an answer with fewer is shown with its question
 _SEPARATOR: Final = ", "
 _SMALL: Final = compiled(r"\d{1,2}")
 _HARD: Final = compiled(r"[\d@/\\_:]")
 
 
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
-    """The text of one level of a segment, whose messages are redacted already; empty only where nothing was said."""
+    """The text of one level of a segment, whose messages must be redacted; empty only if nothing was said."""
     said = [message for message in messages if message.is_told]
     stretch = stretch_of(said, language_or_locale(said, locale))
     if level == "L3":
@@ -89,7 +89,7 @@ def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Coll
 
 
 def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
-    """On one line: what was wanted, what was decided, and where things stand."""
+    """An L2 in one line: what was wanted, what was decided, and where things stand."""
     worths = [
         worth.plus(
             _CENTRAL * _centrality(one, about)
@@ -165,7 +165,7 @@ class _Picker:
             self._told.take(self._options[index])
 
     def take_best(self) -> None:
-        """Pick what tells most per token, as long as it is worth a place."""
+        """Pick the sentences that tell most per token, as long as they are worth a place."""
         options = [option for index, option in self._options.items() if index not in self._picked]
         chosen = choose(options, room=self._budget.left, told=self._told, at_least_one=True)
         self._picked.update(option.key for option in chosen if self._budget.takes(option.cost()))
@@ -176,7 +176,7 @@ class _Picker:
             self.take(_question_of_terse_answer(self._all, index))
 
     def fill(self) -> None:
-        """Pick from the rest while there is room, the best first, even what ``take_best`` found not worth a place."""
+        """Fill the room with the best of the rest, even if ``take_best`` found them not worth a place."""
         for option in sorted(self._options.values(), key=lambda option: (-option.worth.total, option.key)):
             if not self._told.repeats(option.stems):
                 self.take(option.key)
@@ -196,7 +196,7 @@ def _question_of_terse_answer(passages: Sequence[Passage], index: int) -> int | 
 
 
 def _text_of_chosen(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
-    """The sentences of one message stand after one name. The last ones are left out until the text has room."""
+    """The chosen sentences as a text, with one name for those of one message; the last ones are left out to fit."""
     kept = list(chosen)
     while kept:
         lines = [
@@ -227,7 +227,7 @@ def _tags(stretch: Stretch, cut: CutSegment) -> str:
 
 
 def with_values(tags: str, cut: CutSegment) -> str:
-    """Tags that a model wrote, and after them the exact values of the segment that they lack."""
+    """Tags that a model wrote, followed by the exact values of the segment that they lack."""
     kept = _TermList()
     kept.text, kept.tokens = tags, estimate_text(tags)
     kept.add(cut.identifiers, L3_VALUES)
@@ -243,7 +243,7 @@ def _is_hard_to_guess(value: str) -> bool:
 
 
 class _TermList:
-    """Writes a list of terms, without terms that already stand in it."""
+    """Writes a list of terms, without terms that it already has."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -261,7 +261,7 @@ class _TermList:
 
 def _contains_term(term: str, text: str) -> bool:
     if normalized(term) not in normalized(text):
-        return False  # quick: true of most terms
+        return False  # a fast test that decides on most terms
     return any_literal([term], before=r"(?<!\w)", flags=re.IGNORECASE).search(text) is not None
 
 

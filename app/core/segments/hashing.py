@@ -12,9 +12,9 @@ from app.core.model.segments import Level
 
 
 def content_hash(messages: Sequence[Message], level: Level, maker: str, prompt_version: str) -> str:
-    """SHA-256, in hex, of a span, a level, its maker and the version of what the maker was told.
+    """The SHA-256, in hex, of a span, a level, its maker and the maker's prompt version.
 
-    Of each message ``seq``, role, content and parts count, the order of keys does not.
+    Each message counts with ``seq``, role, content and parts; the order of keys does not matter.
     """
     told = json.dumps(
         {
@@ -23,7 +23,7 @@ def content_hash(messages: Sequence[Message], level: Level, maker: str, prompt_v
             "prompt": str(prompt_version),
             "span": [[message.seq, message.role, message.content, list(message.parts)] for message in messages],
         },
-        ensure_ascii=True,  # a lone surrogate has a hash too
+        ensure_ascii=True,  # so that a lone surrogate can be hashed too
         sort_keys=True,
         separators=(",", ":"),
         default=_plain_value,

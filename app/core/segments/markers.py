@@ -1,7 +1,8 @@
-r"""Markers in served text: ``[topic →L1:segment_id]`` says where it can be expanded.
+r"""Markers in served text: ``[topic →L1:segment_id]`` says what can be expanded.
 
-``render`` writes them, ``find`` reads them back from a text, ``parse`` understands what a model makes of one. What
-would break a marker is written as JSON would write it (``\u005b``): so any topic comes back as it was. All is linear.
+``render`` writes them, ``find`` reads them back from a text, ``parse`` reads a marker as a model repeats it. Characters
+that would break a marker are escaped as in JSON (``\u005b``), so that any topic is restored unchanged. All functions
+take linear time.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from app.core.text.patterns import compiled
 from app.core.text.served_text import ARROWS
 
 EARLIER_MARKER: Final = Marker(text=EARLIER, level="L3", segment_id=EARLIER)
-"""Stands for the segments for which there was no room; expands to the paged list of all."""
+"""The marker for the segments for which there was no room; it expands to the paged list of all segments."""
 
 _BREAKING: Final = compiled(f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Brackets, arrows, line breaks and what turns or hides a text; the backslash, so that it can be undone."""
+"""Brackets, arrows, line breaks, characters that turn or hide a text, and the backslash, so that it can be undone."""
 _WRITTEN: Final = compiled(r"(?:\\u[0-9a-f]{4})+")
 _POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{LONGEST}}})\]")
 _INSIDE: Final = compiled(f"[\\]{ARROWS}\n\r]")
 
-_LONGEST_CALL: Final = 4_000  # characters; nothing longer names one segment
+_LONGEST_CALL: Final = 4_000  # the most characters of a text that may name one segment
 _QUOTES: Final = " \t\r\n\"'`“”«»*"
 _CALLED: Final = compiled(
     rf"(?:(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}})?[Ll]\s?([0-9])\s{{0,4}}:\s{{0,4}}([^\s\[\]:]{{1,{LONGEST}}})"
@@ -34,13 +35,13 @@ _LAST_POINTER: Final = compiled(rf"(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0
 
 
 def render(marker: Marker) -> str:
-    """The marker as it is served; ``find`` gives back the same."""
+    """The marker as it is served; ``find`` returns the same marker again."""
     text = escape_block(_BREAKING.sub(as_json_writes, marker.text))
     return f"[{text}{' ' if text else ''}→{marker.level}:{marker.segment_id}]"
 
 
 def find(text: str) -> list[Marker]:
-    """All markers of a text, in order. Only what ``render`` writes is one, not what looks similar."""
+    """All markers of a text, in order: only what ``render`` writes, not similar texts."""
     found: list[Marker] = []
     done = 0
     for pointer in _POINTER.finditer(text):
@@ -54,7 +55,7 @@ def find(text: str) -> list[Marker]:
 
 
 def parse(text: str) -> Marker | None:
-    """What a model's call names: a marker, with or without brackets, with any arrow, or a bare id (read as L1).
+    """The marker that a model's call names, with or without brackets, with any arrow, or as a bare id (read as L1).
 
     ``None`` for anything else: two markers, a level that does not exist, a sentence.
     """

@@ -1,4 +1,4 @@
-"""Divides texts and lists into pages: whole sentences or words, whole messages, at least one a page."""
+"""Divides texts and lists into pages: of whole sentences, words or messages, at least one on each page."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from app.core.text.shortening import clip
 from app.core.text.token_counts import estimate_text
 
 TOPIC: Final = 80
-"""Characters of a topic inside its marker."""
-_BACK: Final = 0.5  # of a page: a sentence that ends before is too short to end the page with
-_MOST_SIGNS: Final = 40  # characters that one token may weigh, so that a page looks at a bounded part of a long text
+"""The most characters of a topic inside its marker."""
+_BACK: Final = 0.5  # a page ends with a sentence only if that fills at least this share of it
+_MOST_SIGNS: Final = 40  # the most characters of one token, so that a page looks only at a bounded part of a long text
 
 
 def page_end(text: str, start: int, max_tokens: int) -> int:
-    """The end of the page that begins at ``start``. All pages together are the text, every character once."""
+    """The end of the page that begins at ``start``. All pages together are the whole text, without overlaps."""
     most = min(len(text), start + max_tokens * _MOST_SIGNS)
     if estimate_text(text[start:most]) <= max_tokens:
         return most
     low, high = start + 1, most
-    while high - low > 1:  # what fits ends at ``low``, but for a first sign that alone weighs more
+    while high - low > 1:  # the text up to ``low`` fits, unless its first character alone has too many tokens
         middle = (low + high) // 2
         if estimate_text(text[start:middle]) <= max_tokens:
             low = middle
@@ -39,7 +39,7 @@ def page_end(text: str, start: int, max_tokens: int) -> int:
 
 
 def rows_within(weights: Sequence[int], max_tokens: int) -> int:
-    """How many of the first rows weigh at most so much together; one in any case, if there is any."""
+    """How many of the first rows have at most ``max_tokens`` together; at least one, if there is any."""
     return max(len(first_fitting(weights, max_tokens, int)), min(len(weights), 1))
 
 
@@ -49,7 +49,7 @@ def segment_marker(segment: Segment, level: Level) -> Marker:
 
 
 def segment_line(segment: Segment, level: Level, locale: str = FALLBACK) -> str:
-    """A segment in the list of all: its marker, its place, and its L3, which cannot pass for a marker."""
+    """A segment's line in the list of all: its marker, its place, and its L3, which cannot imitate a marker."""
     stored = segment.levels.get("L3")
     tags = escape_served(" ".join(stored.text.split())) if stored else ""
     place = f"{render(segment_marker(segment, level))} {place_of(segment, catalogue_of(locale))}"

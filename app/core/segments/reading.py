@@ -1,4 +1,4 @@
-"""The messages of one stretch taken apart: its sentences, what each is worth, and the terms it returns to."""
+"""Analyses the messages of a stretch: its sentences, the worth of each, and the terms that recur in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.core.text.memo import memoized
 
 
 class Stretch:
-    """Messages that its topic and every level of detail are made of; each part is made when it is first needed."""
+    """The messages from which a topic and all levels of detail are made; each part is computed when first needed."""
 
     def __init__(self, messages: Sequence[Message], language: str) -> None:
         self._messages = messages
@@ -23,29 +23,29 @@ class Stretch:
 
     @cached_property
     def passages(self) -> list[Passage]:
-        """All sentences in order, each with who said it."""
+        """All sentences in order, each with its speaker."""
         return passages_of(self._messages, self._language)
 
     @cached_property
     def worths(self) -> list[Worth]:
-        """What each of these sentences is worth."""
+        """The worth of each of these sentences."""
         return score_all(self.passages)
 
     @cached_property
     def terms(self) -> Terms:
-        """What the sentences return to."""
+        """The terms that recur in the sentences."""
         return Terms(self.passages, self._language)
 
 
 def stretch_of(messages: Sequence[Message], language: str) -> Stretch:
-    """The stretch that consists of these messages: the same for all who ask, while the messages read the same."""
+    """The stretch that consists of these messages. As long as the messages are the same, so is the returned object."""
     flags = "".join(f"{message.is_command:d}{message.is_protected:d}" for message in messages)
     return _stretch(Messages(content_hash(messages, "L3", flags, ""), messages), language)
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages that can be told from others by a key, so that what they come to can be kept."""
+    """Messages with a key, so that results for them can be kept."""
 
     key: Hashable
     messages: Sequence[Message] = field(compare=False)

@@ -1,4 +1,4 @@
-"""Leaves out of digests what the state and the anchors beside them say already."""
+"""Leaves out of digests what the state and the anchors in the same block already say."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.core.text.values import Given, Value, values
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 SAYS: Final = 0.75
-"""A sentence is said in an entry or anchor that has this share of its content words."""
+"""A sentence counts as said if an entry or anchor has this share of its content words."""
 _FEWEST: Final = 2  # content words: a sentence with fewer says nothing that could be missing
-_SAMPLE: Final = 4_000  # characters of a level; more than this is never served
+_SAMPLE: Final = 4_000  # the most characters of a level that are looked at; more are never served
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Told:
 
     values: tuple[Value, ...]
     sentences: tuple[frozenset[str], ...]
-    """The content words of each."""
+    """The content words of each sentence."""
 
 
 class Said:
@@ -40,7 +40,7 @@ class Said:
                 self._entries[word].append(number)
 
     def says(self, level: Level, text: str) -> bool:
-        """Whether a level of a segment tells nothing new: no exact value, and no sentence (of L3: no list of words)."""
+        """Whether a level of a segment adds nothing: no exact value, and no sentence (for L3: no list of words)."""
         told = _contents_of(text)
         if not all(map(self._given.holds, told.values)):
             return False
@@ -50,7 +50,7 @@ class Said:
         return all(self._is_said(words) for words in told.sentences)
 
     def lacks_value_of(self, text: str) -> bool:
-        """Whether a text holds an exact value that stands nowhere here."""
+        """Whether a text has an exact value that these words lack."""
         return not all(map(self._given.holds, _contents_of(text).values))
 
     def _is_said(self, words: frozenset[str]) -> bool:
@@ -61,7 +61,7 @@ class Said:
 
 
 def without_said(segments: Sequence[ServableSegment], said: Said) -> list[ServableSegment]:
-    """The segments without the levels that tell nothing new: of these the marker with the topic is enough."""
+    """The segments without the levels that add nothing: for them the marker with the topic is enough."""
     return [
         _with_levels(one, [level for level, text in one.texts.items() if not said.says(level, text)])
         for one in segments
@@ -69,7 +69,7 @@ def without_said(segments: Sequence[ServableSegment], said: Said) -> list[Servab
 
 
 def with_own_values(segments: Sequence[ServableSegment], said: Said) -> list[ServableSegment]:
-    """The segments with exact values that stand nowhere else, in the levels that hold them."""
+    """The segments with exact values that are nowhere else, each with only the levels that have them."""
     found = (
         _with_levels(one, [level for level, text in one.texts.items() if said.lacks_value_of(text)]) for one in segments
     )

@@ -1,7 +1,7 @@
 """Readable ids of segments: ``auth_discussion``, ``auth_discussion_2``.
 
-An id is lower case, letters of any script in their compatibility form, digits and underscores: it stands in a path of a
-URL and inside a marker as it is.
+An id consists of lower-case letters of any script in their compatibility form, digits and underscores. It can be put
+unchanged into the path of a URL and into a marker.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from app.core.text.patterns import compiled
 FALLBACK: Final = "segment"
 """The id of a topic without a letter."""
 LONGEST_STEM: Final = 36
-"""Characters, so that an id with its number stays within about forty."""
+"""The most characters of an id without its number, so that both together have about forty at most."""
 LONGEST: Final = 64
-"""Characters of any id: nothing longer is looked up."""
+"""The most characters of any id; longer ones are not looked up."""
 
 _BETWEEN: Final = compiled("_{2,}")
 _APOSTROPHES: Final = compiled("(?<=[^\\W_])['’ʼ](?=[^\\W_])")
@@ -32,7 +32,7 @@ _PASSES: Final = 4  # lower case and compatibility form, until neither changes a
 
 
 def stem_of(topic: str) -> str:
-    """The id that a topic would have if it were the first of its name; never empty, perhaps a reserved word."""
+    """The id that a topic gets if it is the first of its name. It is never empty, but may be a reserved word."""
     plain = _comparable_text(_APOSTROPHES.sub("", topic))
     joined = _BETWEEN.sub("_", "".join(_sign_in_id(plain, place) for place in range(len(plain)))).strip("_")
     if not any(unicodedata.category(sign) in _LETTERS for sign in joined):
@@ -41,7 +41,7 @@ def stem_of(topic: str) -> str:
 
 
 def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
-    """An id for each topic, in order: none of them is taken, reserved, or given twice."""
+    """An id for each topic, in order: unique, and neither taken nor reserved."""
     given: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for topic in topics:
@@ -66,7 +66,7 @@ def is_id(text: str) -> bool:
 
 def _comparable_text(text: str) -> str:
     for _ in range(_PASSES):
-        lower = unicodedata.normalize("NFKC", text).lower().replace("i\u0307", "i")  # of a Turkish capital
+        lower = unicodedata.normalize("NFKC", text).lower().replace("i\u0307", "i")  # from a Turkish capital
         folded = unicodedata.normalize("NFKC", lower)
         if folded == text:
             break
@@ -75,7 +75,7 @@ def _comparable_text(text: str) -> str:
 
 
 def _sign_in_id(text: str, place: int) -> str:
-    """The sign itself where it may stand in an id: letters, digits, and marks on a letter; else an underscore."""
+    """The character itself if an id may have it (a letter, a digit, or a mark on a letter), else an underscore."""
     sign = text[place]
     category = unicodedata.category(sign)
     if _is_unseen(sign):

@@ -1,6 +1,6 @@
-"""Cutting covered messages into segments: by topic, by turns, by messages, or by silence. Pure, and linear.
+"""Cuts covered messages into segments: by topic, by turns, by messages, or by silence. Pure, in linear time.
 
-Topics by lexical cohesion, in any script; what is too long for one level of detail is cut in any case.
+Topics are found by lexical cohesion, in any script; a segment that is too long for one level of detail is always cut.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 TURNS: Final = 10
 MESSAGES: Final = 20
 MINUTES: Final = 180
-"""The sizes where none is set."""
+"""The default sizes of segments."""
 
 SHORTEST: Final = 4
 """The fewest messages of a topic, unless there are no more."""
 USUAL: Final = 24
-"""Messages; from here on a border is cheaper with each."""
+"""The usual messages of a topic: with each further one a border becomes cheaper."""
 LONGEST: Final = 40
-"""The most messages of a topic: a longer segment is too long to be told in one passage."""
+"""The most messages of a topic: a longer segment cannot be told in one passage."""
 MOST_TOKENS: Final = 3_000
-"""Likewise: a level of detail is made of a segment in one go."""
+"""The most tokens of a topic, since a level of detail is made from a segment at once."""
 
-_SAMPLE: Final = 6_000  # characters of a message that are read for its words
-_TURN: Final = 1.0  # nats that a border gains at the start of a turn,
-_PAUSE: Final = 200.0  # and after a long silence: more than words ever say
-_MISSING: Final = 70.0  # nats that each missing message costs a segment: only a silence leaves two or three alone
-_BEYOND: Final = 0.5  # and each one beyond the usual
-_OFTEN: Final = 0.25  # of all places: silences as frequent as that say nothing
+_SAMPLE: Final = 6_000  # the most characters of a message that are read for its words
+_TURN: Final = 1.0  # the gain in nats of a border at the start of a turn
+_PAUSE: Final = 200.0  # the gain in nats of a border after a long silence: more than words ever give
+_MISSING: Final = 70.0  # the cost in nats of each missing message: only a silence leaves two or three messages alone
+_BEYOND: Final = 0.5  # the cost in nats of each message beyond the usual number
+_OFTEN: Final = 0.25  # a share of all places: silences as frequent as that mean nothing
 
 
 def split_into_segments(messages: Sequence[Message], how: SegmentBy) -> list[tuple[Message, ...]]:
-    """Every message in exactly one segment, in order; a tool call and its results are never parted."""
+    """The segments, in order, with every message in exactly one; a tool call and its results are never separated."""
     if not messages:
         return []
     free = _free_places(messages)
@@ -56,7 +56,7 @@ def split_into_segments(messages: Sequence[Message], how: SegmentBy) -> list[tup
 
 
 def _starts_by_count(messages: Sequence[Message], how: SegmentBy, free: frozenset[int]) -> list[int]:
-    """A segment begins every ``how.size`` turns or messages, or right after a call and its result that stand there."""
+    """The places where segments begin: every ``how.size`` turns or messages, or after a call and its result there."""
     size = how.size or (TURNS if how.by == "turns" else MESSAGES)
     starts: list[int] = []
     counted = 0
@@ -107,7 +107,7 @@ def _gains_of_cuts(messages: Sequence[Message]) -> list[float]:
 
 
 def _content_stems(message: Message) -> list[str]:
-    # In a fixed order: sums of fractions depend on it.
+    # The words are sorted, since sums of fractions depend on the order.
     return sorted(frozenset(stems(message_text(message)[:_SAMPLE])) - GENERIC_STEMS)
 
 
@@ -118,7 +118,7 @@ def _free_places(messages: Sequence[Message]) -> frozenset[int]:
     for place, message in enumerate(messages):
         for part in message.parts:
             if part.get("type") == "tool_call":
-                made[str(part.get("id"))] = place  # an id used again means the latest call
+                made[str(part.get("id"))] = place  # an id that is used again means the latest call
             elif part.get("type") == "tool_result":
                 call = made.get(str(part.get("tool_call_id")))
                 if call is not None and call < place:

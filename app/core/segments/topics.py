@@ -1,6 +1,6 @@
-"""What a stretch is about, in two to six of its own words: the terms it returns to, names first, in any script.
+"""Finds the topic of a stretch in two to six of its own words: recurring terms, names first, in any script.
 
-A term is made of content words without grammar or punctuation between them.
+A term consists of content words without grammar or punctuation between them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stem
 
 MOST_WORDS: Final = 6
 LONGEST: Final = 60
-"""Characters of a topic."""
+"""The most characters of a topic."""
 
-_ENOUGH: Final = 3  # words: a topic that has as many is not made longer
-_SENTENCES: Final = 60  # of one message: a pasted book must not name the talk
-_LONGEST_TERM: Final = 3  # words
+_ENOUGH: Final = 3  # words: a topic with as many gets no further term
+_SENTENCES: Final = 60  # the most sentences of one message that count: a pasted book must not name the talk
+_LONGEST_TERM: Final = 3  # the most words of a term
 _ROLE: Final = {"user": 1.0, "assistant": 0.6, "tool": 0.2}
 _NAMED: Final = 1.0
 _PASTED: Final = 0.3
-_OPENING: Final = 1.5  # for what the first message of a user says
-_BESIDES: Final = 0.45  # of a further word's own worth that a longer term has beside its best one
-_ONCE: Final = 0.8  # of a longer term that was said in one message only
-_BOUND: Final = 0.6  # of the messages with its last word in which a term with a common word must stand as a whole
-_AGAIN: Final = 0.35  # of the best term's worth, for one more to be told
+_OPENING: Final = 1.5  # the factor for terms in the first message of a user
+_BESIDES: Final = 0.45  # the share of each further word's worth that is added to that of a longer term's best word
+_ONCE: Final = 0.8  # the factor for a longer term that only one message has
+_BOUND: Final = 0.6  # if a term has a common word, the least share of messages with its last word that have all of it
+_AGAIN: Final = 0.35  # the least share of the best term's worth for a further term
 _KEYWORDS: Final = 16  # words
 
 _NAME: Final = 1.5
@@ -54,18 +54,18 @@ _TOKEN: Final = compiled(
     rf"[{CHINESE_JAPANESE}]+|[^\W\d_{CHINESE_JAPANESE}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S"
 )
 _RUN: Final = compiled("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u30ffー]+")
-"""Chinese and Japanese: characters that carry meaning; hiragana ends a term."""
-_LONGEST_RUN: Final = 6  # characters of a term
+"""Chinese and Japanese characters that carry meaning; hiragana ends a term."""
+_LONGEST_RUN: Final = 6  # the most characters of a term
 _SHORTEST_RUN: Final = 2
 _HAN_NOISE: Final = frozenset("".join(words_of("terms", "grammar_signs")))
-"""Characters of grammar and number: a Chinese term holds none of them."""
+"""Characters for grammar and number, which no Chinese term contains."""
 
 _NOISE: Final = NOISE | words_of("terms", "function")
 _PREDICATE: Final = compiled(rf"(?:{alternatives('terms', 'predicate_endings')})$")
 _DETERMINERS: Final = words_of("terms", "determiners")
 _BEFORE_VERBS: Final = words_of("terms", "before_verbs")
 _VERBAL: Final = compiled(f"{alternatives('terms', 'verbs')}|{alternatives('terms', 'adjectives')}")
-"""Words that are hardly nouns."""
+"""Words that are hardly ever nouns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class _Word:
     factor: float
     """How much it looks like a term."""
     is_common: bool = False
-    """Too common to name a topic by itself."""
+    """Whether it is too common to name a topic by itself."""
 
 
 def _word_runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[list[_Word]]:
-    """The runs of a sentence, in order; exact values and barred words part them."""
+    """The runs of words of a sentence, in order, separated by exact values and barred words."""
     text = REDACTED.sub(" | ", passage.text)
     for item in passage.identifiers:
         if item.kind in _NO_WORDS:
@@ -134,7 +134,7 @@ def _word_factor(lower: str, before: str, *, is_name: bool) -> float:
 
 
 def _pieces_between_grammar(token: str) -> Iterator[str]:
-    """What stands between characters of grammar; of a long run its pieces."""
+    """The runs of characters between characters of grammar; long runs are divided into pieces."""
     for found in _RUN.findall(token):
         piece = ""
         for sign in [*found, "的"]:
@@ -148,7 +148,7 @@ def _pieces_between_grammar(token: str) -> Iterator[str]:
 
 
 class Terms:
-    """The terms of a stretch with what they are worth; each message counts a term once."""
+    """The terms of a stretch with their worth; a term counts once in each message."""
 
     def __init__(self, passages: Sequence[Passage], language: str) -> None:
         speakers = {word for one in passages for word in one.speaker.lower().split()}
@@ -195,16 +195,16 @@ class Terms:
 
     @cached_property
     def topic(self) -> str:
-        """The topic in two to six words, in the language of the messages; in fewer, or none, if they have no more."""
+        """The topic in two to six words of the messages' language; in fewer, or empty, if they have no more terms."""
         return clip(clean(", ".join(self.best(_ENOUGH))), LONGEST)
 
     @cached_property
     def keywords(self) -> tuple[str, ...]:
-        """The most telling terms, best first; every level of a stretch looks at them."""
+        """The most important terms, best first; every level of a stretch uses them."""
         return tuple(map(clean, self.best(_KEYWORDS)))
 
     def best(self, enough: int) -> list[str]:
-        """The terms to be told, most telling first, until there are ``enough`` words."""
+        """The terms of a topic, the most important first, until there are ``enough`` words."""
         scored: list[tuple[float, tuple[str, ...]]] = [
             (worth, (base,)) for base, worth in self._single.items() if base not in self._common
         ]

@@ -1,1 +1,1 @@
-"""The structured state: merged, pruned, restored, changed to another schema, erased from, laid out."""
+"""The structured state: merging, pruning, restoring, changing the schema, erasing, and the layout."""

@@ -1,4 +1,4 @@
-"""Makes a state version of an accepted candidate: merge, prune to the cap, lay out, and check that it saves tokens."""
+"""Makes a state version from an accepted candidate: merges, prunes to the cap, lays out, and checks what it saves."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ from app.core.validation.same_subject import is_about_another
 from app.core.validation.survival import LostSentence, Stale, lost_sentences
 
 QUOTES_SHARE: Final = 4
-"""A quarter of the state's cap is for values that code brings back. A state in one text also gives its free room."""
+"""The divisor of the state's cap that gives the room for values that code brings back. In a state of one text its free
+room is added."""
 QUOTES_LEAST: Final = 60
-"""Tokens; in less, quotes are scraps, and a state that small needs all of its room for whole statements."""
+"""The least room for quotes, in tokens: in less, they are only scraps, and so small a state needs all its room."""
 SEAM: Final = (
-    8  # tokens: a block weighed whole differs from the sum of its parts by less; pruning goes on in such steps
+    8  # tokens: a block counted as a whole differs from the sum of its parts by fewer; pruning continues in such steps
 )
-MARKER_TOKENS: Final = 12  # of the marker behind which anchors stand: it counts as state
+MARKER_TOKENS: Final = 12  # tokens of the marker for anchors without room: they count as state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,27 +65,27 @@ class ApplyContext:
     version: int
     """The number of the version to be written."""
     tokens_before: int
-    """The context's size now."""
+    """The context's size before the compaction."""
     block_before: int
-    """What the present state block weighs, its anchors and digests included."""
+    """The tokens of the present state block, including its anchors and digests."""
     target: int
-    """Estimated tokens that the whole context is to end below: the budget's target, by the conversation's factor."""
+    """The estimated tokens that the context should end below: the budget's target, by the conversation's factor."""
     anchors: tuple[Anchor, ...] = ()
-    """Active anchors up to the end of the chunk whose messages are not held."""
+    """The active anchors up to the end of the chunk whose messages are not held."""
     outdated: tuple[Anchor, ...] = ()
-    """Superseded ones, the newest: what they say neither stays in the state nor comes back as a quote."""
+    """The newest superseded anchors: what they say is removed from the state and does not come back as a quote."""
     demands: frozenset[int] = frozenset()
     """The messages after the state so far in which a user set a constraint or a goal."""
     carried: bool = False
-    """The state so far was just carried over from another schema: all of it stays, above the cap if need be."""
+    """Whether the state so far was just carried over from another schema: all of it stays, even above the cap."""
     coming_tokens: int = 0
-    """What this compaction brings along beside the state block: tools that are offered from then on."""
+    """Tokens that this compaction adds beside the state block: those of tools that are offered from then on."""
     lasting_tokens: int = 0
-    """Tokens of the context that stay whatever is folded: what stands before the state block, and all held messages."""
+    """Tokens that stay whatever is folded: those of the parts before the state block, and of all held messages."""
 
 
 class FinalReason(str):
-    """A reason word of a refusal that no other answer of a model would change."""
+    """The reason word of a refusal that no other answer of a model could avoid."""
 
     __slots__ = ()
 
@@ -95,36 +96,36 @@ class Applied:
 
     state: dict[str, Any]
     entries: tuple[StateEntry, ...]
-    """Served ones first, then those that the cap pushed out."""
+    """Served entries first, then those that the cap pushed out."""
     next_entry: int
     layout: Layout
     counts: EntryCounts
     tokens_after: int
-    """The context's size with this state, at the same tail."""
+    """The context's size with this state, for the same tail."""
     found: tuple[FoundAnchor, ...] = ()
-    """Anchors that the model proposed and that stand verbatim in the span."""
+    """The anchors that the model proposed and that are verbatim in the span."""
     ranking: Ranking = field(default_factory=Ranking)
-    """The model's word on the anchors that it was shown."""
+    """What the model said about the anchors that it was shown."""
     digests: tuple[SegmentDigest, ...] = ()
-    """What the model wrote about the chunk's segments, checked."""
+    """The model's checked descriptions of the chunk's segments."""
     repairs: tuple[Repair, ...] = ()
-    """What was done to the candidate."""
+    """What was changed in the candidate."""
     lost: tuple[tuple[int, str], ...] = ()
-    """(message, sentence) of values that code had to bring back: worth asking the model about."""
+    """(message, sentence) of each value that code had to bring back: the model can be asked about them."""
     anchor_room: int | None = None
-    """Tokens for anchors, where their allotment would have outweighed what was folded; ``None``: the allotment."""
+    """The tokens for anchors, if their allotment would have exceeded the tokens folded; ``None``: the allotment."""
 
 
 def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
-    """The state version that an accepted candidate gives, or the reason word why there is none.
+    """The state version made from an accepted candidate, or the reason word why there is none.
 
-    * The size that counts is that of the candidate's own text, without what code adds: a text that repeats its input is
-      no summary, even though the cap would cut it down to size.
+    * The size of the candidate's own text counts, without what code adds: a text that repeats its input is not a
+      summary, even though the cap would shorten it.
     * Exact values that it lost come back as quotes.
     * The state stays within its cap. If the context would still be above the target after the last chunk, the state is
       pruned further, down to its planned size at most.
-    * What is applied is always smaller than what it replaces. If needed, the quotes are left out first, then the
-      anchors that the model proposed, then other anchors, which a marker leads to: a short conversation may consist of
+    * The result is always smaller than what it replaces. If needed, the quotes are left out first, then the anchors
+      that the model proposed, then other anchors, which a marker then leads to: a short conversation may consist of
       little else.
 
     Reasons: ``not_smaller``, and ``anchors_over_budget`` (the policy has no allotment for anchors, and because of them
@@ -167,7 +168,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
 
 
 def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
-    # A state of one text has its lost sentences on record as entries.
+    # In a state of one text, lost sentences are recorded as entries instead.
     told = {entry.id: entry.text for entry in served(applied.entries)}
     for entry in merged.entries if merged.by_model and not is_told(schema) else ():
         if entry.role == "narrative" and not entry.pruned and told.get(entry.id) != entry.text:
@@ -185,9 +186,9 @@ def _model_ranking(report: GateReport, context: ApplyContext) -> Ranking:
 def _applied_with_least_loss(
     merged: MergeResult, context: ApplyContext, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
 ) -> Applied | str:
-    """With as much of what code and model added as keeps the context below its target, or else smaller than it was.
+    """The state with as many added quotes and anchors as keep the context below its target, or else below its old size.
 
-    Passages that the model quotes itself rank first: before they go, what rules found goes behind its marker.
+    Passages that the model itself quotes come first: before they are left out, anchors found by rules are.
     """
     lost: tuple[tuple[int, str], ...] = ()
     if candidate is None:
@@ -216,7 +217,7 @@ def _applied_with_least_loss(
 def _refusal_with_all_anchors(applied: Applied, context: ApplyContext) -> str:
     if applied.tokens_after - applied.layout.anchor_tokens >= context.tokens_before:
         return "not_smaller"
-    # The state itself would be smaller: no shorter record helps.
+    # Without the anchors the state would be smaller: no shorter record helps.
     return FinalReason("anchors_over_budget" if applied.tokens_after > _estimated_budget(context) else "not_smaller")
 
 
@@ -279,7 +280,7 @@ def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
     budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
-    # What is surely longer than the room that is left is not read.
+    # Sentences that are surely longer than the remaining room are skipped.
     lost = _lost_by_merge(merged, context, found, stale=stale, room=budget)
     return as_many_as_fit(lost, budget, context.policy.estimator)
 
@@ -304,7 +305,7 @@ def _lost_by_merge(
 
 
 def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
-    """Lost sentences for which there is room, the first first, as quotes in the order of the messages."""
+    """The first lost sentences for which there is room, as quotes in the order of the messages."""
     return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
 
 
@@ -341,8 +342,8 @@ def _applied_with_quotes(
 
 
 def restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
-    """Which sentences of a text that is the whole state code brought back, for the record."""
-    # In a state of lists, what code adds stands as entries of its own.
+    """Repairs for the sentences that code brought back into a text that is the whole state."""
+    # In a state of lists, code adds entries of their own.
     told = served(applied.entries) if is_told(schema) else ()
     for text in map(as_sentence, texts):
         for entry in [one for one in told if text in one.text][-1:]:
@@ -350,7 +351,7 @@ def restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSche
 
 
 def _most_state_tokens(context: ApplyContext) -> int:
-    # What was carried over stands beside what is new, until the next compaction.
+    # Entries that were carried over are kept beside the new ones until the next compaction.
     carried = _tokens_without_anchors(state_of(context.schema, context.previous), context) if context.carried else 0
     return carried + most_tokens(context.schema, context.budgets)
 
@@ -358,8 +359,8 @@ def _most_state_tokens(context: ApplyContext) -> int:
 def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: ApplyContext) -> Applied:
     """Record as pruned the statements for which a state of one text had no room.
 
-    Those of the span name the messages that they came from; the others are older than the span, and stand in the
-    version before.
+    Statements from the span name their source messages; the others are older than the span, and are in the version
+    before.
     """
     if not is_told(context.schema):
         return applied
@@ -394,7 +395,7 @@ def _anchors_exceed_budget(applied: Applied, context: ApplyContext) -> bool:
         return False
     budget = _estimated_budget(context)
     always = context.lasting_tokens + context.coming_tokens + applied.layout.tokens
-    # After any chunk, what is always served has to fit: else no later chunk would help.
+    # What is always served has to fit after any chunk, since no later chunk would help.
     sizes = (always, applied.tokens_after) if context.plan.is_last else (always,)
     return any(size > budget >= size - anchors for size in sizes)
 
@@ -431,7 +432,7 @@ def version_of(
 
 
 def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
-    """The repairs without secrets, with the entries that they led to."""
+    """The repairs without secrets, each with the entry that it led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
     narratives = {
         entry.field: entry.id for entry in served(applied.entries) if entry.role == "narrative" and not entry.in_doubt
@@ -453,13 +454,13 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
 
 
 def _said_tokens(context: ApplyContext) -> int:
-    # Without the marks around each message: a mere echo of all messages would already save those.
+    # The marks around each message are not counted: even an echo of all messages would save them.
     marks = MESSAGE_OVERHEAD if context.policy.estimator == "script" else 0
     return max(context.plan.folded_tokens - marks * context.plan.messages, 0)
 
 
 def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: Iterable[StateEntry]) -> set[str]:
-    """Ids of the entries that were just put in doubt and of which no possible successor tells anything."""
+    """Ids of the entries that were just put in doubt and that no possible successor repeats in any part."""
     clear = {entry.id for entry in previous if not entry.in_doubt and entry.role != "narrative"}
     texts = {one.id: one.text for one in entries}
     return {
@@ -478,7 +479,7 @@ def _pruned_to_cap(
     room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
 
     def fits(state: dict[str, Any]) -> bool:
-        """The block with its frame, anchors apart: so the planner and the policy's floor weigh it."""
+        """Whether the block with its frame, without anchors, fits: the planner and the policy's floor count it so."""
         return _tokens_without_anchors(state, context) <= room
 
     carried_over = {entry.id for entry in context.previous} if context.carried else ()

@@ -1,4 +1,4 @@
-"""Chooses the digests that fit into the state block, each with the segment that it tells of."""
+"""Chooses the digests that fit into the state block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text
 
 BLOCK_SHARE: Final = 0.15
-"""The share of the block for digests without exact values, or with values that stand elsewhere in the block."""
+"""The share of the block for digests without exact values, or with values that are elsewhere in the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Digests:
     """The digests that the state block shows of a conversation's segments."""
 
     element: str = ""
-    """Rendered; empty when nothing is served."""
+    """The rendered element; empty if nothing is served."""
     segments: tuple[ShownSegment, ...] = ()
     """The segments that have a line of their own, by position."""
 
@@ -34,29 +34,29 @@ NO_DIGESTS = Digests()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digestible:
-    """Segments that digests can be served of."""
+    """The segments of which digests can be served."""
 
     segments: Sequence[ServableSegment] = ()
-    """The newest ones, with their L2 and L3."""
+    """The newest segments, with their L2 and L3."""
     total: int = 0
-    """How many there are, these included."""
+    """The number of all segments, including these."""
     levels: Collection[Level] = ()
-    """Which levels may be served; empty = no digests."""
+    """The levels that may be served; empty = no digests."""
     estimator: Estimator = "script"
     locale: str = FALLBACK
-    """The conversation's."""
+    """The conversation's locale."""
     said: Sequence[str] | None = None
-    """The state's entries and the anchors, each one; ``None``: what they say is told again."""
+    """The texts of the state's entries and of the anchors, which digests need not repeat; ``None``: they may."""
 
     def beside(self, room: int, tokens: int, added: Callable[[str], int]) -> Digests:
-        """The most that fits beside a state and anchors, without what these say already.
+        """The digests that fit beside a state and anchors, without what these already say.
 
-        Digests are at most ``BLOCK_SHARE`` of the block, but for those that hold exact values which stand nowhere else.
+        Digests take at most ``BLOCK_SHARE`` of the block, except those with exact values that are nowhere else.
 
         Args:
-            room: Tokens.
-            tokens: What the block weighs without digests.
-            added: As for ``within``.
+            room: The most tokens.
+            tokens: The tokens of the block without digests.
+            added: See ``within``.
         """
         if self.said is None:
             return self.within(room, added)
@@ -71,11 +71,11 @@ class Digestible:
         return replace(news, segments=[*shown, *own]).within(room, added)
 
     def within(self, room: int, added: Callable[[str], int]) -> Digests:
-        """The most that fits.
+        """As many digests as fit.
 
         Args:
-            room: Tokens.
-            added: What an element adds to the block that it stands in; a little more or less than it weighs alone.
+            room: The most tokens.
+            added: The tokens that an element adds to its block, which may differ a little from its own tokens.
         """
 
         def serve(left: int) -> ServedDigests:
@@ -100,13 +100,13 @@ class Digestible:
 
 
 def as_laid_out(segments: Sequence[ServableSegment], shown: Sequence[ShownSegment]) -> list[ServableSegment]:
-    """The segments that a layout shows; without levels where it shows only the marker."""
+    """The segments that a layout shows; one of which only the marker is shown has no levels."""
     levels = {one.id: one.level for one in shown}
     return [one if levels[one.id] else replace(one, texts={}) for one in segments if one.id in levels]
 
 
 def shares_of(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:
-    """``tokens`` shared out among the shown segments and, under ``None``, the element's own lines."""
+    """``tokens`` divided among the shown segments and, under ``None``, the element's own lines."""
     shown = {segment.id: segment for segment in digests.segments}
     lines = digests.element.splitlines()
     owners = [next((shown[one.segment_id] for one in find(line) if one.segment_id in shown), None) for line in lines]

@@ -1,8 +1,8 @@
-"""Erases a message from everything made of it: what is left is a tombstone, and state versions without its words.
+"""Erases a message and everything made from it: what is left is a tombstone, and state versions without its words.
 
-Laws: a tombstone keeps place, role and the ids of tool calls, and no text. An entry goes when a source of it was
-erased, or when it holds what only the erased text said, whatever its provenance claims: doubt loses an entry, never a
-secret.
+Rules: a tombstone keeps place, role and the ids of tool calls, and no text. An entry is removed if one of its sources
+was erased, or if it has something that only the erased text said, whatever its provenance claims. In doubt an entry is
+lost, but never a secret kept.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from app.core.text.token_counts import weigh
 from app.core.text.words import GENERIC_STEMS, stem, stems, words
 
 STUB: Final = "erased"
-"""The content of a tool's result whose pair was erased: providers refuse an empty one."""
+"""The content of a tool's result whose call was erased: providers refuse an empty one."""
 TOOL: Final = "tool"
-"""The name of an erased call: a client's own word, like everything else in it."""
+"""The name of an erased call. The real name is a client's own word and is erased like everything else in the call."""
 
-_KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any other is a word of the client's
-_RUN: Final = 3  # content words in the same order: by chance a phrase of the language, seldom more
-_LEAST_WORD: Final = 4  # letters; shorter words of alphabets are everywhere
+_KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any other type is a client's own word
+_RUN: Final = 3  # content words in the same order; more than a phrase of the language are seldom the same by chance
+_LEAST_WORD: Final = 4  # letters; shorter words in alphabets are everywhere
 _LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The pieces of an erased text that another text holds, case folded."""
+    """The pieces of an erased text that another text has; case is ignored."""
 
     values: frozenset[str] = frozenset()
-    """Exact values that are hard to say by chance: amounts, dates, addresses, codes."""
+    """Exact values that two texts hardly share by chance: amounts, dates, addresses, codes."""
     words: frozenset[str] = frozenset()
     """Stems of content words, and names."""
     runs: frozenset[tuple[str, ...]] = frozenset()
-    """Content words in the same order."""
+    """Runs of content words in the same order."""
 
     def __bool__(self) -> bool:
         """Whether anything was found."""
@@ -69,15 +69,15 @@ def tombstone(message: Message) -> Message:
 
 
 def stubs(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """What is left of parts: the ids of tool calls and of their results."""
+    """What is left of erased parts: the ids of tool calls and of their results."""
     return tuple(_stub(part) for part in parts if part.get("type") in {"tool_call", "tool_result"})
 
 
 def other_half(message: Message, calls: Collection[str]) -> Message:
-    """A message whose tool calls or results belong to erased ones: those parts are stubbed.
+    """A message with stubs in place of the tool calls or results that belong to erased ones.
 
-    A tool's message says nothing but its results, so that its content goes with them. One of which nothing else is left
-    is a tombstone itself.
+    A tool's message says nothing but its results, so its content is erased with them. A message of which nothing else
+    is left becomes a tombstone itself.
     """
     content = "" if message.role == "tool" else message.content
     if not content and all(call_of(part) in calls for part in message.parts):
@@ -93,7 +93,7 @@ def call_of(part: Part) -> str | None:
 
 
 def told_by(message: Message) -> str:
-    """Every text in a message, its parts included."""
+    """Every text in a message, including those in its parts."""
     return "\n".join([message.content, *(text for part in message.parts for text in _strings(part))])
 
 
@@ -112,7 +112,7 @@ def _with_new_weight(message: Message) -> Message:
 
 _ASCII_WORD: Final = compiled("[0-9A-Za-z]++")
 _FORM: Final = frozenset({"type", "id", "tool_call_id", "name", "media_type", "data"})
-"""Keys of a part that carry no text."""
+"""Keys of a part whose values are not texts."""
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
@@ -133,7 +133,7 @@ _DEEPEST: Final = 64
 
 
 class _Values:
-    """Exact values, looked for by their first ASCII letters and digits: a message may hold a hundred thousand."""
+    """Exact values, looked up by their first ASCII letters and digits, since a message may have a hundred thousand."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._values = frozenset(values)
@@ -143,7 +143,7 @@ class _Values:
             self._spans[word[0] if word else ""].add((word.start() if word else 0, len(value)))
 
     def in_(self, text: str) -> frozenset[str]:
-        """The values that stand in a text as whole words."""
+        """The values that a text has as whole words."""
         words = ((word.start(), word[0]) for word in _ASCII_WORD.finditer(text))
         others = ((place, "") for place in range(len(text) if "" in self._spans else 0))
         return frozenset(
@@ -157,11 +157,11 @@ class _Values:
 
 
 class Erased:
-    """What was erased, and how to tell it in other texts."""
+    """The erased texts, for finding them in other texts."""
 
     def __init__(self, texts: Iterable[str], seqs: Collection[int]) -> None:
         self.seqs = frozenset(seqs)
-        """Messages of which nothing is left."""
+        """The messages of which nothing is left."""
         text = "\n".join(texts)
         found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
         self._values = _Values(
@@ -173,7 +173,7 @@ class Erased:
         self._runs = frozenset(_stem_runs(told))
 
     def in_(self, text: str) -> Found:
-        """What of it stands in this text."""
+        """The pieces of the erased texts that this text has."""
         folded = text.casefold()
         told = stems(text)
         return Found(
@@ -183,12 +183,12 @@ class Erased:
         )
 
     def words_only_in(self, name: str, left: str) -> frozenset[str]:
-        """The words of a name that were erased, and that what is left does not say; short and common ones too."""
+        """The words of a name, short and common ones too, that were erased and that ``left`` does not have."""
         return frozenset(stems(name)) & self._said - frozenset(stems(left))
 
 
 class Remaining:
-    """What the conversation still says, as far as it was read. A value that occurs here needs no erasing elsewhere."""
+    """The remaining messages, as far as they were read. What they say need not be erased elsewhere."""
 
     def __init__(self, messages: Mapping[int, str]) -> None:
         self._messages = {seq: text.casefold() for seq, text in messages.items()}
@@ -197,7 +197,7 @@ class Remaining:
         self._known: dict[tuple[str, ...], bool] = {}
 
     def holds(self, found: Found, sources: Collection[int]) -> bool:
-        """Whether all that was found could come from elsewhere: exact values from the text's own other sources."""
+        """Whether everything found may be from other messages; exact values only from the text's own other sources."""
         own = [self._messages.get(seq, "") for seq in sources]
         return (
             all(any(_holds_whole(text, value) for text in own) for value in found.values)
@@ -211,28 +211,28 @@ class Remaining:
         return self._known[run]
 
     def _stands_in_messages(self, run: tuple[str, ...]) -> bool:
-        beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end otherwise than its word
+        beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end unlike its word
         likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
         return any(run in _stem_runs(stems(text)) for text in likely)
 
 
 def without(entries: Sequence[StateEntry], erased: Erased, remaining: Remaining) -> tuple[StateEntry, ...]:
-    """The entries that did not draw on what was erased; narratives, which draw on everything, are left out."""
+    """The entries that are not based on what was erased; narratives, which are based on everything, are left out."""
     kept = (entry for entry in entries if entry.role != "narrative" and not _drew_on(entry, erased, remaining))
     return tuple(_without_erased_superseded(entry, erased, remaining) for entry in kept)
 
 
 def suspicious(entries: Sequence[StateEntry], erased: Erased) -> list[StateEntry]:
-    """Entries whose texts, present or replaced, hold anything of what was erased, and have other sources."""
+    """The entries that have other sources, but whose present or replaced texts have something of what was erased."""
     texts = ((entry, text) for entry in entries for text in (entry.text, *entry.superseded))
     found = {entry.id: entry for entry, text in texts if entry.role != "narrative" and erased.in_(text)}
     return list(found.values())
 
 
 def lines_without(text: str, erased: Erased, remaining: Remaining) -> str:
-    """A summary that was rendered into an answer, without what drew on the erased: its items; the narrative goes.
+    """A summary rendered into an answer, without items based on what was erased, and without its narrative.
 
-    An answer that holds neither items nor anything of what was erased stays as it is.
+    An answer that has neither items nor anything of what was erased stays as it is.
     """
     lines = text.splitlines()
     if not any(line.startswith("- ") for line in lines):
@@ -242,7 +242,7 @@ def lines_without(text: str, erased: Erased, remaining: Remaining) -> str:
 
 
 def quotes(text: str, erased: Erased, remaining: Remaining) -> bool:
-    """Whether a text that names no sources, such as a focus, holds what only the erased said."""
+    """Whether a text without sources, such as a focus, has something that only the erased texts said."""
     return not remaining.holds(erased.in_(text), ())
 
 

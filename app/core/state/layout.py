@@ -1,6 +1,6 @@
 """The layout of a state: the rendered state block, and how many tokens each of its parts takes.
 
-A layout is computed once, in the transaction that writes a state version, and stored with it, so that what is served
+A layout is computed once, in the transaction that writes a state version, and stored with it, so that the served block
 stays the same to the byte until the next version.
 """
 
@@ -46,9 +46,9 @@ class LeftOut:
 
 
 def state_json(schema: StateSchema, state: Mapping[str, Any]) -> str:
-    """A state as the JSON that is served: compact, and escaped so that no text in it can close the block.
+    """A state as the served JSON: compact, and escaped so that no text in it can close the block.
 
-    Members stand in the schema's order, so that equal states give equal bytes.
+    Fields have the schema's order, so that equal states give equal bytes.
     """
     return escape_served(json.dumps(in_order(schema, state), ensure_ascii=False, separators=(",", ":")))
 
@@ -68,15 +68,15 @@ def layout_of(
     """Render a state version for serving, without digests (``with_digests``).
 
     Args:
-        schema: Of the state.
-        state: In the shape of the schema's model.
+        schema: The schema of the state.
+        state: The state in the shape of the schema's model.
         served_as: ``pair`` or ``assistant``.
         estimator: How tokens are counted.
         held: The held messages that follow the block.
         since: The day of the first message after the held ones.
-        anchors: The anchors that stand in the block.
-        markers: Whether a marker tells of anchors without room; otherwise they are only counted.
-        locale: The conversation's.
+        anchors: The anchors in the block.
+        markers: Whether a marker leads to anchors without room; otherwise they are only counted.
+        locale: The conversation's locale.
     """
     text = state_json(schema, state)
     element = anchors_element(anchors.shown, behind_marker=anchors.behind_marker if markers else 0)
@@ -98,12 +98,12 @@ def layout_of(
 
 
 def days_element(held: Sequence[Message], since: date | None, locale: str) -> str:
-    """The days of held messages, so that nobody takes these for new ones. System messages have none.
+    """The element with the days of held messages, so that a model does not take these for new; without system messages.
 
     Args:
         held: The messages.
-        since: The day of the first message after them; without it, that would seem to be of the last of these days.
-        locale: The conversation's.
+        since: The day of the first message after them, which would otherwise seem to be from the last of these days.
+        locale: The conversation's locale.
     """
     days = [message.created_at.date() for message in held if message.role != "system"]
     if not days:
@@ -125,9 +125,9 @@ def with_digests(
 
     Args:
         layout: A layout without digests.
-        source: The segments that digests are made of.
+        source: The segments of which digests are made.
         room: The most tokens that digests may add to the block.
-        room_to_keep: Stored as the room for digests in later layouts of this version; ``None``: their allotment.
+        room_to_keep: The room for digests in later layouts of this version, which is stored; ``None``: the allotment.
         served_as: ``pair`` or ``assistant``.
     """
     bare = layout.tokens - layout.held_day_tokens
@@ -168,8 +168,8 @@ def block_messages(
         served_as: ``pair`` or ``assistant``.
         anchors: The rendered element (``Layout.anchors``); served even without a state.
         digests: The rendered element (``Layout.digests``).
-        left_out: The digest of what truncation left out; served even without a state.
-        held_days: The rendered element (``Layout.held_days``); served only beside something else.
+        left_out: The digest of the messages that truncation left out; served even without a state.
+        held_days: The rendered element (``Layout.held_days``); served only together with another part.
     """
     inner = [part for part in (text, anchors, digests, left_out.render() if left_out else None) if part]
     if not inner:
@@ -184,6 +184,6 @@ def block_messages(
 def messages_tokens(
     messages: Sequence[ContextMessage], estimator: Estimator, estimate: Callable[[str], int] = estimate_text
 ) -> int:
-    """How many tokens these messages take, counted as for stored ones; ``estimate`` counts those of one text."""
+    """The tokens of these messages, counted like stored ones; ``estimate`` counts the tokens of one text."""
     weights = [weigh(message.role, message.content, message.parts, estimate=estimate) for message in messages]
     return sum(tokens_of(weight.tokens, weight.bytes, estimator) for weight in weights)

@@ -1,8 +1,8 @@
-"""Merges an accepted candidate into a state: what becomes of each entry is decided by code.
+"""Merges an accepted candidate into a state: code decides what becomes of each entry.
 
-Laws: an earlier entry that no item replaces and no valid drop names stays, byte for byte. What is replaced stands in
-``superseded`` of what replaced it. A candidate that states an entry again keeps it, whatever else it says of it. The
-same candidate merged twice adds nothing. Ids are never used again.
+Rules: an earlier entry that no item replaces and no valid drop names stays, byte for byte. The text of a replaced entry
+is in ``superseded`` of the entry that replaced it. A candidate that states an entry again keeps it, whatever else it
+says about it. Merging the same candidate twice adds nothing. Ids are never used again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from app.core.validation.same_subject import is_about_same
 from app.core.validation.survival import critical_values
 
 _OLDER_TEXTS: Final = 20
-"""How many earlier texts an entry keeps of those that it replaced. Still earlier ones stand in earlier versions."""
+"""The most replaced texts that an entry keeps. Still earlier ones are in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ class MergeResult:
     counts: EntryCounts
     next_entry: int
     outdated: tuple[StateEntry, ...] = ()
-    """Entries that were dropped although nothing speaks against them, and those that a language model replaced: on
-    record as ``pruned`` ones."""
+    """Entries that were dropped although nothing contradicts them, and those that a language model replaced: they are
+    recorded as ``pruned``."""
     repairs: tuple[Repair, ...] = ()
-    """Entries that were set aside, or kept as they are, although the model gave them up."""
+    """Repairs of entries that the model gave up, but that were set aside or kept as they are."""
     by_model: bool = False
-    """A language model wrote the candidate."""
+    """Whether a language model wrote the candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +58,16 @@ class _Fate:
     replaced: Mapping[str, StateEntry]
     dropped: frozenset[str]
     threatened: frozenset[str]
-    """Named by an invalid drop or replacement: they stay, and are counted."""
+    """Entries named by an invalid drop or replacement: they stay, and are counted."""
     aside: frozenset[str] = frozenset()
-    """Given up by the model without a proof: they stay, in doubt."""
+    """Entries that the model gave up without a proof: they stay, in doubt."""
     kept: frozenset[str] = frozenset()
-    """Given up likewise, but a user set them or an anchor says them: they stay as they are."""
+    """Entries that were given up likewise, but that a user set or an anchor says: they stay as they are."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Place:
-    """An entry being made: an earlier one that stays, or a new one (``earlier`` is ``None``)."""
+    """An entry while it is being made: an earlier one that stays, or a new one (``earlier`` is ``None``)."""
 
     field: str
     text: str
@@ -75,17 +75,17 @@ class _Place:
     from_seqs: set[int]
     superseded: list[str]
     named: list[str] = dataclasses.field(default_factory=list)
-    """Ids of entries that a candidate would have it take the place of, whether or not it does."""
+    """Ids of the entries that the candidate wants it to replace, whether or not it does."""
     earlier: StateEntry | None = None
 
     @property
     def key(self) -> str:
-        """What the entry is compared by."""
+        """The form of the text by which entries are compared."""
         return canonical(self.text)
 
     @property
     def has_changed(self) -> bool:
-        """Whether an earlier entry took a longer text."""
+        """Whether an earlier entry got a longer text."""
         return self.earlier is not None and self.text != self.earlier.text
 
 
@@ -105,17 +105,18 @@ def merge(
     """Merge an accepted candidate into the state.
 
     Args:
-        schema: Of the state and of the candidate.
-        previous: Entries of the state so far; pruned ones are left out.
-        candidate: With sources attributed.
-        span: The messages it was made from: a drop needs a source among them.
-        version: The version that new and changed entries begin with.
+        schema: The schema of the state and of the candidate.
+        previous: The entries of the state so far; pruned ones are ignored.
+        candidate: The candidate, with its sources complete.
+        span: The messages from which it was made: a drop needs a source among them.
+        version: The number of the new version, for new and changed entries.
         next_entry: The number of the next new id.
-        anchors: The active ones: what a correction among them corrects does not stay in the state.
-        outdated: What was superseded among the anchors does not stay either.
-        by_model: A language model wrote the candidate: it names itself what its items replace, and what it replaces or
-            drops without a proof is set aside. Without one, words decide what takes the place of what.
-        demands: Messages in which a user set a constraint or a goal: what was made of them is not even set aside.
+        anchors: The active anchors: what a correction among them corrects is removed from the state.
+        outdated: The superseded anchors: what they say is removed too.
+        by_model: Whether a language model wrote the candidate. A model says itself which entries its items replace, and
+            entries that it replaces or drops without a proof are set aside. Otherwise common words decide what replaces
+            what.
+        demands: Messages in which a user set a constraint or a goal: entries made from them are not even set aside.
     """
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
@@ -124,7 +125,7 @@ def merge(
     older: Mapping[int, Sequence[CandidateItem]] = {}
     if not by_model:
         known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
-        # What an anchor says in an entry's place was not there when days were added.
+        # Texts that replace entries by an anchor's words came after days were added: add them here.
         candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
         if outdated is not None and schema.home("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
@@ -193,7 +194,7 @@ def _fate_of_entries(served: Mapping[str, StateEntry], candidate: Candidate, spa
     stated = {(item.field, canonical(item.text)) for item in candidate.items}
     restated = {entry.id for entry in served.values() if (entry.field, canonical(entry.text)) in stated}
     named = [served[entry] for item in candidate.items for entry in item.replaces if entry in served]
-    # Of any role: a next step may be done, and be told as progress now.
+    # An item may replace an entry of another role: a next step may be done, and be progress now.
     replaced = {entry.id: entry for entry in named if entry.role != "narrative" and entry.id not in restated}
     sound = {
         drop.entry
@@ -216,11 +217,11 @@ def _set_aside_until_verified(
     anchors: Sequence[FoundAnchor],
     demands: Collection[int],
 ) -> _Fate:
-    """What a model replaces and drops, as far as that is done before it is verified.
+    """The replacements and drops by a model that take effect before they are verified.
 
-    An item takes the place of an entry of which it says much again. Everything else that it gives up is set aside, but
-    for what a user set as a constraint or a goal, and what an active anchor says: that stays as it is until a verifier
-    agrees.
+    An item replaces an entry if it says much of it again. Every other entry that the model gives up is set aside,
+    except what a user set as a constraint or a goal, and what an active anchor says: that stays as it is until a
+    verifier agrees.
     """
     proven = {
         name
@@ -248,7 +249,7 @@ def _set_aside_until_verified(
 
 
 def _has_value_or_word(content: str) -> bool:
-    # The bare number of a day stands in many an entry by chance.
+    # The bare number of a day is in many entries by chance.
     return bool(critical_values(content)) or any(len(word) > 1 and word.isalpha() for word in stems(content))
 
 
@@ -279,9 +280,10 @@ def _place_items(
     replaced: Mapping[str, StateEntry],
     older: Mapping[int, Sequence[CandidateItem]],
 ) -> list[_Place]:
-    """Fold items that say what an entry says, and make places for the others.
+    """Join items to entries that say the same, and make places for the others.
 
-    Longest first: a text, once placed, is then never overgrown by a later one, which is why merging twice adds nothing.
+    The longest items come first, so that no later text contains one that already has a place: thus merging twice adds
+    nothing.
     """
     fields: defaultdict[str, _Places] = defaultdict(_Places)
     exact: dict[tuple[str, str], _Place] = {}
@@ -305,7 +307,7 @@ def _place_items(
 
 
 class _Places:
-    """The places of one field, found by the runs of words that they share with a text."""
+    """The places of one field, looked up by the runs of words that they share with a text."""
 
     def __init__(self) -> None:
         self.places: Final[list[_Place]] = []
@@ -319,7 +321,7 @@ class _Places:
         self.changed(place)
 
     def changed(self, place: _Place) -> None:
-        """Note that an entry's text is another one now."""
+        """Note that the text of a place has changed."""
         number, held = self._numbers[id(place)], runs(place.text)
         for run in held:
             self._holding[run].add(number)
@@ -327,7 +329,7 @@ class _Places:
             self._beginning[held[0]].add(number)
 
     def near(self, text: str) -> _Place | None:
-        """The first place that says all of the text already, or else one whose text it would make longer."""
+        """The first place that already says all of the text, or else one whose text is a part of it."""
         held = runs(text)
         holding = self._places_at(self._holding.get(run, set()) for run in held[:1])
         begun = self._places_at(self._beginning.get(run, set()) for run in held)
@@ -353,7 +355,7 @@ def _take_over_sources(
 
 
 class _Origins:
-    """Tells whose words the sources of a text are: by the messages of the span, and by entries for earlier messages."""
+    """Finds the origins of a text's sources: from the messages of the span, and from entries for earlier messages."""
 
     def __init__(self, span: Sequence[Message], served: Iterable[StateEntry]) -> None:
         self._messages = {message.seq: message for message in span}
@@ -374,7 +376,7 @@ class _Origins:
 
 
 def _retold_narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
-    """Ids of narratives that are told anew, and the new ones. A narrative draws on all that is covered: no sources."""
+    """The ids of narratives that are replaced, and the new ones. A narrative is based on all messages: no sources."""
     retold: set[str] = set()
     places: list[_Place] = []
     for order, (field, text) in enumerate(candidate.narrative.items(), start=len(candidate.items)):

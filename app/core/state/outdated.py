@@ -1,4 +1,4 @@
-"""What anchors say that no longer holds: their words, and which of their values a later statement changed."""
+"""Finds what superseded anchors say: their words, and which of their values a later statement changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.text.repeating import is_only, repeats
 
 
 class Outdated:
-    """Superseded anchors by their message, each with the active anchor that finally took its place."""
+    """Superseded anchors by their message, each with the active anchor that finally replaced it."""
 
     def __init__(self, superseded: Sequence[Anchor], active: Iterable[Anchor] = ()) -> None:
         self._known: Mapping[UUID, Anchor] = {one.id: one for one in [*superseded, *active]}
@@ -20,13 +20,13 @@ class Outdated:
             self._by_seq.setdefault(one.seq, []).append(one)
 
     def successor(self, text: str, seqs: Iterable[int]) -> Anchor | None:
-        """The active anchor that took the place of what this text repeats word for word; ``None`` if it does not."""
+        """The active anchor that replaced one that this text repeats word for word; ``None`` if it repeats none."""
         found = (one for seq in seqs for one in self._by_seq.get(seq, ()) if is_only(text, one.content))
         last = next((self._last_successor(one) for one in found), None)
         return last if last is not None and last.status == "active" else None
 
     def values(self, sentence: str, seq: int) -> frozenset[str] | None:
-        """The changed values in a sentence of a message, in lower case; ``None``: the whole sentence is out of date."""
+        """The changed values in a sentence of a message, in lower case; ``None``: nothing of the sentence holds."""
         changed: set[str] = set()
         for one in self._by_seq.get(seq, ()):
             if repeats(sentence, one.content):
@@ -39,7 +39,7 @@ class Outdated:
         return frozenset(changed)
 
     def says(self, text: str) -> bool:
-        """Whether a text says hardly more than something that was superseded."""
+        """Whether a text says hardly more than a superseded anchor."""
         return any(is_only(text, one.content) for found in self._by_seq.values() for one in found)
 
     def _last_successor(self, one: Anchor) -> Anchor:

@@ -1,4 +1,4 @@
-"""Leaves out of digests what something later took back: a correction holds for every part of the block."""
+"""Leaves out of digests what a later statement took back: a correction holds for every part of the block."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from app.core.text.memo import FIGURE, memoized
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import sentences_read_once
 
-_LEAST: Final = 12  # characters; less than this says nothing that could be taken back
+_LEAST: Final = 12  # characters; a shorter text says nothing that could be taken back
 
 
 def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str]) -> list[ServableSegment]:
-    """The segments without those sentences of their levels that repeat one of these statements.
+    """The segments without the sentences of their levels that repeat one of these statements.
 
     Args:
-        segments: With levels.
-        quotes: The statements, verbatim, that something later supersedes.
+        segments: The segments with their levels.
+        quotes: The statements, verbatim, that were superseded later.
     """
     gone = _gone_statements(tuple(quotes))
     return [_without_outdated(segment, gone) for segment in segments] if gone else list(segments)
@@ -54,7 +54,7 @@ class _Sentence:
     words: frozenset[str]
     """The words of the plain text, split at spaces."""
     inner: frozenset[str]
-    """Those that have a space on both sides."""
+    """The words that have a space on both sides."""
 
 
 def _sentence(text: str) -> _Sentence:
@@ -66,8 +66,8 @@ def _sentence(text: str) -> _Sentence:
 class _Gone:
     """Statements that were taken back.
 
-    What holds another text holds its inner words as a whole, those that have a space on both sides: few pairs of
-    statement and sentence have to be compared letter by letter.
+    A text that contains another one has all its inner words (those with a space on both sides) as words. So only few
+    pairs of statement and sentence have to be compared letter by letter.
     """
 
     def __init__(self, statements: Sequence[str]) -> None:

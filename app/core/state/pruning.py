@@ -1,4 +1,4 @@
-"""Makes a state fit its cap, by the roles of its entries. Removed ones come back marked ``pruned``, for the record."""
+"""Makes a state fit its cap, by the roles of its entries. Removed entries are returned, marked ``pruned``."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from app.core.text.values import values
 from app.core.text.words import stems
 
 _SPARED: Final = 2
-"""The newest entries of each field that are only removed in the last round.
+"""How many of the newest entries of each field are only removed in the last round.
 
 Otherwise a state that is always full of facts would never serve tone and shared knowledge.
 """
 _FIRST: Final = 6
-"""The oldest facts with exact values that are only removed in the last round too: a conversation is about what it
+"""How many of the oldest facts with exact values are only removed in the last round: a conversation is about what it
 began with."""
 _EARLIER: Final = 1 / 8
-"""A model has just written the narrative anew, and the earlier one stands behind it, in doubt. This share of both is
-kept for the earlier one as long as the new one can be shortened: its values stand nowhere else."""
+"""The share of the earlier narrative, if a model has just written a new one and the earlier one is kept after it, in
+doubt. The share is kept as long as the new narrative can be shortened, since the earlier values are nowhere else."""
 _STEPS: Final = 64
-"""The most steps in which a narrative is shortened: it may have thousands of sentences."""
-_DOUBLE: Final = 0.5  # two entries that share more of their words are doubles: the older says little of its own
+"""The most steps in which a narrative is shortened, since it may have thousands of sentences."""
+_DOUBLE: Final = 0.5  # two entries that share more of their words are doubles: the older adds little
 
 Fits = Callable[[dict[str, Any]], bool]
-"""Whether a state, in the shape of the schema's model, is small enough. If one fits, every smaller one has to."""
+"""Says whether a state, in the shape of the schema's model, is small enough. If one fits, every smaller one has to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """One thing to give up: an entry, or a part of it, so that ``shorter`` stands in its place."""
+    """One removal: of an entry, or of a part of it, so that ``shorter`` replaces it."""
 
     entry: StateEntry
     shorter: StateEntry | None = None
@@ -68,7 +68,7 @@ def age(entry: StateEntry) -> int:
 
 
 def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
-    """How many tokens a state may have: its cap, or if it is one text, written anew each time, its planned size."""
+    """The most tokens of a state: its cap, or its planned size if it is one text, which is written anew each time."""
     return budgets.state_tokens if is_told(schema) else budgets.state_cap
 
 
@@ -81,37 +81,37 @@ def prune(
     written_since: int | None = None,
     doubted: Collection[str] = (),
 ) -> tuple[tuple[StateEntry, ...], tuple[StateEntry, ...]]:
-    """Remove as little as makes the state fit.
+    """Remove as little as possible until the state fits.
 
-    First round, in this order:
+    In the first round these are removed, in this order:
 
     1. Entries in doubt; of a narrative in doubt, what an earlier text told.
-    2. The narrative, sentence by sentence: its first sentence stays, and its last ones go after those between. If the
-       narrative is the whole state, it goes statement by statement: those that add least first, its ends last. After a
-       change of the schema, what an earlier text told stands behind it instead of before.
+    2. The narrative, sentence by sentence: its first sentence stays, and its last ones are removed after those between.
+       If the narrative is the whole state, it is removed statement by statement: those that add least first, its ends
+       last. After a change of the schema, sentences of an earlier text are removed after it instead of before.
     3. Style and shared knowledge: doubles first, then the oldest.
     4. Open points, the oldest first.
     5. Facts, the oldest first; then rules and facts with exact values; last facts that replaced earlier ones, since
        what changed once may change again.
 
-    Only in the second round go the newest few of each field, the first facts with exact values, and what the
-    conversation is for. The order is the same, but the rest of the narrative goes before open points. Of facts the
-    later ones go before the earlier ones, and the first and the newest go last of all.
+    Only in the second round are these removed: the newest few entries of each field, the first facts with exact values,
+    and the goal of the conversation. The order is the same, but the rest of the narrative is removed before open
+    points. Among facts the later ones are removed before the earlier ones, and the first and the newest last of all.
 
-    What a language model has just written also goes in the second round only, and its facts after all older ones. The
-    model saw what stays, its entries may replace others, and if they were lost at once they would be told nowhere. Its
-    narrative, which tells where things stand, is shortened only when nothing but these facts is left.
+    What a language model has just written is also removed only in the second round, and its facts after all older ones.
+    The model saw the entries that stay, its own may replace others, and if they were lost at once, nothing would have
+    them. Its narrative, which says where things stand, is shortened only when nothing but these facts is left.
 
     Args:
-        schema: Of the state.
-        entries: In served order.
+        schema: The schema of the state.
+        entries: The entries in served order.
         fits: Called only a logarithmic number of times.
-        carried_over: Ids of entries that just came from another schema. They go only after all others, in both rounds.
-        written_since: The version since which a language model has written; ``None`` where none did.
-        doubted: Ids of entries that came in doubt just now. Nobody has judged that yet, so they go like the others.
+        carried_over: Ids of entries that just came from another schema: they are removed last in each round.
+        written_since: The version since which a language model has written; ``None`` if none did.
+        doubted: Ids of entries that were put in doubt just now. Nobody has judged that yet, so they count as certain.
 
     Returns:
-        The entries that stay, in the same order, and those that went, marked ``pruned``. What stays fits, or is empty.
+        The entries that stay, in the same order, and the removed ones, marked ``pruned``. The first fit, or are none.
     """
     served = tuple(entry for entry in entries if not entry.pruned)
     if fits(state_of(schema, served)):
@@ -205,7 +205,7 @@ def _lasting_facts_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
 
 
 def _first_and_newest_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
-    # The first and the newest fact go last of all.
+    # The first and the newest facts are removed last of all.
     early, newest = facts[:-_SPARED], facts[-_SPARED:]
     return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]
 
@@ -228,7 +228,7 @@ def _steps_of_earlier_text(entry: StateEntry) -> Iterator[_Step]:
 
 
 def _steps_of_narrative(entry: StateEntry) -> Iterator[_Step]:
-    # The last sentences stay longest: they say where things stand.
+    # The last sentences are kept longest: they say where things stand.
     spans = sentence_spans(entry.text)
     if len(spans) < 2:  # noqa: PLR2004 - there is nothing to cut
         return

@@ -10,9 +10,9 @@ from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 
 def render_text(schema: StateSchema, state: Mapping[str, Any], locale: str = "en") -> str:
-    """Each field under its heading in that language, in the schema's order; empty fields are left out.
+    """The fields of a state under headings in the locale's language, in the schema's order; empty fields are left out.
 
-    A text that ends the schema tells of everything before it, and comes first, without a heading.
+    If the last field of the schema is a text, it is about everything before it, and comes first, without a heading.
     """
     story = next((field for field in schema.fields[-1:] if not field.is_list), None)
     told = [str(state[story.name])] if story and state.get(story.name) else []

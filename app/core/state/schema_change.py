@@ -19,7 +19,7 @@ from app.core.text.speakers import named, short_name
 from app.core.text.token_counts import estimate_text
 from app.core.validation.dates import inserted_before_end
 
-_BESIDE: Final = 2  # of what is carried over, half as much is left for what is new
+_BESIDE: Final = 2  # new entries get one part in so many of the tokens that were carried over
 _BETWEEN: Final = " "
 _OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitment"})
 
@@ -29,14 +29,14 @@ def in_schema(
 ) -> tuple[StateEntry, ...]:
     """The entries, moved to the fields of this schema.
 
-    * Entries whose field exists with the same role stay as they are. Others go to the field of their role, or of the
-      nearest role there is.
+    * Entries whose field exists with the same role stay as they are. Others are moved to the field of their role, or of
+      the nearest existing role.
     * If only a narrative can take them, they become one text, which begins with the present narrative.
     * If the state was one text, each of its statements becomes a fact, word for word and in order, since a narrative is
       written anew each time.
-    * What is in doubt stays in doubt: in a state of one text it becomes a text of its own.
+    * Entries in doubt stay in doubt: in a state of one text they become a text of their own.
 
-    ``next_entry`` is the number of the next new entry; entries made of statements are numbered from it.
+    ``next_entry`` is the number of the next new entry; entries made from statements are numbered from it.
     """
     if is_told(source) and not is_told(schema):
         entries = _narratives_as_facts(entries, schema, next_entry)
@@ -54,12 +54,12 @@ def in_schema(
 def from_anchors(
     anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int, language: str | None
 ) -> list[StateEntry]:
-    """What stood beside the state, as entries of it: for a policy that serves no anchors.
+    """The anchors as entries of the state, for a policy that serves no anchors.
 
-    With who says it, as a quotation in this language where nobody is named: an entry has nothing beside it that tells
-    who says "I", or that a pasted document does.
+    Each entry names the speaker; if there is no name, it is a quotation in this language. Otherwise nothing would say
+    who "I" is, or that a pasted document is speaking.
 
-    ``next_entry`` is the number of the first.
+    ``next_entry`` is the number of the first entry.
     """
     found = []
     for number, anchor in enumerate(anchors, start=next_entry):
@@ -81,7 +81,7 @@ def from_anchors(
 def without_shown_anchors(
     entries: Sequence[StateEntry], anchors: Sequence[FoundAnchor], language: str | None
 ) -> tuple[StateEntry, ...]:
-    """The entries but those that ``from_anchors`` made of these anchors, which stand beside the state again."""
+    """The entries without those that ``from_anchors`` made of these anchors, which are served themselves again."""
     told = {(anchor.seq, plain_of(_told_by_speaker(anchor, language))) for anchor in anchors}
     return tuple(entry for entry in entries if not any((seq, plain_of(entry.text)) in told for seq in entry.from_seqs))
 
@@ -98,7 +98,7 @@ def _origin_of(anchor: FoundAnchor) -> Origin:
 
 
 def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
-    """How large the next state should be: one that was just carried over is told whole, beside what is new."""
+    """The requested tokens of the next state. One that was just carried over is kept whole beside new entries."""
     planned = budgets.state_tokens
     if not carried:
         return planned
@@ -107,12 +107,12 @@ def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, c
 
 
 def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
-    """The number of the next new entry after these."""
+    """The number of the next new entry after these entries."""
     return max([next_entry, *(int(entry.id[1:]) + 1 for entry in entries)])
 
 
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
-    """Every statement of a narrative as a fact of its own."""
+    """The entries with every statement of a narrative as a fact of its own."""
     numbers = count(next_entry)
     target = schema.home("fact")
     found: list[StateEntry] = []
@@ -146,7 +146,7 @@ def _moved_to_field(entry: StateEntry, field: StateField) -> StateEntry:
 
 
 def _joined_entry(field: StateField, entries: Sequence[StateEntry]) -> StateEntry | None:
-    """One entry with all their texts; a narrative before what else has to go into it."""
+    """One entry with the texts of all these entries, those of a narrative first."""
     if not entries:
         return None
     ordered = sorted(entries, key=lambda entry: entry.role != "narrative")

@@ -1,7 +1,7 @@
-"""Renders a state in less room than it takes: clause by clause, what tells most per token stays.
+"""Shortens a state to a smaller room, clause by clause: the clauses that tell most per token are kept.
 
-An entry is a speaker and clauses; of one that does not fit as a whole the clauses that hold exact values may stay. Of
-equals the older goes first, and what is in doubt before all others.
+An entry is a speaker and clauses. Of an entry that does not fit as a whole, the clauses with exact values may be kept.
+Among clauses of equal worth the older is removed first, and those in doubt before all others.
 """
 
 from __future__ import annotations
@@ -48,38 +48,38 @@ from app.core.summarizer.offline.keeping import worth_of
 from app.core.text.memo import memoized
 from app.core.text.words import stems
 
-_RECENT: Final = 0.25  # what the newest entry's worth is raised by; the oldest one's by nothing
-_SIGNS: Final = 4  # of a token: a text is as long as it is dear
-_MOST_CLAUSES: Final = 100_000  # for numbering them
-_NEWS: Final = 0.6  # of its worth: what tells less beside the others comes last
-_NEXT_CALL: Final = 2.2  # for what a tool's data holds, early or late: no text tells it anew
-_ABOUT: Final = 0.5  # more for an id that stands beside a name that was talked of, less the farther it stands
-_NEAR: Final = 2  # tokens: the search for how much fits ends so near
+_RECENT: Final = 0.25  # by how much the newest entry's worth is raised; older ones get less, the oldest nothing
+_SIGNS: Final = 4  # characters per token, for estimating the cost of a text
+_MOST_CLAUSES: Final = 100_000  # a bound for numbering clauses
+_NEWS: Final = 0.6  # the least share of a clause's worth that has to be new; clauses with less come last
+_NEXT_CALL: Final = 2.2  # the factor for data of tools, in place of that for age: no other text repeats it
+_ABOUT: Final = 0.5  # the increase for an id next to a name that was talked about; it falls with the distance
+_NEAR: Final = 2  # tokens: the search for how much fits ends this close
 
-_GUESSES: Final = 4  # of how much fits, by what was too much or left the last time; then it is halved
+_GUESSES: Final = 4  # how often the room is guessed from what was too much or left over; then the range is halved
 
-_ASKED: Final = 2.0  # what an entry that tells of all that is asked for is worth more; less, the less of it it tells
+_ASKED: Final = 2.0  # the increase for an entry that says all that is asked for; in proportion if it says a part
 
 Over = Callable[[Mapping[str, Any]], int]
-"""By how many tokens a state, in the shape of its schema's model, is too large; 0 or negative where it fits."""
+"""Says by how many tokens a state, in the shape of its schema's model, is too large; 0 or negative if it fits."""
 
 NO_LINES: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clause:
-    """What is kept or lost as a whole: a clause, or of data one part of it."""
+    """A unit that is kept or removed as a whole: a clause, or one part of data."""
 
     entry: StateEntry
     label: str
     lead: str
-    """What parts of one clause have before them, once."""
+    """The text that is put once before the parts of one clause."""
     number: int
     """The number of the clause within its entry."""
     text: str
     option: Option
     after: int | None = None
-    """The option without which it says nothing: words of a record without the record's id."""
+    """The option without which this one says nothing, such as the id of a record for the record's other words."""
 
 
 def shrunk(
@@ -94,12 +94,12 @@ def shrunk(
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
     Args:
-        schema: Of the state.
-        entries: In served order.
-        over: Asked about a logarithmic number of states.
+        schema: The schema of the state.
+        entries: The entries in served order.
+        over: By how many tokens a state is too large; called a logarithmic number of times.
         said: See ``telling_most``.
-        heard: Likewise.
-        asked: Likewise.
+        heard: See ``telling_most``.
+        asked: See ``telling_most``.
     """
     return telling_most(
         entries, over=lambda kept: over(state_of(schema, kept)), said=said, heard=heard, asked=asked, lines=NO_LINES
@@ -118,14 +118,13 @@ def telling_most(
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
     Args:
-        entries: In served order.
-        over: Tokens by which these are too large; asked a logarithmic number of times.
-        said: What is served beside the state: what stands there need not be told, data that is talked of there is
-            worth more.
-        heard: What was talked of and is not served beside the state: data in it is worth more.
-        asked: How much a text says about what is asked for, from 0 to 1: so much more it is worth. ``None``: nothing is
-            asked.
-        lines: Those that stay word for word or not at all, by id, and what each weighs.
+        entries: The entries in served order.
+        over: By how many tokens these are too large; called a logarithmic number of times.
+        said: Texts served beside the state: the state need not repeat them, and data mentioned in them is worth more.
+        heard: Further texts of the talk, not served beside the state: data mentioned in them is worth more.
+        asked: How much a text says about the question, from 0 to 1, which increases its worth. ``None``: there is no
+            question.
+        lines: The tokens, by id, of entries that are kept word for word or not at all.
     """
     excess = over(entries)
     if excess > 0 and any(entry.in_doubt for entry in entries):
@@ -166,12 +165,12 @@ def _without_most_doubtful(
         return [entry for entry in entries if entry.id not in gone]
 
     enough = bisect_left(range(len(told) + 1), True, key=lambda count: over(without(count)) <= 0)  # noqa: FBT003
-    # Where nothing is enough, those that tell of what is asked for stay: they are chosen from last.
+    # If removing all is not enough, those that answer the question stay for now: they are chosen from last.
     return without(enough if enough <= len(told) else sum(not share for share in told.values()))
 
 
 def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
-    """The entries, with data of consecutive calls put under one label: a label costs as much as a value."""
+    """The entries with data of consecutive calls joined under one label, since a label costs as much as a value."""
     joined: list[StateEntry] = []
     for entry in entries:
         label, clauses = parted(entry.text)
@@ -198,7 +197,7 @@ def _unshortened_newest_first(
 def _chosen_entries(
     entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
 ) -> tuple[StateEntry, ...]:
-    """The entries of most worth per token; what only repeats others comes last."""
+    """The entries with most worth per token; those that only repeat others come last."""
     told, chosen, later = Told(), set[int](), list[_Clause]()
     for is_again in (False, True):
         for clause in later if is_again else dearest_first:
@@ -242,7 +241,7 @@ def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
 def _clauses(
     entries: Sequence[StateEntry], said: str, heard: Iterable[str], asked: Callable[[str], float] | None
 ) -> list[_Clause]:
-    """Every clause; data without the names of its values, each value once, where it is worth most."""
+    """All clauses. Data loses the names of its values, and each value is kept once, where it is worth most."""
     newest_first = _newest_first(entries)
     apart = [
         (entry, label, text)
@@ -252,7 +251,7 @@ def _clauses(
         for text in (records_in(clause) if _lists_values(label, clause) else [clause])
     ]
     data = [(entry, text) for entry, label, text in apart if _lists_values(label, text)]
-    # Only data and calls are weighed by what was talked of.
+    # Only the worth of data and calls depends on what was talked about.
     is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
     talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
     mentioned = talk | said_twice(parse_line(text) for _, text in data)
@@ -300,7 +299,7 @@ def _clauses(
 def _clauses_of_whole_entries(
     entries: Sequence[StateEntry], lines: Mapping[str, int], asked: Callable[[str], float] | None
 ) -> Iterator[_Clause]:
-    """One clause for each entry that stays word for word. Of equal clauses these are removed first."""
+    """One clause for each entry that is kept word for word. Among clauses of equal worth these are removed first."""
     whole = [entry for entry in entries if entry.id in lines]
     newest_first, raised = _newest_first(whole), _factors_by_age_and_question(whole, asked)
     for entry in whole:
@@ -348,7 +347,7 @@ def _worths_of_parts(
     said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _spoken_names(line))]
     head = next((place for place, line in enumerate(lines) if line.codes), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
-        # An id after a name that was talked of is about that name.
+        # An id after a name that was talked about belongs to that name.
         near = min((abs(place - other) for other in said if other != place), default=0)
         yield (
             worth.times(meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)),
@@ -369,7 +368,7 @@ def _lists_values(label: str, text: str) -> bool:
 
 @memoized()
 def _worth_and_stems(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
-    # Memoized: the same state is rendered for one question after the other.
+    # The result is memoized, since the same state is rendered for many questions.
     entry = StateEntry(id=f"{ID_LETTERS[role]}0", field="", role=role, text=written, since_version=0)
     return worth_of(entry), frozenset(stems(clause))
 

@@ -1,6 +1,6 @@
-"""Which entries and items of a candidate go because something newer makes them untrue.
+"""Finds the entries and items that are removed because something newer in a candidate makes them untrue.
 
-What is superseded stays on record in what took its place.
+What is superseded stays on record in the item that replaces it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from app.core.text.words import FRAME_STEMS
 from app.core.validation.orders import orders_in
 
 _STATES: Final = frozenset({"fact", "open"})
-_POSTINGS: Final = 64  # entries per word that are looked at
+_POSTINGS: Final = 64  # the most entries per word that are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Superseding:
-    """The items of a candidate with what they take the place of."""
+    """The items of a candidate, with the entries and items that they replace."""
 
     items: tuple[CandidateItem, ...]
     older: Mapping[int, tuple[CandidateItem, ...]]
-    """Items of the same candidate that an item makes untrue, by its index; these are not among ``items``."""
+    """The items of the same candidate that an item makes untrue, by that item's index; they are not among ``items``."""
 
 
 def supersede(
@@ -49,19 +49,19 @@ def supersede(
     anchors: Sequence[FoundAnchor] = (),
     outdated: Outdated | None = None,
 ) -> Superseding:
-    """Complete what the items of a candidate replace, among earlier entries and among each other.
+    """Find all that the items of a candidate replace, among earlier entries and among each other.
 
-    What was superseded among the anchors does not stay in the state either: an item of the message that took its place,
-    or else that anchor's own words, stand there instead.
+    What superseded anchors say is removed from the state too. It is replaced by an item from the message of the newer
+    anchor, or else by that anchor's own words.
 
     Args:
-        items: Of the candidate.
-        entries: Those that are served.
-        roles: By field.
-        span: The messages that the candidate was made from.
-        dropped: Entries that the candidate wants forgotten anyway.
-        anchors: The active ones.
-        outdated: What was superseded among the anchors, and by which.
+        items: The items of the candidate.
+        entries: The served entries.
+        roles: The role of each field.
+        span: The messages from which the candidate was made.
+        dropped: Entries that the candidate wants to forget anyway.
+        anchors: The active anchors.
+        outdated: The superseded anchors, with those that replaced them.
     """
     messages = {message.seq: message for message in span}
     stated = {canonical(item.text) for item in items}
@@ -88,7 +88,7 @@ def _with_replaced_entries(item: CandidateItem, entries: Sequence[str]) -> Candi
 
 
 class _Corrected:
-    """The items of a candidate, without what only repeats anchors that were superseded."""
+    """The items of a candidate, without those that only repeat superseded anchors."""
 
     def __init__(self, known: Superseding, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]) -> None:
         self._items = list(known.items)
@@ -98,7 +98,7 @@ class _Corrected:
         self._roles = roles
 
     def clear(self, outdated: Outdated) -> None:
-        """Let what only repeats an anchor that was superseded give way to the one that took its place."""
+        """Replace what only repeats a superseded anchor by the anchor that replaced it."""
         for place, item in enumerate(tuple(self._items)):
             after = outdated.successor(item.text, item.from_seqs) if self._stands_with_sources(place) else None
             if after is not None and self._is_before(place, after.seq):
@@ -114,7 +114,7 @@ class _Corrected:
         stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
         stale = [one for one in stale if not _is_said_again(one.text, staying)]
         if orders_in(anchor.content) or not (stale or untrue):
-            return  # words that give orders are never told as a fact
+            return  # words that give orders are never stored as a fact
         place = next(
             (place for place in range(len(self._items)) if self._is_of_message(place, anchor.seq)), len(self._items)
         )
@@ -127,7 +127,7 @@ class _Corrected:
         self._gone.update(untrue)
 
     def result(self) -> Superseding:
-        """What is left."""
+        """The items that are left, with what they replace."""
         return _superseding_without(self._items, self._gone, self._older)
 
     def _stands_with_sources(self, place: int) -> bool:
@@ -152,7 +152,7 @@ def _superseding_without(
 
 
 class _Texts:
-    """Texts, found by their words and by the kinds of things that they name; speakers' names do not count."""
+    """Texts, looked up by their words and by the kinds of things that they name; speakers' names are ignored."""
 
     def __init__(self, texts: Sequence[str], speakers: Collection[str]) -> None:
         self._speakers = speakers
@@ -165,9 +165,9 @@ class _Texts:
     def outdated_by(
         self, item: CandidateItem, messages: Mapping[int, Message], may: Callable[[int], bool] = lambda _: True
     ) -> list[int]:
-        """The places of the texts that an item makes untrue, in order. Only places in ``may`` are considered.
+        """The places of the texts that an item makes untrue, in order; only places that ``may`` allows are considered.
 
-        What corrects may stand in its messages alone.
+        The correcting words may be in the item's source messages only.
         """
         if not self._texts:
             return []

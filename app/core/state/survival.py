@@ -1,8 +1,8 @@
 """Brings back sentences whose exact values a summary lost (``app.core.validation.survival`` finds them).
 
-They become entries of their own. Where the state is one text, which a model tells anew each time, they stand in the
-text, and statements of the text before with such values, which the new one does not tell in any way, come back too:
-behind it, in doubt, so that nobody takes what held then for what holds now.
+They become entries of their own. If the state is one text, which a model writes anew each time, they are put into the
+text. Statements of the text before with such values, which the new one does not repeat in any form, come back too:
+after the text, in doubt, so that nobody takes what held then for what holds now.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
 from app.core.validation.verified_state import VerifiedState
 
-_OTHERWISE: Final = 0.5  # of a statement's words: who says so many of them again has told it anew
-_AGAIN: Final = 0.85  # of its words and values together: the same told again
+_OTHERWISE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it
+_AGAIN: Final = 0.85  # the share of its words and values by which a new text counts as a repetition
 _CHANGES: Final[frozenset[Cue]] = frozenset({"correction", "update"})
-_SO_FAR: Final = 0  # in place of a message: what stood in the state so far
-_MOST_LOST: Final = 2_000  # values that are looked after in one chunk
+_SO_FAR: Final = 0  # the number, in place of a message's, of a quote from the state so far
+_MOST_LOST: Final = 2_000  # the most values of one chunk that are checked
 
 
 def with_quotes(
@@ -51,8 +51,8 @@ def with_quotes(
 ) -> tuple[StateEntry, ...]:
     """The entries with the quotes added: as the newest facts of the general field, or inside the only text.
 
-    With ``at_end`` they stand behind that text and not between its sentences. What the text before it said then becomes
-    an entry of its own, in doubt. It is served last, and keeps what such an entry of the state ``before`` said.
+    With ``at_end`` they are put after that text and not between its sentences. Quotes of the state so far then become
+    an entry of their own, in doubt, which is served last. It records what such an entry of the state ``before`` said.
     """
     if is_told(schema):
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
@@ -85,19 +85,19 @@ def forgotten(
     room: int,
     estimator: Estimator = "script",
 ) -> list[tuple[int, str]]:
-    """Statements with exact values of the last narrative that the new one lacks, where it is the whole state.
+    """Statements of the last narrative with exact values that the new one lacks, if the narrative is the whole state.
 
-    If there is not room for all, the newest come back, since older ones have more often changed. A statement that came
-    back in two rounds, and was shown to the model each time, does not come back again.
+    If there is no room for all, the newest come back, since older ones have more often changed. A statement that came
+    back twice, and was shown to the model each time, does not come back again.
 
     ``entries`` is the merged state, ``room`` the tokens for all of it.
 
     Returns:
-        Texts for ``with_quotes``, in order; nothing where facts have a list: entries are never forgotten.
+        Texts for ``with_quotes``, in order; empty if facts have a list, since entries are never forgotten.
     """
     told = [
         text
-        for entry in sorted(before, key=lambda one: not one.in_doubt)  # that is the older part
+        for entry in sorted(before, key=lambda one: not one.in_doubt)  # the part in doubt is the older one
         if entry.role == "narrative"
         for text in _sentences_with_speaker(entry.text)
         if not (entry.in_doubt and any(text in older for older in entry.superseded))
@@ -117,7 +117,7 @@ def _lost_texts(told: Sequence[str], present: Told, bags: Sequence[frozenset[str
     now = [frozenset[str]().union(*bags)]
     for text in told:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
-        # what changes is seldom told in the old words: by the new text as a whole, where no value names something
+        # a changed statement seldom has the old words; if no value is a name, all words of the new text count together
         if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(NAMING) else bags):
             yield text
 
@@ -133,8 +133,8 @@ def with_replaced_sentences(
 ) -> VerifiedState:
     """A state whose text lost sentences to a verifier, with the earlier sentences that these may have replaced.
 
-    Sentences of the earlier text stand behind it again, in doubt, if nothing else tells their exact values: as many as
-    there is room for below ``cap``, in tokens.
+    Sentences of the earlier text are put after it again, in doubt, if their exact values are nowhere else, as far as
+    there is room below ``cap``, in tokens.
     """
     judged = [one for one in verified.repairs if one.reason == "contradicted"]
     contradicted, false = {one.entry_id for one in judged}, {undated(one.before) for one in judged}
@@ -147,7 +147,7 @@ def with_replaced_sentences(
     present = [entry for entry in verified.entries if not entry.pruned]
     room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
     lost = forgotten(schema, before, present, room=room, estimator=estimator)
-    back = [text for _, text in lost if undated(text) not in false]  # the text before may have told it too
+    back = [text for _, text in lost if undated(text) not in false]  # the earlier text may have had false ones too
     if not back:
         return verified
     added = _entry_of_lost_texts(schema, back, version, next_entry, ())
@@ -165,11 +165,12 @@ def with_replaced_sentences(
 def untold(
     schema: StateSchema, before: Sequence[StateEntry], entries: Sequence[StateEntry], *, outdated: Outdated
 ) -> list[tuple[int, str]]:
-    """The statements of a text just carried over from lists that the text made of it does not tell, in order.
+    """The statements of a text, just carried over from lists, that the new text made from it lacks, in order.
 
-    Left out are those that a later message changed, and the one about the topic, which is told anew each time.
+    Statements that a later message changed are left out, and so is the one about the topic, which is written anew each
+    time.
 
-    ``entries`` is the merged state; ``outdated`` what later messages changed.
+    ``entries`` is the merged state; ``outdated`` are the superseded anchors.
     """
     if not is_told(schema):
         return []
@@ -200,7 +201,7 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
 
 
 def _sentences_with_speaker(text: str) -> list[str]:
-    # What a speaker says in a row stays together: only its beginning says who speaks.
+    # Consecutive sentences of one speaker stay together, since only the first says who speaks.
     found = statements(text)
     told = ([one] if role_of(parted(one)[0]) else sentences(one) for one in found)
     return list(dict.fromkeys(chain.from_iterable(told)))
@@ -209,7 +210,7 @@ def _sentences_with_speaker(text: str) -> list[str]:
 def _narrative_with_quotes(
     entry: StateEntry, quotes: Sequence[tuple[int, str]], version: int, *, at_end: bool
 ) -> StateEntry:
-    """A narrative with the sentences that it lost. Those of the opening or the earlier narrative stand first."""
+    """A narrative with the sentences that it lost; those of the opening or the earlier narrative come first."""
     if entry.role != "narrative" or entry.in_doubt or not quotes:
         return entry
     told = [(seq, as_sentence(text)) for seq, text in quotes]
@@ -241,6 +242,6 @@ def _entry_of_lost_texts(
 
 
 def as_sentence(text: str) -> str:
-    """A quote as a sentence with a capital and an end: else it would read as a part of the sentence before."""
+    """A quote as a sentence with a capital and a full stop, so that it does not read as a part of the one before."""
     word = text.partition(" ")[0]
     return closed(f"{text[:1].upper()}{text[1:]}" if word.isalpha() else text)

@@ -1,4 +1,4 @@
-"""Shortens a state that is one text, statement by statement: those that tell least per token are removed first."""
+"""Shortens a state of one text, statement by statement: those that tell least per token are removed first."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from app.core.text.shortening import clip
 from app.core.validation.survival import critical_values
 
 _STEPS: Final = 64
-"""Steps in which a text is shortened: it may have tens of thousands of characters."""
+"""The most steps in which a text is shortened, since it may have tens of thousands of characters."""
 _CLIPS: Final = 16
-"""Steps in which a single statement is cut that is longer than its room."""
+"""The most steps in which a single statement is cut if it is longer than its room."""
 _OPENING: Final = 0.2
 """The largest share of the text for its first statements with exact values, with which the conversation began."""
 
 
 def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
-    """Shorter and shorter versions of an entry's text: with fewer statements, then with the first one cut short.
+    """Ever shorter versions of an entry's text: with fewer statements, then with only the first one, cut short.
 
-    The first statement stays to the end; the last one, and those of the opening, nearly as long. With ``older_first``
-    statements of the earlier text stay longer than new ones.
+    The first statement is kept to the end; the last one and those of the opening nearly as long. With ``older_first``
+    statements of the earlier text are kept longer than new ones.
 
     """
     yield from fewer_statements(entry, older_first=older_first)
@@ -40,7 +40,7 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
 
 
 def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
-    """Versions of an entry's text with fewer and fewer of its statements, in their order, down to one."""
+    """Versions of an entry's text with ever fewer of its statements, in their order, down to one."""
     told = _statements_of(entry.text)
     if not told:
         return
@@ -68,7 +68,7 @@ def _statements_of(text: str) -> list[str]:
 
 
 def _places_worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
-    """The places of the statements, those first that are to be kept longest."""
+    """The places of the statements; those to be kept longest come first."""
     options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
     first = list(dict.fromkeys([0, len(told) - 1, *_first_with_values(told)]))
     known = Told()
@@ -83,7 +83,7 @@ def _places_worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first
 
 
 def _news_and_older_in_turn(news: Iterable[Option], older: Iterable[Option]) -> Iterator[int]:
-    # Each has half of the room: what was told long ago never keeps out what is new.
+    # Each kind gets half of the room, so that old statements never push out new ones.
     fresh, known = list(news)[::-1], list(older)[::-1]
     ahead = 0
     while fresh or known:

@@ -1,1 +1,1 @@
-"""What a summarizer is asked, and how its answer is read."""
+"""The requests to a summarizer, and the reading of its answers."""

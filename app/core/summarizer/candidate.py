@@ -1,7 +1,7 @@
-"""The candidate: what a summarizer is asked for, and reading its answer.
+"""The candidate: the JSON schema that a summarizer is asked for, and reading its answer.
 
-Reading is tolerant where nothing can be misunderstood (fences, bare strings, numbers as strings, unknown keys) and
-refuses the rest. Nothing here judges content: that is the gate's.
+Reading is tolerant if nothing can be misunderstood (fences, bare strings, numbers as strings, unknown keys), and
+refuses the rest. Nothing here judges content: the gate does.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _CLAIMS: Final[Mapping[str, ClaimedStatus]] = {
     "resolved": "resolved",
     GIVEN_UP: "withdrawn",
 }
-"""What dropping a passage that is kept verbatim claims of its anchor, by the reason."""
+"""The claim about an anchor that dropping its passage makes, by the reason of the drop."""
 
-_MOST_CHARACTERS: Final = 400_000  # above what any output limit lets through as an honest state
-_DEEPEST: Final = 24  # the format needs five
+_MOST_CHARACTERS: Final = 400_000  # more than any output limit allows for an honest state
+_DEEPEST: Final = 24  # the most levels; the format needs five
 _MOST_ITEMS: Final = 1_000
-_MOST_ANCHORS: Final = 200  # proposals that are read; each is looked for in its message
-_MOST_DIGESTS: Final = 200  # that are read
+_MOST_ANCHORS: Final = 200  # the most proposals that are read, since each is looked for in its message
+_MOST_DIGESTS: Final = 200  # the most descriptions that are read
 _MOST_TAGS: Final = 60
-_LONGEST_TAG: Final = 100  # characters; a longer one is no keyword
+_LONGEST_TAG: Final = 100  # characters; a longer text is not a keyword
 _LONGEST_TOPIC: Final = 120
 _LONGEST_BRIEF: Final = 4_000
-_LONGEST_QUOTE: Final = 2_000  # characters; what is longer is no passage but a message, and can be pinned
-_LONGEST_ITEM: Final = 1_000  # characters; longer ones are cut into several at sentence ends, so that nothing is lost
+_LONGEST_QUOTE: Final = 2_000  # characters; a longer text is a whole message, not a passage, and can be pinned
+_LONGEST_ITEM: Final = 1_000  # characters; a longer item becomes several, cut at sentence ends, so nothing is lost
 
 _REASONING: Final = compiled(
     r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
@@ -82,7 +82,7 @@ def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchor
 
 
 def second_json_schema(schema: StateSchema) -> dict[str, Any]:
-    """The JSON Schema of what a summarizer answers when it is asked about its answer again."""
+    """The JSON Schema for the answer of a summarizer that is asked about its answer again."""
     fields = [field.name for field in schema.fields if field.is_list] or [field.name for field in schema.fields]
     added = _object_schema(
         {
@@ -122,16 +122,17 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
 
 
 def without_giving_up(candidate: Candidate) -> Candidate:
-    """The candidate without drops that only make room: what was contradicted or settled still goes."""
+    """The candidate without drops that only make room; drops of contradicted or settled entries are kept."""
     return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != GIVEN_UP))
 
 
 def attribute_sources(
     candidate: Candidate, messages: Sequence[Message], previous: Iterable[StateEntry] = ()
 ) -> Candidate:
-    """Keep sources that were shown; an item left without one gets the message that shares most with it, if any does.
+    """The candidate with only sources that were shown.
 
-    Shown are the messages, and in their entries the numbers of those that the state so far rests on.
+    An item that is left without a source gets the messages that share most with it, if any share enough. The model was
+    shown the messages, and in entries the numbers of the messages on which the state so far is based.
     """
     shown = {message.seq for message in messages}.union(*(entry.from_seqs for entry in previous))
     known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in shown)) for item in candidate.items]
@@ -185,7 +186,7 @@ def json_in_answer(text: str) -> Any:
     """The JSON value in an answer, alone, fenced, or after thoughts or a word of introduction.
 
     Raises:
-        ValueError: None can be read.
+        ValueError: There is no JSON that can be read.
     """
     for piece in _possible_json(text):
         with contextlib.suppress(ValueError):
@@ -205,7 +206,7 @@ def _json_of_record(text: str, schema: StateSchema) -> Any:
 
 
 def _possible_json(text: str) -> Iterator[str]:
-    # As it came too: what reads like thoughts may be a tag that an item tells of.
+    # The unchanged answer is tried as well: what reads like thoughts may be a tag in the text of an item.
     as_it_came = clean(text).strip()
     answers = [as_it_came, *_pieces(without_reasoning(text)), *_pieces(as_it_came)]
     return (piece for piece in answers if len(piece) <= _MOST_CHARACTERS)
@@ -221,7 +222,7 @@ def _pieces(answer: str) -> Iterator[str]:
 
 
 def _state_object(value: Any, schema: StateSchema) -> Mapping[str, Any]:
-    """The object that holds state fields: the value itself, or the only thing wrapped in it."""
+    """The object with the state's fields: the value itself, or the only object wrapped in it."""
     names = {field.name for field in schema.fields}
     for _ in range(3):
         if isinstance(value, dict) and names & value.keys():
@@ -264,7 +265,7 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
 
 
 def _anchors(value: Any) -> Iterator[AnchorProposal]:
-    """The proposals that can be read. The others are ignored: they are no reason to refuse a candidate."""
+    """The proposals that can be read. The others are ignored, and do not make the candidate refused."""
     for raw in islice(_as_list(value), _MOST_ANCHORS):
         if not isinstance(raw, dict):
             continue
@@ -298,8 +299,8 @@ def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
 
 
 def _digests(value: Any) -> tuple[SegmentDigest, ...]:
-    """The first description of each stretch that can be read; one that cannot is no reason to refuse a candidate."""
-    if isinstance(value, dict):  # by number, instead of a list
+    """The first readable description of each stretch; unreadable ones do not make the candidate refused."""
+    if isinstance(value, dict):  # the descriptions by number, instead of a list
         value = [{"segment": number, **told} for number, told in value.items() if isinstance(told, dict)]
     found: dict[int, SegmentDigest] = {}
     for raw in islice(_as_list(value), _MOST_DIGESTS):
@@ -350,7 +351,7 @@ def _one_line(value: Any) -> str:
 
 
 def _split_at_sentences(text: str) -> Iterator[str]:
-    """The text, or for an overlong one its pieces: at sentence ends, at spaces where a sentence alone is too long."""
+    """The text, or its pieces if it is too long: cut at sentence ends, or at spaces if one sentence is too long."""
     if len(text) <= _LONGEST_ITEM:
         yield from [text] if text else []
         return
@@ -378,7 +379,7 @@ def _split_at_blanks(sentence: str) -> Iterator[str]:
 
 
 def statement_in(value: Any) -> str:
-    """The text of an item, in one line. Raises ``CandidateError`` where it is none."""
+    """The text of an item, in one line. Raises ``CandidateError`` if the value is not a text."""
     return _BULLET.sub("", _one_line(value))
 
 
@@ -388,7 +389,7 @@ def sources_in(value: Any) -> tuple[int, ...]:
 
 
 def number_in(value: Any) -> int | None:
-    """A whole number; models also write ``"12"``, ``12.0`` or ``"#12"``."""
+    """A whole number, also as ``"12"``, ``12.0`` or ``"#12"``, which models write; ``None`` for anything else."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):

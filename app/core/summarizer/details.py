@@ -1,4 +1,4 @@
-"""What an LLM is told when it writes a segment's L1, the condensed narrative."""
+"""The prompt for an LLM that writes a segment's L1, the condensed narrative."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.summarizer.framing import fence, frame
 from app.core.summarizer.prompt_rules import language_rule, size_of
 
 DETAIL_VERSION: Final = "detail-1"
-"""Part of a level's content hash: texts that were asked for in other words are written again."""
+"""The version of the prompt. It is part of a level's content hash, so that a new version writes the texts again."""
 
 TASK: Final = "You retell one stretch of a longer conversation between a user and an assistant."
 

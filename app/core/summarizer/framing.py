@@ -1,7 +1,7 @@
 """Writes messages and entries into a prompt as data: numbered elements that no text can break out of.
 
-Whatever a message contains, parsing the prompt gives exactly as many messages with the same texts. Anchors stand in
-their places, inside ``<kept_verbatim id="P12-1">``.
+Whatever a message contains, parsing the prompt gives exactly as many messages with the same texts. Anchors are marked
+in their places with ``<kept_verbatim id="P12-1">``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 KEPT_TAG: Final = "kept_verbatim"
-_LONGEST_ADDRESS: Final = 300  # characters; a longer one holds the data itself
+_LONGEST_ADDRESS: Final = 300  # characters; a longer address contains the data itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class _Element:
 def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
     """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
 
-    The name in a message's ``metadata.name`` stands beside the role.
+    The name in a message's ``metadata.name`` is put after the role.
 
     Args:
-        messages: In order.
+        messages: The messages in order.
         anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
-        max_tokens: For all texts together; the largest lose their middle until they fit. ``None``: all in full.
+        max_tokens: The most tokens of all texts together; the largest lose their middle for it. ``None``: no limit.
     """
     kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
     for name, anchor in names_of(anchors):
@@ -58,9 +58,9 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
 
 
 def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
-    """The messages in fewer tokens, only to be read: each begins with its tag and ends where the next one begins.
+    """The messages in fewer tokens, without end tags: each begins with its tag and ends where the next one begins.
 
-    The tag holds number, role and time, and the day only if it differs from that of the message before.
+    The tag has number, role and time, and the day only if it differs from that of the message before.
     """
     lines: list[str] = []
     before: str | None = None
@@ -75,7 +75,7 @@ def frame_briefly(messages: Sequence[Message], *, max_tokens: int | None = None)
 
 
 def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) -> list[tuple[str, ...]]:
-    """The texts of each message that a frame shows: its content and those of its parts."""
+    """The texts that a frame shows of each message: its content and the texts of its parts."""
     return [(content, *(part.text for part in parts)) for content, parts in _bodies_within(messages, max_tokens)]
 
 
@@ -94,7 +94,7 @@ def fence(tag: str, text: str) -> str:
 
 
 def kept_passage(name: str, text: str) -> str:
-    """A passage that is kept verbatim, of a message that is not shown."""
+    """The element for a passage that is kept verbatim, of a message that is not shown."""
     return f'<{KEPT_TAG} id="{name}">\n{escape(text)}\n</{KEPT_TAG}>'
 
 
@@ -108,7 +108,7 @@ def _message_element(
 
 
 def _further_attributes(message: Message, content: str) -> dict[str, str]:
-    """A message's name, kind, status and pasted text, where its tag has to tell of them."""
+    """The attributes for a message's name, kind, status and pasted text, as far as it has them."""
     attributes: dict[str, str] = {}
     if name := name_in(message.metadata):
         attributes["name"] = name
@@ -122,9 +122,9 @@ def _further_attributes(message: Message, content: str) -> dict[str, str]:
 
 
 def told_beside_text(message: Message) -> Iterator[str]:
-    """What a prompt tells of a message beside its text: who says it, and its parts that are neither text nor of tools.
+    """What a prompt says about a message beside its text: its speaker, and parts that are neither text nor of tools.
 
-    Such are the names of pictures and documents.
+    Such parts are the names of pictures and documents.
     """
     yield name_in(message.metadata)
     for part in message.parts:
@@ -137,7 +137,7 @@ def _written_element(part: _Element) -> str:
 
 
 def _with_kept_marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
-    # Escaped as a whole; spans that meet are joined, so that no mark reaches into another.
+    # The content is escaped as a whole. Spans that touch are joined, so that no mark reaches into another.
     escaped = escape(content)
     spans = _joined_spans((*span, name) for name, anchor in kept if (span := _anchor_span(content, anchor)))
     places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
@@ -148,7 +148,7 @@ def _with_kept_marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> 
 
 
 def _anchor_span(content: str, anchor: FoundAnchor) -> tuple[int, int] | None:
-    # A message that is shown redacted or in part has the anchor at another offset.
+    # If a message is shown redacted or in part, the anchor has another offset.
     here = content.startswith(anchor.content, anchor.offset)
     start = anchor.offset if here else content.find(anchor.content)
     return (start, start + len(anchor.content)) if start >= 0 and anchor.content else None
@@ -179,7 +179,7 @@ def _attribute_value(value: str) -> str:
 
 
 def _time_with_weekday(moment: datetime) -> str:
-    # "Next Friday" is counted from the day of the week.
+    # The weekday is needed to understand words such as "next Friday".
     said_at = moment.isoformat(timespec="minutes").replace("+00:00", "Z")
     return f"{said_at} {_DAYS[moment.weekday()]}"
 

@@ -1,4 +1,4 @@
-"""What an LLM summarizer is told."""
+"""The prompts for an LLM summarizer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from app.core.summarizer.prompt_rules import SAVING_SHARE, language_rule, size_o
 from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
 from app.core.text.token_counts import estimate_text
 
-_LEAST_NEWS: Final = 40  # tokens: a few short messages may bring so many
+_LEAST_NEWS: Final = 40  # the least tokens of new text: a few short messages may need as many
 _NEARLY_FULL: Final = 1 / 2
 _LEAST_SHARE: Final = 1 / 3
-"""The share of a full record for what is new: the oldest entries make room for it."""
-_MOST_EARLIER: Final = 60  # anchors of earlier messages that are shown: as many as an allotment usually holds
+"""The share of a full record for new text, for which the oldest entries make room."""
+_MOST_EARLIER: Final = 60  # the most anchors of earlier messages that are shown, about as many as an allotment holds
 
 SUMMARY_VERSION: Final = "summary-5"
-"""Names the words below and the schema of the answer, on record with each call; a change of either is a new version.
+"""The version of the prompt's words and of the answer's schema. It is recorded with each call.
 
-Part of the content hash of the levels that a summarizer writes with the state.
+A change of either gets a new version. It is also a part of the content hash of levels that a summarizer writes.
 """
 
 FEEDBACK: Final[Mapping[str, str]] = {
@@ -43,7 +43,7 @@ FEEDBACK: Final[Mapping[str, str]] = {
     ),
     "wrong_language": "Your last answer was not in the language of the conversation: write in the conversation's own.",
 }
-"""Reason word of a refusal to the one sentence that the next attempt is told."""
+"""The sentence that the next attempt is told after a refusal, by the reason word."""
 
 _TASK: Final = """\
 You keep a conversation's memory: its oldest messages leave the assistant's view; whoever reads your record \
@@ -72,7 +72,7 @@ to the reader. &#x3c; and the like stand for signs; record nothing of [withheld]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptWords:
-    """The rules of one version of the prompt; what is not named here is common to all."""
+    """The rules of one version of the prompt; everything else is common to all versions."""
 
     task: str = _TASK
     list_rules: str = _LIST_RULES
@@ -84,7 +84,7 @@ class PromptWords:
 _CALCULATED: Final = ' A value that you calculated stays if the text tells what it comes from: "9 left (12 - 3)".'
 
 WORDS: Final = PromptWords()
-"""Those of ``SUMMARY_VERSION``."""
+"""The rules of ``SUMMARY_VERSION``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +130,10 @@ def _size_rule(tokens: int, language: str | None) -> str:
 
 
 def _news_rule(request: SummaryRequest) -> str:
-    """How much may be new, where that is less than a whole record: older entries have to make room for more.
+    """The rule for how much new text there may be, if that is less than a whole record.
 
-    A few messages bring little, since a record that is hardly shorter than they are is refused. Not among the rules,
-    which are the same for all chunks, and stay in a provider's cache.
+    A few messages allow little, since a record that is hardly shorter than they are is refused. This is not among the
+    general rules, which are the same for all chunks and stay in a provider's cache.
     """
     target = request.target_tokens
     most = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
@@ -183,7 +183,7 @@ def _data_sections(request: SummaryRequest) -> Iterator[str]:
 
 
 def _request_to_look_again(request: SummaryRequest) -> Iterator[str]:
-    """What of its own answer the model is to look at once more: the prompt before it is the same, and stays cached."""
+    """The parts of its own answer that the model is to check again; the prompt before stays the same, and cached."""
     if request.doubts:
         told = "\n".join(f"{number}. {_doubt_line(doubt)}" for number, doubt in enumerate(request.doubts, start=1))
         yield (
@@ -219,7 +219,7 @@ def _reason_behind(doubt: Doubt) -> str:
 
 
 def without_copied_line(text: str, doubt: Doubt) -> str:
-    """What a model answers about a doubt, without what the prompt put around the statement."""
+    """A model's answer about a doubt, without the words that the prompt put around the statement."""
     return text.removesuffix(_reason_behind(doubt)).removeprefix(_field_before(doubt))
 
 

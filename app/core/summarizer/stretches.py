@@ -1,4 +1,4 @@
-"""The stretches of a chunk that a summarizer describes beside the state: which, how, and in how much room."""
+"""The stretches of a chunk that a summarizer describes beside the state: which ones, how, and in how many tokens."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from app.core.model.segments import CutSegment
 from app.core.summarizer.prompt_rules import size_of
 
 MOST_ASKED: Final = 40
-"""Stretches per call, the newest: an answer about more gets careless, and what is old is served last."""
+"""The most stretches per call, the newest: answers about more become careless, and old ones are served last."""
 LEAST_TOKENS: Final = 40
-"""A stretch below that is no longer than a note about it."""
+"""The fewest tokens of a stretch that is described: a smaller one is no longer than a description of it."""
 BRIEF_TOKENS: Final = 60
-"""What a summarizer is told; the gate lets pass twice that."""
+"""The tokens of a brief that a summarizer is told; the checks accept twice as many."""
 MOST_TAGS: Final = 12
 
 _OUTPUT_EACH: Final = 200  # tokens: brief, topic and tags with their keys, in scripts that need more of them too
@@ -25,7 +25,7 @@ keywords): only from its own messages."""
 
 
 def asked_about(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSegment], ...]:
-    """(number, stretch) of those that a summarizer describes; the rest is left to code.
+    """(number, stretch) of each stretch that a summarizer describes; code describes the others.
 
     Numbers count all of ``segments``, from 1.
     """
@@ -34,16 +34,16 @@ def asked_about(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSegment],
 
 
 def output_room(segments: Sequence[CutSegment]) -> int:
-    """The output tokens that their descriptions take."""
+    """The output tokens for the descriptions of these stretches."""
     return _OUTPUT_EACH * len(asked_about(segments))
 
 
 def stretch_rules(language: str | None) -> str:
-    """What a summarizer is told of them."""
+    """The rules for describing stretches that a summarizer is told."""
     return _RULES.format(size=size_of(BRIEF_TOKENS, language), tags=MOST_TAGS)
 
 
 def stretch_list(segments: Sequence[CutSegment]) -> str:
-    """Which messages belong to each; empty when there is nothing to describe."""
+    """The list of stretches with their messages; empty if there is nothing to describe."""
     lines = [f"{number}: messages {one.from_seq} to {one.to_seq}" for number, one in asked_about(segments)]
     return "\n".join(["The stretches to describe:", *lines]) if lines else ""

@@ -1,6 +1,6 @@
-"""What a summarizer needs to know of a system prompt: terms, their synonyms, and how the work is done.
+"""The parts of a system prompt that a summarizer needs: terms, their synonyms, and how the work is done.
 
-A record written without them calls things by other names than the assistant does, and takes a standing step for news.
+Without them a record gives things other names than the assistant does, and reports a routine step as news.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.core.text.token_counts import estimate_text
 
 Kind = Literal["terminology", "workflow"]
 
-_LONGEST_LINE: Final = 400  # characters of one line: what is longer explains more than a term or a step
+_LONGEST_LINE: Final = 400  # the most characters of a line: longer ones explain more than a term or a step
 _MOST_LINES: Final = 200
 
 _DEFINES: Final = compiled(
@@ -31,9 +31,9 @@ _HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n
 
 
 def system_context(system_prompt: str, *, room: int) -> str:
-    """Lines of a system prompt that define terms or describe how the work goes, in their order, as they stand.
+    """The lines of a system prompt that define terms or describe the work, unchanged and in order.
 
-    ``room`` is the most tokens they may weigh; terms come first where there is too little.
+    ``room`` is the most tokens of all lines; if there is too little room, terms come first.
     """
     lines = _lines_and_sentences(system_prompt)
     kinds: tuple[Kind, ...] = ("terminology", "workflow")

@@ -1,1 +1,1 @@
-"""Texts: sentences, words, values, languages, tokens; what escapes and bounds them. It knows no message."""
+"""Texts: sentences, words, values, languages, tokens, escaping and limits. Nothing here depends on conversations."""

@@ -1,4 +1,7 @@
-"""Numbers with their scales, units and currencies."""
+"""Reads numbers with their scales, units and currencies.
+
+Functions that *give* something add values that the text may mean besides those that it states.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ _KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
 _YEAR_MARKS: Final = words_of("values", "year_marks")
 _KEY, _SHORT_RANGE = 20, 10
 _BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
-"""Characters around a number that are looked at."""
+"""How many characters before and after a number are looked at; the last is for a note such as "approximately"."""
 _ABOUT: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
 _RANGES: Final = words_of("values", "ranges") | {"-", "±"}
@@ -71,7 +74,7 @@ _BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
 _TIGHT_COINS: Final = words_of("values", "tight_units") & CURRENCIES.keys()
 _PARTS_OF_MONEY: Final = {"CENT": 0.01, "DIME": 0.1}
 _SHARED_SIGNS: Final = frozenset({"¥", "peso", "pesos"})
-"""Of several currencies, or of one that others write with "$"."""
+"""Signs and names that several currencies share, or that another currency writes with "$"."""
 _SHARE_BEFORE: Final = capped(
     rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
 )
@@ -80,12 +83,12 @@ _HAN, _HANGUL = chr(0x3400), chr(0xAC00)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
-"""Directly after their number only: "5 m" are metres, "5m" may be millions."""
+"""Scales only if they stand directly after their number: "5 m" is five metres, "5m" may be five millions."""
 _RESTS: Final = {
     ("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16,
     ("g", 1_000.0): 1_000,
 }  # fmt: skip
-"""The units of which a second number, without its unit, counts parts, and how many parts there are."""
+"""Units after whose amount a second number without a unit counts parts ("4 h 5"), and how many parts each has."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
@@ -96,14 +99,14 @@ _MOST_SCALES, _NOT_FAR = 3, 6
 _LONG_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
-_LEAST_NAMING: Final = 3  # digits of a number that names something
+_LEAST_NAMING: Final = 3  # digits; a shorter number after "no." or "#" does not count as a name
 
 
 def number_at(c: Cursor, place: int) -> int:
-    """Read the number at a token into ``c.found``; returns the token after it, or the same where none begins."""
+    """Read the number at a token into ``c.found``, and return the token after it; the same token if there is none."""
     token = c.tokens[place]
     readings, after, scale = _readings(c, place)
-    if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is no rounding
+    if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is exact
         readings, scale = [reading * scale for reading in readings], 1.0
     if readings and readings[0] < _SMALL and _are_parts(c, place, after, readings[0]):
         return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
@@ -126,7 +129,7 @@ def _are_parts(c: Cursor, first: int, place: int, count: float) -> bool:
 
 
 def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
-    """What a number may mean, the token after it, and its scale (1 without one)."""
+    """The possible readings of a number, the token after it, and its scale (1 without one)."""
     token, after = c.tokens[place], place + 1
     if token.kind == "n" and (token.text not in SCALES or any(token.data)):
         is_sure = " " not in token.text and token.text[0] < _HAN
@@ -162,7 +165,7 @@ def _rest_after_han_scale(c: Cursor, place: int, scale: float) -> tuple[float, i
         return 0.0, place
     rest, after, smaller = _readings(c, place)
     digits = c.tokens[place].text
-    # One digit alone counts tenths of the scale before it; of "1万4000" all count.
+    # A single digit counts tenths of the scale before it; in "1万4000" all digits count as they are.
     if smaller == 1 and rest and (len(digits) == 1 or (digits.isdecimal() and rest[0] < scale)):
         return (rest[0] / 10 if len(digits) == 1 else rest[0] / scale), after
     is_part = bool(rest) and 1 < smaller < scale and rest[0] * smaller < scale
@@ -205,7 +208,7 @@ def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[flo
 
 
 def _with_scale_left_out(words: list[str]) -> list[float]:
-    """«Миллион восемьсот» is said of 1,800,000."""
+    """The number meant if speech leaves a scale out: «миллион восемьсот» is 1,800,000."""
     last = max((place for place, word in enumerate(words) if SCALES.get(word, 0) >= _MILLION), default=len(words))
     rest = of_words(words[last + 1 :])
     is_left_out = _HUNDRED <= rest < _THOUSAND
@@ -213,7 +216,7 @@ def _with_scale_left_out(words: list[str]) -> list[float]:
 
 
 def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
-    """Give what only speech writes so: "nineteen eleven", «семьдесят девятого года», «38 и 2», «пять девятьсот»."""
+    """Add the numbers that spoken forms may mean: "nineteen eleven", «семьдесят девятого года», «пять девятьсот»."""
     point = c.word(after) if c.near(after) else ""
     is_joined = c.gap(after).strip() in NUMBER_JOINTS  # "dieciséis con cuarenta"
     if point in NUMBER_JOINTS and c.near(after + 1):
@@ -235,7 +238,7 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
 
 
 def _of_two_spoken(first: float, second: float, *, is_joined: bool) -> Iterator[float]:
-    """What two numbers are together of which speech leaves the scale or the coins out: 1911, 5,900, 2.80."""
+    """The numbers that two spoken numbers may mean together if a scale or the coins are left out: 1911, 5,900, 2.80."""
     if _SMALL <= second < _HUNDRED:
         yield first + second / 100
         if not is_joined and first in range(10, 21):
@@ -245,7 +248,7 @@ def _of_two_spoken(first: float, second: float, *, is_joined: bool) -> Iterator[
 
 
 def _shared(c: Cursor, place: int, last: int, share: float) -> int:
-    """Read a share such as "half an hour", "half a million", "3/4 cup"; one without a unit states nothing."""
+    """Read a share such as "half an hour", "half a million", "3/4 cup"; a share without a unit states no value."""
     after = last + 1
     while c.word(after) in ARTICLES | _OF and c.near(after):
         after += 1
@@ -263,7 +266,7 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
     if numbers and not c.all_readings and _is_pair_of_numbers(c, parts, last + 1):
         days = [day for day in moments.of_pair(*map(int, parts)) if moments.is_day(day)]
         is_day = bool(days) and any(part[0] == "0" for part in parts)
-        # What percentage they are when rounded says little: 156 for 126/81 and for 134/86.
+        # The rounded percentage is left out, since it identifies little: it is 156 for 126/81 and for 134/86.
         others = () if is_day else (shares[0], "&".join(numbers))
         c.add("number", place, place + 1, [*others, *chain(*map(moments.claimed, days))])
     return last + 1
@@ -271,7 +274,7 @@ def _shared(c: Cursor, place: int, last: int, share: float) -> int:
 
 def _is_pair_of_numbers(c: Cursor, parts: list[str], after: int) -> bool:
     sizes = [len(part) for part in parts]
-    # "3/4" and "60/40" are parts of a whole, "152/84" is none.
+    # "3/4" and "60/40" are parts of a whole, "152/84" is a pair.
     is_part = min(sizes) == 1 or sum(map(int, parts)) == _HUNDRED
     return not is_part and max(sizes) < _LENGTH_OF_YEAR and c.word(after) not in MONTHS
 
@@ -298,7 +301,7 @@ def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> i
 
 
 def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
-    """Keep a number with all that stands around it; the token after that."""
+    """Keep a number with its unit, currency and scale, and return the token after them."""
     if _is_reference_number(c, place) and not c.all_readings:
         return _add_identifier(c, place)
     token, first, last = c.tokens[place], place, after
@@ -308,7 +311,7 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     gaps = frozenset({""}) if c.word(money_at) in _TIGHT_COINS else _BEFORE_MONEY
     if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not (unit and money_before):
         last, unit = money_at + 1, None
-    elif unit:  # "$15 \text{cm}$" is no money
+    elif unit:  # "$15 \text{cm}$" is not money
         money_before, last = False, with_unit
         more, behind = _half_behind_unit(c, last)
         readings, last = [reading + more for reading in readings], behind
@@ -344,7 +347,7 @@ def _is_of_amount_before(c: Cursor, place: int) -> bool:
 
 def _currency(c: Cursor, place: int, behind: int) -> str:
     word = c.word(behind) if c.word(behind) in CURRENCIES and c.near(behind) else c.before(place)
-    # "$T = 5$" is a formula, no money.
+    # "$T = 5$" is a formula, not money.
     is_sure = word not in _SHARED_SIGNS and not (word == "$" == c.word(behind))
     code = CURRENCIES.get(word, "") if is_sure else ""
     return "" if code in _PARTS_OF_MONEY else code
@@ -377,7 +380,7 @@ def _has_unit_or_currency(c: Cursor, place: int) -> bool:
 
 
 def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
-    """Give what only the surroundings tell: a key's unit, a year of two digits, the numbers within a short range."""
+    """Add values that only the surroundings imply: a key's unit, a year of two digits, the numbers of a short range."""
     number, digits, start = found.readings[0] * found.scale, c.tokens[place].text, c.tokens[place].start
     if not found.unit and (key := _KEY_BEFORE.search(c.text[max(0, start - _KEY) : start])) and key[1] in UNITS:
         unit, factor = UNITS[key[1]]
@@ -402,7 +405,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
         given = frozenset(f"n:{plain(one)}" for one, _ in shares)
         c.found.append(Found("share", start, c.tokens[place].end, given, is_stated=False, amounts=shares))
     before = c.text[max(0, start - 2) : start]
-    if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10" of a network
+    if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10", the end of a network address
         c.add_possible(place, [f"p:.{digits}", f"n:{plain(float(f'.{digits}'))}"], "version")
     if c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
         _give_days_of_range(c, place, (c.small(place - 2), c.small(place)), found)
@@ -418,7 +421,7 @@ def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
 
 
 def _give_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Found) -> None:
-    # From the one to the other of some month.
+    # The two numbers may be days of a month.
     if 1 <= days[0] < days[1] <= _LAST_DAY and not found.unit:
         c.add_possible(place, [f"o:{day}" for day in days])
 
@@ -443,7 +446,7 @@ def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
 
 
 def _keep(c: Cursor, found: Found, place: int | None = None) -> None:
-    """Work out the forms of an amount, join it to the one before where both are one, and keep it."""
+    """Compute the forms of an amount and keep it, joined to the amount before if both are one."""
     previous = _amount_before(c, found.start)
     between = (
         c.text[previous.end : found.start].strip() if previous and found.start - previous.end <= _NOT_FAR else None
@@ -466,7 +469,7 @@ def _keep(c: Cursor, found: Found, place: int | None = None) -> None:
 
 
 def _amount_before(c: Cursor, start: int) -> Found | None:
-    # What the number at "start" may mean besides is passed over.
+    # Other possible meanings of the number at "start" are skipped.
     for one in c.found[: -_MOST_GIVEN - 1 : -1]:
         if one.readings:
             return one
@@ -503,7 +506,7 @@ def _fill_forms(found: Found, *, all_readings: bool) -> None:
 
 
 def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
-    """What digits may be besides an amount: a code, a version, a day, two numbers of a Chinese text."""
+    """Add the forms of what digits may be besides an amount: a code, version or day, two numbers of a Chinese text."""
     token = c.tokens[place]
     digits = token.text
     if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _LONG_CODE or digits[0] == "0"):  # noqa: PLR2004
@@ -528,9 +531,9 @@ def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
 
 
 def _state_day_of_weekday(c: Cursor, found: Found, form: str) -> None:
-    # Before another word it may count something: "on Saturday 12 came".
+    # Before another word the number may count something: "on Saturday 12 came".
     if c.text[found.end : found.end + 2].strip()[:1] in _ENDS_OF_DAY:
-        found.forms, found.readings = frozenset({form}), []  # no kind of date: entries would lack its month
+        found.forms, found.readings = frozenset({form}), []  # its kind is not "date", since it has no month
     else:
         found.forms |= {form}
 
@@ -549,7 +552,7 @@ def _give_sides_one_unit(c: Cursor, found: Found) -> None:
 
 
 def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
-    """Give what two amounts are together where the second says no unit, or is of coins: "4 h 5", "12 euros 50"."""
+    """Add the sum of two amounts if the second has no unit or counts coins: "4 h 5", "12 euros 50"."""
     first, rest = previous.readings[0] * previous.scale, found.readings[0] * found.scale
     of_coins = found.kind == "money" and found.scale < 1 <= previous.scale
     is_bare = found.kind == "number" and not found.unit and not c.text[previous.end : found.start].strip()
@@ -568,7 +571,7 @@ def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
 
 
 def _as_clock(larger: Found, rest: float) -> frozenset[str]:
-    """A length as a clock would show it: "6:40" of "6 min 40 s", or of "6 h 40"."""
+    """A length of time as a clock would show it: "6:40" for "6 min 40 s" or "6 h 40"."""
     is_timed = larger.unit in {("s", 60.0), ("s", 3_600.0)}
     return frozenset({f"l:{int(larger.readings[0])}:{int(rest):02}"} if is_timed else ())
 

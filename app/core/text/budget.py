@@ -1,4 +1,4 @@
-"""Choosing among options within a number of tokens or characters; the caller says what each costs and is worth."""
+"""Choosing options within a number of tokens or characters; the caller says what each costs and is worth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Final, TypeVar
 
 MOST_LOOKS: Final = 12
-"""How often one option is looked at. Its worth only falls, and after so many looks it has hardly anything new."""
+"""How often one option is looked at, at most. Its worth only falls: after so many looks it adds hardly anything."""
 
 Option = TypeVar("Option")
 Made = TypeVar("Made")
@@ -21,7 +21,7 @@ class Budget:
         self.left = left
 
     def takes(self, cost: int) -> bool:
-        """Spend so much, if there is so much left."""
+        """Spend this cost and return true, if so much is left."""
         if cost > self.left:
             return False
         self.left -= cost
@@ -29,19 +29,19 @@ class Budget:
 
 
 def first_fitting(options: Iterable[Option], room: int, cost: Callable[[Option], int]) -> list[Option]:
-    """The first options, as many as fit together: one that does not ends it, so that more room only adds to them."""
+    """The first options that fit together. The first that does not fit ends the list: more room only adds options."""
     budget = Budget(room)
     return list(takewhile(lambda option: budget.takes(cost(option)), options))
 
 
 def each_fitting(options: Iterable[Option], room: int, cost: Callable[[Option], int]) -> list[Option]:
-    """The options that fit one after the other: one that does not is passed over for smaller ones after it."""
+    """The options that fit, taken in order. One that does not fit is skipped; smaller ones after it may still fit."""
     budget = Budget(room)
     return [option for option in options if budget.takes(cost(option))]
 
 
 def without_last(options: Iterable[Option], excess: int, cost: Callable[[Option], int]) -> list[Option]:
-    """The options without the last ones, as many as free so much."""
+    """The options without as many of the last ones as are needed to free the excess."""
     kept = list(options)
     while kept and excess > 0:
         excess -= cost(kept.pop())
@@ -52,10 +52,10 @@ def made_to_fit(make: Callable[[int], Made], over: Callable[[Made], int], room: 
     """Make something for less and less room until it fits, since its size is only known once it is made.
 
     Args:
-        make: Makes it in so much room.
-        over: By how much it is too heavy; 0 or less where it fits.
+        make: Makes it for a given room.
+        over: By how much the result is too large; 0 or less if it fits.
         room: The room of the first try.
-        least: The least room: what is made in it is returned, whatever it weighs.
+        least: The least room: a result made for it is returned even if it is too large.
     """
     while (excess := over(made := make(room))) > 0 and room > least:
         room = max(room - excess, least)
@@ -65,14 +65,14 @@ def made_to_fit(make: Callable[[int], Made], over: Callable[[Made], int], room: 
 def best_first(
     options: Iterable[Option], worth: Callable[[Option], float | None], key: Callable[[Option], int]
 ) -> Iterator[Option]:
-    """Yields, again and again, the option that is worth most at that moment.
+    """Yield the options, each time the one that is worth most at that moment.
 
-    The caller takes an option, or leaves it, before it asks for the next one.
+    The caller takes or leaves an option before it asks for the next one.
 
     Args:
-        options: In any order.
-        worth: Asked again and again; it only falls while others are taken. ``None``: the option is left out.
-        key: Of options of one worth, the one with the smallest key comes first; no two have the same.
+        options: The options in any order.
+        worth: The present worth of an option, which only falls while others are taken. ``None`` leaves the option out.
+        key: Among options of the same worth the one with the smallest key comes first; keys must be unique.
     """
     heap = [(-now, key(option), 0, option) for option in options if (now := worth(option)) is not None]
     heapify(heap)

@@ -1,4 +1,4 @@
-"""The names of months and weekdays in languages whose files list none, as the CLDR has them."""
+"""The names of months and weekdays from the CLDR, for languages whose files list none."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _DETECTED: Final = tuple(one.code for one in languages() if not one.values.month
 _CODES: Final = (*_DETECTED, *_WITHOUT_FILE)
 _SHORTEST: Final = 3
 Name = tuple[str, str, int]
-"""A language, a word of it, and the number of the month or weekday that it means."""
+"""(language, word, the number of the month or weekday that it means)."""
 
 
 def month_names() -> tuple[Name, ...]:
-    """The months behind a day ("18 września") and alone ("wrzesień")."""
+    """The names of months, both as written after a day ("18 września") and alone ("wrzesień")."""
     behind_days = (
         (code, word, month)
         for code in _CODES
@@ -34,19 +34,19 @@ def month_names() -> tuple[Name, ...]:
 
 
 def short_months() -> tuple[Name, ...]:
-    """Their abbreviations in languages that a text can be known to be in: "set" and "mar" are other words elsewhere."""
+    """Abbreviations of months, only in languages that can be detected: elsewhere "set" and "mar" are other words."""
     names = ((code, name.rstrip("."), month) for code, name, month in _babel_names(_DETECTED, "months", "abbreviated"))
     return tuple((code, name.lower(), month) for code, name, month in names if _is_name(name))
 
 
 def weekday_names() -> tuple[Name, ...]:
-    """The weekdays; Monday is 0."""
+    """The names of weekdays; Monday is 0."""
     return _unambiguous_names(_babel_names(_CODES, "days", "wide"))
 
 
 def _babel_names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
     for code in codes:
-        # Only a language's own data: Babel mixes up what they inherit.
+        # Only a language's own data is used: Babel mixes up inherited data.
         contexts = localedata.load(code, merge_inherited=False)[key]
         for names in (contexts[context].get(width, {}) for context in contexts):
             if isinstance(names, Mapping):

@@ -13,11 +13,11 @@ from app.core.text.patterns import compiled
 from app.core.text.words import words
 
 FEWEST_WORDS: Final = 3
-"""Content words. A text with fewer cannot be understood alone."""
+"""The fewest content words of a text that can be understood alone."""
 
-_SHORT: Final = 44  # characters; there is nothing to gain below it
-_TOPIC: Final = 6  # words before a colon name what follows
-_LONG_TAIL: Final = 24  # characters after the last value that are worth cutting off
+_SHORT: Final = 44  # characters; shortening a text of at most so many gains nothing
+_TOPIC: Final = 6  # at most so many words before a colon name what follows
+_LONG_TAIL: Final = 24  # characters; an end of as many after the last value is worth cutting off
 
 _JOINT: Final = compiled(
     r"[:：;；，、,\s](?:(?P<colon>(?<=:)\s|(?<=：)\s?)|(?<=;)\s|(?<=[；，、])\s?|(?<=\s)[—–-]\s"
@@ -25,7 +25,8 @@ _JOINT: Final = compiled(
     rf"|(?<=,)\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?)",
     re.IGNORECASE,
 )
-"""Between two clauses. It begins with a class of single characters, so that all other places are skipped quickly."""
+"""What stands between two clauses. The pattern begins with a class of single characters, so that other places are
+skipped quickly."""
 
 _OPENS: Final = compiled(alternatives("clauses", "subjects"), re.IGNORECASE)
 _LINK: Final = compiled(rf"(?:{alternatives('clauses', 'ties')})\s")

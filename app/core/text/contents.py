@@ -1,8 +1,8 @@
-"""Media data stored apart from messages: once for each content, named by its SHA-256, loaded when shown.
+"""Media data stored apart from messages: each content once, named by its SHA-256, loaded when it is shown.
 
-A part has its data in one of two forms under ``data``: the text as it was given (Base64, or a data URL), or a reference
-to the content that the text stands for. Both stand at the same place among the part's keys, and the second leads back
-to the first byte for byte.
+Under ``data`` a part has its data in one of two forms: the text as it was given (Base64 or a data URL), or a reference
+to the stored content. Both have the same place among the part's keys, and the given text can be restored from the
+reference byte for byte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.core.text.patterns import compiled
 _HEAD: Final = compiled(r"data:[^,]{0,200}?;base64,")
 _DATA: Final = "data:"
 _NO_LINE_BREAKS: Final = str.maketrans("-_", "+/", "\r\n\t")
-"""Base64 for addresses is plain Base64 with two other signs; mail has it in lines."""
+"""Makes plain Base64 of the URL variant, which has two other signs, and of Base64 in lines, as mail has it."""
 _A_PIECE: Final = 65_536  # characters
 _BASE64_OF: Final = 3
 _BASE64_IN: Final = 4
@@ -29,16 +29,16 @@ _BASE64_IN: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """Bytes under their hash."""
+    """Bytes with their hash."""
 
     sha256: str
-    """64 hexadecimal digits."""
+    """The hash in 64 hexadecimal digits."""
     data: bytes
     media_type: str
 
 
 def taken_apart(parts: Sequence[Part]) -> tuple[tuple[Part, ...], dict[str, Content]]:
-    """The parts with references in place of inline data, and the contents by hash; references stay as they are."""
+    """The parts with references in place of inline data, and these contents by hash; existing references are kept."""
     contents: dict[str, Content] = {}
     return tuple(_referring(part, contents) for part in parts), contents
 
@@ -55,7 +55,7 @@ def put_together(parts: Iterable[Part], contents: Mapping[str, bytes]) -> tuple[
 
 
 def data_bytes(part: Part) -> int:
-    """Characters of a part's data as it is sent, whichever form it has; 0 for a part without."""
+    """The characters of a part's data as it is sent, in either form; 0 without data."""
     reference = _reference(part)
     if reference is not None:
         size, head = int(reference["bytes"]), str(reference.get("head", ""))
@@ -64,27 +64,27 @@ def data_bytes(part: Part) -> int:
 
 
 def decoded_bytes(part: Part) -> int:
-    """Bytes of what a part's data stands for, roughly, and the same whichever form it has."""
+    """The approximate bytes of a part's decoded data, the same for both forms."""
     return data_bytes(part) * _BASE64_OF // _BASE64_IN
 
 
 def inline_base64(part: Part) -> str | None:
-    """What a part carries with it, in plain Base64; ``None`` where it carries nothing, or nothing that can be read.
+    """A part's inline data in plain Base64; ``None`` if it has none, or none that can be read.
 
-    Taken are Base64 and data URLs, which may also be percent-encoded and stand in the place of the address. Line breaks
-    and the alphabet for addresses are taken in Base64, blanks are not: words would be taken for data.
+    Base64 and data URLs are read; a data URL may be percent-encoded, and may stand in place of the address. Base64 may
+    have line breaks and use the URL alphabet, but may not have spaces: otherwise words would be taken for data.
     """
     given = _data_of_media(part)
     return from_data_url(given)[1] if is_data_url(given) else _plain_base64(given)
 
 
 def is_data_url(text: str) -> bool:
-    """Whether a text is data with a head, and no address."""
+    """Whether a text is a data URL, not an address."""
     return text[: len(_DATA)].lower() == _DATA
 
 
 def from_data_url(url: str) -> tuple[str, str | None]:
-    """(the media type, or nothing; the data in plain Base64, or ``None``, where it cannot be read) of a data URL."""
+    """The media type of a data URL (empty if it has none), and its data in plain Base64 (``None`` if unreadable)."""
     head, _, data = url.partition(",")
     media_type, *parameters = head[len(_DATA) :].split(";")
     if parameters and parameters[-1].strip().lower() == "base64":
@@ -93,11 +93,11 @@ def from_data_url(url: str) -> tuple[str, str | None]:
 
 
 def _unquoted(text: str) -> bytes:
-    # Piece by piece: the standard library takes a hundred bytes and more for each escape.
+    # The text is decoded in pieces: the standard library uses more than a hundred bytes for each escape.
     found, place = bytearray(), 0
     while place < len(text):
         end = place + _A_PIECE
-        escape = text.rfind("%", end - 2, end)  # that the piece would end within
+        escape = text.rfind("%", end - 2, end)  # an escape that the end of the piece would split
         end = escape if escape != -1 else end
         found += unquote_to_bytes(text[place:end])
         place = end
@@ -113,18 +113,18 @@ def shown_address(part: Part) -> str:
 
 
 def named_address(part: Part) -> str:
-    """The address of a part to be named in words; none where the data itself stands in its place."""
+    """The address of a part to be named in words; empty if the data itself stands in its place."""
     url = str(part.get("url") or "")
     return "" if is_data_url(url) else url
 
 
 def encoded_bytes(size: int) -> int:
-    """How many characters of Base64 that many bytes take."""
+    """How many characters of Base64 this many bytes take."""
     return -(-size // _BASE64_OF) * _BASE64_IN
 
 
 def data_mark(part: Part) -> str:
-    """The hash of a part's data, the same in both forms; empty for a part without."""
+    """The hash of a part's data, the same for both forms; empty without data."""
     reference = _reference(part)
     if reference is not None:
         return str(reference["sha256"])
@@ -176,7 +176,7 @@ def _content_and_form(data: str, media_type: str) -> tuple[Content, dict[str, st
         decoded = b""
     if decoded and base64.b64encode(decoded) == data[len(head) :].encode():
         return _hashed(decoded, media_type), {"head": head} if head else {}
-    # What is no plain Base64 stands for itself.
+    # A text that is not plain Base64 is stored as text.
     return _hashed(data.encode(), media_type), {"form": "text"}
 
 

@@ -1,6 +1,6 @@
-"""A statement and the correction right behind it: "Let us stay in Alfama. No, in Graça." is one statement.
+"""Joins a statement and the correction right after it: "Let us stay in Alfama. No, in Graça." is one statement.
 
-One half would be what its speaker has taken back, the other a correction without what it corrects.
+Alone, the first half is what the speaker has taken back, and the second a correction of something unknown.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from app.core.text.languages.joined import whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
 
-_LONGEST: Final = 60  # characters of a correction: what is longer tells something of its own
-_MOST: Final = 300  # characters of both
+_LONGEST: Final = 60  # characters of a correction: a longer sentence says something of its own
+_MOST: Final = 300  # characters of the statement and its correction together
 _CORRECTS: Final = compiled(whole_words("clauses", "corrects"), re.IGNORECASE)
 _BEHIND: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
 _BIT: Final = SAID.add(_CORRECTS.pattern)
@@ -23,9 +23,9 @@ _MARKS: Final = " ,.:;!…–—-，。！：；"
 
 
 def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The places of a text's sentences; a sentence and the correction right behind it are one.
+    """The places of a text's sentences, with a sentence and the correction right after it as one.
 
-    ``spans`` are those of its sentences, in order.
+    ``spans`` are the places of the single sentences, in order.
     """
     begun: tuple[int, int] | None = None
     is_bare = False
@@ -44,6 +44,6 @@ def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tu
 
 
 def correction_in(text: str) -> str:
-    """The correction in a statement that holds it; empty where none does."""
+    """The correction within a statement; empty if there is none."""
     found = _BEHIND.search(text) if SAID.may_match_text(text) & _BIT else None
     return text[found.end() :] if found else ""

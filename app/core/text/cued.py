@@ -13,15 +13,15 @@ _NOTHING: Final = capped(r"(?!)", 1)
 
 
 SAID: Final = PatternIndex()
-"""The literals that cues need, of all modules: one search of a text tells which cues may match it."""
+"""The literals that the cues of all modules need: one search of a text tells which cues may match it."""
 
 
 class Cue:
     """A set of patterns. A text has the cue if it matches one of them; case is ignored.
 
     Args:
-        patterns: Empty ones are left out.
-        longest: Characters of a text that they see; all where it is left out.
+        patterns: The patterns; empty ones are left out.
+        longest: How many characters of a text the patterns see; ``None``: all.
     """
 
     __slots__ = ("_parts", "mask", "pattern")
@@ -36,15 +36,15 @@ class Cue:
         self.pattern: Final = capped_later(joined, longest, re.IGNORECASE) if parts else _NOTHING
 
     def is_in(self, text: str) -> bool:
-        """Whether a text has it."""
+        """Whether a text has the cue."""
         return self.matches((text,), SAID.may_match_text(text))
 
     def matches(self, texts: Sequence[str], possible: int) -> bool:
-        """Whether one of these texts has it.
+        """Whether one of these texts has the cue.
 
         Args:
             texts: Parts of one text.
-            possible: What ``SAID.may_match_text`` says of that text.
+            possible: The result of ``SAID.may_match_text`` for that text.
         """
         left = self.mask & possible
         while left:

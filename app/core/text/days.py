@@ -1,4 +1,8 @@
-"""Dates of several words, and days counted from the message: "tomorrow", "in two weeks"."""
+"""Reads dates of several words, and days counted from the message: "tomorrow", "in two weeks".
+
+Functions that *add* a day add a value that the text may mean (``Cursor.add_possible``), which only counts for texts
+that were shown. Those that *keep* or *state* one add a value that the text states.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +51,9 @@ from app.core.text.tables import (
 _DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
 _BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | WEEKDAYS.keys()
 _IN_DATE: Final = LOOSE - {" ("}
-"""Between a day and its month: in "in June (12)" stands no date."""
+"""What may stand between a day and its month: "in June (12)" has no date."""
 _BEHIND_DATE: Final = frozenset({"", " ", "(", " ("})
-"""Between a date and its weekday: in "not on 12 May, Friday is better" stands another day."""
+"""What may stand between a date and its weekday: "not on 12 May, Friday is better" means another day."""
 _YEAR_DIGITS: Final = 4
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
@@ -64,11 +68,11 @@ _WEEK: Final = 7
 _STOPS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
 _NOT_FAR: Final = 10
-"""Characters between the end and its month: "Ende des Monats"."""
+"""The most characters between "end" and its month: "Ende des Monats"."""
 
 
 def date_at(c: Cursor, place: int) -> int:
-    """Read a date that begins at a token: the token after it, or the same where none begins."""
+    """Read a date that begins at a token, and return the token after it; the same token if none begins."""
     days = _day_numbers(c, place)
     if days:
         month_at = after = days[-1][2]
@@ -94,7 +98,7 @@ def date_at(c: Cursor, place: int) -> int:
 
 
 def _give_counted_day(c: Cursor, place: int) -> None:
-    """Give the day of a month that is told by a number in words: "le trente juin", "el quince de julio"."""
+    """Add the day that is written as a number in words: "le trente juin", "el quince de julio"."""
     told, after = spelled(c, place) if c.all_readings else ([], place)
     after += c.word(after) in DATE_FILL
     if told and c.near(after) and not _is_verb(c, after):
@@ -102,7 +106,7 @@ def _give_counted_day(c: Cursor, place: int) -> None:
 
 
 def _give_counted_day_behind(c: Cursor, place: int, month: int) -> None:
-    """Give the same where the month stands first: 오월 십육일."""
+    """Add the same if the month stands first: 오월 십육일."""
     told, after = spelled(c, place) if c.all_readings else ([], place)
     if told and UNITS.get(c.word(after)) == _DAYS and not c.gap(after):
         _give_day(c, place, month, of_words(told))
@@ -117,7 +121,7 @@ def _give_day(c: Cursor, place: int, month: int, number: float) -> None:
 def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
     """Keep a date that may mean any of these days.
 
-    With a weekday that it does not have, it is shown only where it stands in the same words.
+    If the text gives it a wrong weekday, the date counts as shown only by a text in the same words.
     """
     weekday_at = first - 1 - (c.word(first - 1) in DATE_FILL)
     if not c.all_readings and _is_another_weekday(c, weekday_at, days):
@@ -128,7 +132,7 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
         form for day in possible for form in (moments.given(day, c.at) if c.all_readings else moments.claimed(day))
     }
     parts = c.tokens[first].text.split("/")
-    if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - or three numbers: "12/14/16 mm"
+    if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - they may be three numbers: "12/14/16 mm"
         numbers = [f"n:{int(part)}" for part in parts]
         forms |= set(numbers) if c.all_readings else {"&".join(numbers)}
     if forms:
@@ -136,7 +140,7 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
 
 
 def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
-    """Whether a weekday stands there, before a date of which no reading has it."""
+    """Whether a weekday at this token stands before a date that falls on it in no reading."""
     word = c.word(place)
     if word not in WEEKDAYS or not c.near(place + 1, _IN_DATE) or (word in WORDS_AND_VERBS and not c.is_capital(place)):
         return False
@@ -145,7 +149,7 @@ def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
 
 
 def named(c: Cursor) -> Iterator[Day]:
-    """What a text names of dates, each year, month and day of the month by itself: "May", "the 12th", "2026"."""
+    """The dates in a text, and years, months and days of the month that it names alone: "May", "the 12th", "2026"."""
     for place, token in enumerate(c.tokens):
         word, number = c.word(place), 0 if _is_amount(c, place) else _day_number(c, place)[0]
         if token.kind == "d":
@@ -165,7 +169,7 @@ def _is_dated_month(c: Cursor, place: int) -> bool:
 
 
 def relative(c: Cursor, place: int) -> int:
-    """Give the days that "tomorrow", "next Friday", "end of the month" mean; never more than that is read."""
+    """Add the days that "tomorrow", "next Friday", "end of the month" mean, and return the same token again."""
     at, word = c.at, c.word(place)
     if not c.all_readings or at is None or not word:
         return place
@@ -195,7 +199,7 @@ def relative(c: Cursor, place: int) -> int:
 
 
 def give_beside_dates(c: Cursor) -> None:
-    """Give the days that weekdays may mean beside the dates of the same text: "sat 3 Oct is bad, rather fri"."""
+    """Add the days that weekdays may mean, counted from the dates in the same text: "sat 3 Oct is bad, rather fri"."""
     dates = (one for one in c.found if one.kind == "date" and (one.is_stated or _has_digit(c, one)))
     told = list(islice(dates, _LIST))
     days = {day for one in told for form in one.forms if (day := moments.day_in(form))}
@@ -220,7 +224,7 @@ def _has_digit(c: Cursor, found: Found) -> bool:
 
 
 def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
-    """Give the day that an amount of time means: "in two weeks", "vor drei Tagen", "2 дня назад"."""
+    """Add the day that a length of time leads to: "in two weeks", "vor drei Tagen", "2 дня назад"."""
     base, factor = unit
     if not c.all_readings or c.at is None or base not in {"s", "mo"} or (base == "s" and factor < _HOUR):
         return
@@ -234,7 +238,7 @@ def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -
 
 
 def unseparated_day(digits: str) -> Iterator[str]:
-    """The day that eight digits name: "20260403"."""
+    """The forms of the day that eight digits name: "20260403"."""
     if len(digits) == 8 and digits.isdecimal() and digits[:2] in {"19", "20"}:  # noqa: PLR2004
         day = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
         if moments.is_day(day):
@@ -242,7 +246,7 @@ def unseparated_day(digits: str) -> Iterator[str]:
 
 
 def short_forms(digits: str) -> frozenset[str]:
-    """The day and the time that a number may be as well: "12.9", "19.01", "14.30"."""
+    """The forms of the day and the time that a number may also be: "12.9", "19.01", "14.30"."""
     first, _, second = digits.partition(".")
     if not (first.isdecimal() and second.isdecimal() and len(digits) <= 5):  # noqa: PLR2004
         return frozenset()
@@ -252,13 +256,13 @@ def short_forms(digits: str) -> frozenset[str]:
 
 
 def names_day(c: Cursor, place: int) -> bool:
-    """Whether digits stand as a day does: "am 26.2", "am 26.", "le 22"; no amount."""
+    """Whether digits are written like a day and are not an amount: "am 26.2", "am 26.", "le 22"."""
     end = c.tokens[place].end
     return (c.word(place - 1) in DATE_FILL or c.text[end : end + 1] == ".") and not _is_amount(c, place)
 
 
 def day_beside_date(c: Cursor, day: int) -> frozenset[str]:
-    """What a day without its month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
+    """The forms that a day without a month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
     dates = (form for one in reversed(c.found) if one.kind == "date" for form in sorted(one.forms))
     last = next((told for form in dates if (told := moments.day_in(form) or moments.day_of_year_in(form))), None)
     is_day = last is not None and moments.is_day((None, last.month, day))
@@ -266,7 +270,7 @@ def day_beside_date(c: Cursor, day: int) -> frozenset[str]:
 
 
 def first_day(number: float, last: str) -> frozenset[str]:
-    """The day that a number is where the day after it has the month: the 17 of "17–24.01"."""
+    """The forms of a day whose month follows only after the second day: the 17 in "17–24.01"."""
     first, _, month = last.partition(".")
     if not (first.isdecimal() and month.isdecimal() and len(last) <= 5 and number == int(number)):  # noqa: PLR2004
         return frozenset()
@@ -280,7 +284,7 @@ def _is_verb(c: Cursor, place: int) -> bool:
 
 
 def _month_alone(c: Cursor, place: int, month: int) -> int:
-    """Read a month without a day: "September 2026" is stated; "in September" only gives something."""
+    """Read a month without a day: "September 2026" is a stated value, "in September" only a possible one."""
     word = c.word(place)
     year, after = _year_behind(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
@@ -300,15 +304,15 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
     year, last = _year_behind(c, after)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
-        # The stretch of the month goes to the date that stands beside it.
+        # Only the day next to the month includes the month's text.
         stated(c, start if number else first, last if is_last else end, [(year, month, day)])
-        if not is_last:  # perhaps no day: "Main Street 27, 8–15 August"
+        if not is_last:  # it may not be a day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
 
 
 def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
-    """Days in a row ("1", "1st to the 3rd", "с первого по десятое"), each with its token and the one after it."""
+    """Consecutive days ("1", "1st to the 3rd", "с первого по десятое"), each with its token and the token after it."""
     days: list[tuple[int, int, int]] = []
     while len(days) < _LIST:
         day, after = _day_number(c, place)
@@ -348,7 +352,7 @@ def _year_behind(c: Cursor, place: int) -> tuple[int | None, int]:
 
 
 def _day_alone(c: Cursor, place: int) -> int:
-    """Ordinals alone, "am 12.", "12.9.", "on 3/8": days, or numbers of other things, but only as what a text gives."""
+    """Read ordinals alone, "am 12.", "12.9.", "on 3/8". They may be days or other numbers: only possible values."""
     token = c.tokens[place]
     if c.all_readings and token.kind == "f" and "/" in token.text:
         _give_slashed(c, place)
@@ -368,13 +372,13 @@ def _day_alone(c: Cursor, place: int) -> int:
     elif c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
         days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday] if c.at else []
         c.add_possible(place, [moments.of_weekday(weekday, number), *moments.of_dates(days)])
-    elif token.kind == "o" and not number:  # "flat 83" may be told of who lives «в 83-й»
+    elif token.kind == "o" and not number:  # a statement may say "flat 83" for «в 83-й»
         c.add_possible(place, [f"n:{token.data}"], "number")
     return place + 1 if token.kind == "o" else place
 
 
 def weekday_of_day(c: Cursor, place: int) -> int | None:
-    """The weekday directly before a day of the month: "Saturday 12"."""
+    """The weekday directly before a day of the month, as in "Saturday 12"; ``None`` without one."""
     is_one = c.gap(place) == " " and _day_number(c, place)[0] and not _is_amount(c, place)
     return WEEKDAYS.get(c.word(place - 1)) if is_one else None
 

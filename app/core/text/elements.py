@@ -1,4 +1,4 @@
-"""Finds elements in a text in linear time, even if many are left open. A pattern for their end could not."""
+"""Finds elements in a text in linear time, even if many are never closed; one pattern for whole elements could not."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Element:
 
 
 def elements_in(text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str]) -> Iterator[Element]:
-    """Every element, from the first place where it opens to the next where it closes; none inside another.
+    """Every element, from an opening to the next closing text after it; elements inside others are not found.
 
     Args:
         text: Any text.
-        opening: What an element begins with; it must not run over another opening.
-        closing: What an element that began so ends with, one of a few texts.
+        opening: The pattern of an opening; it must not run over another opening.
+        closing: The closing text for an opening, one of a few texts.
     """
     place = 0
     never: set[str] = set()
@@ -39,7 +39,7 @@ def elements_in(text: str, opening: re.Pattern[str], closing: Callable[[re.Match
 
 
 def outside(text: str, elements: Iterable[Element], inside: Callable[[Element], str] = lambda _: "") -> str:
-    """The text with each element replaced, by nothing unless told otherwise."""
+    """The text with each element replaced by what ``inside`` returns; by default the elements are removed."""
     parts: list[str] = []
     place = 0
     for element in elements:

@@ -1,4 +1,4 @@
-"""Showing a giant text in part: its head, its tail, and the exact values that stand between."""
+"""Shows a giant text in part: its head, its tail, and the exact values between them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_
 from app.core.text.sentences import starts_within
 from app.core.text.token_counts import estimate_text
 
-_HEAD: Final = 0.55  # of the room: beginnings say what a text is
-_TAIL: Final = 0.25  # conclusions, results and questions stand last
-_NAMED: Final = 0.15  # exact values from between; the rest is for the note that says so
-_WINDOW: Final = 10_000  # characters looked at for values at a time, and
-_WINDOWS: Final = 8  # how many times, evenly from all over: bounds the time for a message of any size
-_SHRINK: Final = 0.8  # a step of shortening; a few are enough, as density varies little within a text
-_REACH: Final = 200  # characters given up at most so that no statement is shown without its end or its beginning
+_HEAD: Final = 0.55  # share of the room: the beginning says what a text is
+_TAIL: Final = 0.25  # share of the room: conclusions, results and questions stand at the end
+_NAMED: Final = 0.15  # share of the room for exact values from between; the rest is for the note about them
+_WINDOW: Final = 10_000  # characters of one sample that is searched for values
+_WINDOWS: Final = 8  # samples, evenly spread: they bound the time for a message of any size
+_SHRINK: Final = 0.8  # the factor of one shortening; a few are enough, since texts are about equally dense throughout
+_REACH: Final = 200  # the most characters given up so that no statement is shown without its end or its beginning
 
 
 def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
-    """The text itself when it weighs at most ``tokens`` (script estimate), else its head, tail and values between.
+    """The text itself if it has at most ``tokens`` (script estimate), else its head, tail and values between.
 
-    What was left out is said in the language of ``locale``.
+    The note on what was left out is in the language of ``locale``.
     """
     weight = estimate_text(text)
     if weight <= tokens:
@@ -39,7 +39,7 @@ def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
 
 
 def shares(sizes: Sequence[int], total: int) -> list[int]:
-    """What each may weigh so that all together weigh at most ``total``: only the largest are cut, to one same size."""
+    """The size allowed to each, so that all have at most ``total`` together: only the largest are cut, to one size."""
     left, allowed = total, dict[int, int]()
     for count, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
         allowed[index] = min(sizes[index], max(left, 0) // count)
@@ -82,6 +82,6 @@ def _even_sample(values: Sequence[str], room: int) -> str:
         return ""
     length = sum(len(value) + 2 for value in values)
     step = max(1, -(-length // room))
-    # From all over: later values matter as much as earlier ones.
+    # The sample is spread evenly: later values matter as much as earlier ones.
     chosen = ", ".join(values[::step])
     return chosen if len(chosen) <= room else ""

@@ -1,8 +1,8 @@
-"""Text that may stand inside our elements: nothing in it can open or close one of them.
+"""Escapes texts that stand inside our elements, so that nothing in them can open or close one of our elements.
 
-Only what reads like one of *our* tags is escaped, so that ordinary markup and code stay as they are. ``escape`` is for
-prompts of a summarizer and can be undone, ``escape_block`` is for the state block and keeps JSON what it is, and
-``app/core/text/served_text.py`` is for messages beside them.
+Only text that reads like one of *our* tags is escaped, so that ordinary markup and code stay as they are. ``escape`` is
+for prompts of a summarizer and can be undone, ``escape_block`` is for the state block and keeps the value of JSON, and
+``app/core/text/served_text.py`` is for messages outside of both.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ TAGS: Final = (
     "system_context",
     "claim",
 )
-"""Every element that the service writes around a text; what begins like one is escaped too (``<messages>``)."""
+"""Every element that the service writes around a text. Tags that begin like one are escaped too (``<messages>``)."""
 
 _NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
 _BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
 BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸ❮❰⦑⧼⟪《≺≪⋖]")
-_LOOK_AHEAD: Final = 80  # characters; a longer run of nothing between bracket and name is itself suspicious
+_LOOK_AHEAD: Final = 80  # characters between bracket and name that are skipped; a longer gap is itself suspicious
 
-# What a reader does not see, or reads over, between the letters of a name: slashes and joiners beside the categories.
+# Characters between the letters of a name that a reader does not notice: slashes and joiners, beside whole categories.
 _SKIPPED: Final = frozenset("_-‐‑‒–—/\\⁄∕╱⧸\uff0f\uff3c\u115f\u1160\u3164\uffa0\u2800")
 _SKIPPED_CATEGORIES: Final = frozenset({"Cf", "Cc", "Cs", "Cn", "Co", "Zs", "Zl", "Zp", "Mn", "Me"})
 
@@ -55,7 +55,7 @@ _CONFUSABLE: Final = str.maketrans(
     "асеһіјӏорѕѵхумтқкпгԁԛԝαεικνορτυσıɑɡɩᴀᴄᴅᴇɢɪᴍɴᴏʀᴛᴜᴠʏʟꜱꜰᴘłøđ",
     "acehijlopsvxymtkknrdqwaeikvoptuoiagiacdegimnortuvylsfplod",
 )
-"""Letters of other alphabets, and small capitals, that look like one of ours."""
+"""Letters of other alphabets and small capitals, with the plain letters that they look like."""
 
 _UNSENDABLE: Final = compiled("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LIKE_A_REFERENCE: Final = compiled(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
@@ -67,9 +67,9 @@ _CONTROL: Final = compiled("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
 
 
 def escape(text: str) -> str:
-    """Escape reversibly: brackets that begin one of our tags (or a look-alike), and what no JSON body may carry.
+    """Escape brackets that begin one of our tags (or a look-alike), and characters that no JSON body may carry.
 
-    ``unescape`` gives back the very same text, whatever it was.
+    ``unescape`` restores exactly the same text, whatever it was.
     """
     literal = _LIKE_A_REFERENCE.sub(r"&amp;\1#x", text)
     return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, "&#x{:x};"), literal))
@@ -84,7 +84,7 @@ def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
     """Maps places of a text (ascending offsets) to places in the text that ``escape`` made of it."""
     places: list[int] = []
     references = _REFERENCE.finditer(escaped)
-    shift = 0  # how much longer the escaped text is than the text, up to ``end``
+    shift = 0  # how much longer the escaped text is up to ``end``
     following = next(references, None)
     for offset in offsets:
         while following is not None and following.end() - shift - _length_added_by(following) <= offset:
@@ -98,13 +98,13 @@ def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
 def escape_block(text: str) -> str:
     r"""Escape for the served block: a bracket that begins one of our tags becomes ``\u003c``.
 
-    JSON stays JSON of the same value, and no text inside can close the element around it.
+    JSON keeps its value, and no text inside can close the element around it.
     """
     return BRACKET.sub(lambda found: _guard(found, "\\u{:04x}"), text)
 
 
 def clean(text: str) -> str:
-    """A derived text as it may be stored: no NUL, no lone surrogate, no control characters but tab and line feed."""
+    """A derived text in storable form: no NUL, no lone surrogate, no control characters but tab and line feed."""
     joined = text
     if _SURROGATE.search(text):
         joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -142,7 +142,7 @@ def _begins_tag(text: str, start: int) -> bool:
 
 @lru_cache(maxsize=4_096)
 def plain_letters(character: str) -> str:
-    """The plain letters that a character is read as; nothing for what is read over."""
+    """The plain letters as which a character is read; empty for a character that is not noticed."""
     if character in _SKIPPED or unicodedata.category(character) in _SKIPPED_CATEGORIES:
         return ""
     folded = unicodedata.normalize("NFKD", character).casefold().translate(_CONFUSABLE)
@@ -150,6 +150,6 @@ def plain_letters(character: str) -> str:
 
 
 def as_json_writes(found: re.Match[str]) -> str:
-    r"""Signs of a text in UTF-16 units, as JSON may write any of them: ``\u2192``."""
+    r"""Matched characters as JSON escapes, in UTF-16 units: ``\u2192``."""
     units = found.group().encode("utf-16-be")
     return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))

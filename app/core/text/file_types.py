@@ -1,4 +1,4 @@
-"""Which files can be attached, whether their bytes are what they are said to be, and what they weigh."""
+"""Which files can be attached, whether their bytes fit their media type, and how many tokens they take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.core.text.token_counts import IMAGE_TOKENS, PAGE_TOKENS, UNKNOWN_PAGE_B
 FileKind = Literal["text", "image", "document", "audio", "video"]
 
 LABEL_TOKENS: Final = 30
-"""What stands around each file, beside its name."""
+"""The tokens of the label around each file, without those of its name."""
 
 _TEXTS: Final = frozenset(
     f"application/{name}"
@@ -37,10 +37,10 @@ _TEXTS: Final = frozenset(
 _TEXT: Final = compiled(r"text/[a-z0-9][a-z0-9.+-]{0,60}")
 _UNKNOWN_TEXTS: Final = frozenset({"text/event-stream", "text/rtf"})
 _INFLATED: Final = 32_000_000
-"""Bytes that the packed parts of a PDF are unpacked to, at most, when its pages are counted."""
+"""The most bytes to which the packed parts of a PDF are unpacked when its pages are counted."""
 _STREAM_BYTES: Final = 4_000_000
 _BEGINNING: Final = 1_024
-"""Bytes of a file in which its signature is looked for, where other bytes may stand before it."""
+"""How many bytes of a file are searched for its signature, if other bytes may stand before it."""
 
 
 def _begins(*signatures: bytes) -> Callable[[bytes], bool]:
@@ -83,7 +83,7 @@ _SIGNED: Final[Mapping[str, tuple[FileKind, Callable[[bytes], bool]]]] = {
     "video/webm": ("video", _begins(b"\x1aE\xdf\xa3")),
     "video/quicktime": ("video", _is_quicktime),
 }
-"""Types with a signature: what kind of file it is, and whether bytes begin as it does."""
+"""Media types with a signature: the kind of file, and a function that checks how the bytes begin."""
 _SAME: Final[Mapping[str, str]] = {
     "image/jpg": "image/jpeg",
     "audio/mp3": "audio/mpeg",
@@ -96,11 +96,11 @@ TAKEN: Final = (
     "text/* and JSON, XML, YAML, TOML, JavaScript, SQL as application/…, in UTF-8; application/pdf;"
     " image/png, jpeg, gif, webp; audio/wav, mpeg, aac, ogg, flac, mp4; video/mp4, webm, quicktime"
 )
-"""The types that are taken, in words, for an error about another one."""
+"""The accepted types in words, for an error about any other type."""
 
 
 def media_type_of(content_type: str) -> str:
-    """The media type that a ``Content-Type`` names, in its usual spelling; ``""`` where it names none we take."""
+    """The media type that a ``Content-Type`` names, in its usual spelling; ``""`` if it names none that we accept."""
     header = Message()
     header["content-type"] = content_type[:200]
     named = content_type[:200].partition(";")[0].strip().lower()
@@ -110,7 +110,7 @@ def media_type_of(content_type: str) -> str:
 
 
 def kind_of(media_type: str) -> FileKind | None:
-    """What kind of file it is; ``None`` for a type that cannot be attached."""
+    """The kind of file of a media type; ``None`` for a type that cannot be attached."""
     if media_type in _SIGNED:
         return _SIGNED[media_type][0]
     is_text = media_type in _TEXTS or (_TEXT.fullmatch(media_type) and media_type not in _UNKNOWN_TEXTS)
@@ -118,9 +118,9 @@ def kind_of(media_type: str) -> FileKind | None:
 
 
 def text_of(data: bytes) -> str | None:
-    """The text of a file of kind ``text``, without a byte order mark; ``None`` if its bytes are no text.
+    """The text of a file of kind ``text``, without a byte order mark; ``None`` if its bytes are not a text.
 
-    NUL and other control characters, which no text has, say that it is none.
+    Bytes with NUL or other control characters that no text has do not count as a text.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -133,15 +133,15 @@ _CONTROL: Final = compiled("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def is_what_it_says(data: bytes, media_type: str) -> bool:
-    """Whether bytes are of a media type, by how they begin; for a text, whether all of them are UTF-8."""
+    """Whether bytes fit a media type, judged by how they begin; for a text, whether all of them are UTF-8."""
     signed = _SIGNED.get(media_type)
     return text_of(data) is not None if signed is None else signed[1](data)
 
 
 def file_tokens(data: bytes, media_type: str, name: str) -> int | None:
-    """What a file weighs in a context with its label; ``None`` where that cannot be told of its bytes.
+    """The tokens of a file with its label in a context; ``None`` if they cannot be computed from its bytes.
 
-    CPU work that grows with the file: a fifth of a second for a text of a megabyte.
+    The CPU time grows with the file: a fifth of a second for a text of a megabyte.
     """
     label = LABEL_TOKENS + estimate_text(name)
     match kind_of(media_type):
@@ -156,7 +156,7 @@ def file_tokens(data: bytes, media_type: str, name: str) -> int | None:
 
 
 def pdf_pages(data: bytes) -> int:
-    """How many pages a PDF has: counted in its plain and packed objects, else guessed by its size; at least one."""
+    """The pages of a PDF: counted in its plain and packed objects, else estimated by its size; at least one."""
     pages = _count_of_pages(data) + sum(_count_of_pages(stream) for stream in _object_streams(data))
     return pages or max(1, -(-len(data) // UNKNOWN_PAGE_BYTES))
 

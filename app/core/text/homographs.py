@@ -1,4 +1,4 @@
-"""Words of values that mean something else in another language: "once" is eleven in Spanish."""
+"""Decides on words that belong to a value in one language only: "once" is eleven in Spanish."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from app.core.text.vocabulary import VOCABULARY
 from app.core.text.word_lists import STOPWORDS
 
 MAYBE: Final = "maybe"
-"""The data of a word that is one of values only if a text is in a language that it may be in: "dos meses"."""
+"""Marks a word as part of a value only if the text is in a language that it may be in: "dos meses"."""
 _AMOUNTS: Final = ("numbers", "scales", "units", "shares", "currencies")
 _KEYS: Final = (
     *_AMOUNTS, "date_fill", "before_clock", "past_hour", "ten_joints", "ordinals", "quarters", "half_past",
     "named_hours",
 )  # fmt: skip
-"""Words that show a language beside a homograph."""
+"""The keys whose words, next to a homograph, show its language."""
 
 
 def _words(code: str, keys: Sequence[str] = _KEYS) -> Iterator[str]:
@@ -44,13 +44,13 @@ _ELSEWHERE: Final = {
     word: [used for code, used in _USED.items() if code not in codes and word in used]
     for word, codes in t.HOMOGRAPHS.items()
 }
-"""Words of the languages in which a homograph is another word."""
+"""For each homograph, the words of each language in which it means something else."""
 
 
 def settled(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens of a text, each homograph decided for one language. Those that then belong to no value are left out.
+    """The tokens of a text with each homograph decided for one language; those that then fit no value are left out.
 
-    ``text`` is normalized.
+    ``text`` is the normalized text.
     """
     if not any(token.kind == "w" and token.text in t.HOMOGRAPHS for token in tokens):
         return tokens
@@ -74,7 +74,7 @@ def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...
 
 
 def certain(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens without readings that are only possible."""
+    """The tokens, with homographs that are only possibly part of a value read as ordinary words."""
     if not any(token.data is MAYBE for token in tokens):
         return tokens
     plain = (replace(one, text=one.text.rpartition(".")[0], data=None) if one.data is MAYBE else one for one in tokens)

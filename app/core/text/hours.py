@@ -1,4 +1,7 @@
-"""Times of day: "17:00", "5 pm", "half past six", "Viertel vor neun", «без четверти девять»."""
+"""Reads times of day: "17:00", "5 pm", "half past six", "Viertel vor neun", «без четверти девять».
+
+A *possible* time is one that the text may mean without stating it (``Cursor.add_possible``).
+"""
 
 from __future__ import annotations
 
@@ -47,27 +50,27 @@ from app.core.text.tables import (
 
 _PARTS_OF_DAY: Final = LATE | EARLY | NIGHT
 _COUNTED: Final = _PARTS_OF_DAY & UNITS.keys()
-"""Parts of a day that are counted as well: "night", "дня", "晚"."""
+"""Parts of a day that can also be counted: "night", "дня", "晚"."""
 _IN_BETWEEN: Final = CLOCK | words_of("values", "within_times")
 _LENGTHS: Final = words_of("values", "hours_of_length")
-"""Alone they are as often lengths as times."""
+"""Words of the clock that, without further signs, are as often lengths of time."""
 _MINUTE_WORDS: Final = {"half": 30, **dict.fromkeys(sorted(QUARTERS), 15)}
 _HALF: Final = 0.5
 _ONE_HOUR: Final = frozenset({"час", "часу"})
-"""Before "дня" or "ночи": one o'clock."""
+"""The words for one o'clock before "дня" or "ночи"."""
 _AFTER_HOURS: Final = RANGE_WORDS | NEAR.keys()
-"""Such as "8 til", "9 tomorrow"."""
+"""Words that show that the number before them is an hour: "8 til", "9 tomorrow"."""
 _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 _HOUR_MINUTES: Final = 60
 _MINUTE: Final = ("s", 60.0)
 _BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
-"""After them no bare number is added: "midi et quart", but "midi et deux desserts"."""
+"""Words after which a share may be added, but not a bare number: "midi et quart", but "midi et deux desserts"."""
 
 
 def time_at(c: Cursor, place: int) -> int:
-    """Read a time that begins at a token: the token after it, or the same where none begins."""
+    """Read a time that begins at a token, and return the token after it; the same token if none begins."""
     before = len(c.found)
     after = _time(c, place)
     for found in c.found[before:]:
@@ -96,16 +99,16 @@ def _time(c: Cursor, place: int) -> int:
             half, after = _half_of_day(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
             c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
-            # "5 to 3" is a range as well, and "yedi buçuk" seven and a half.
+            # "5 to 3" may also be a range, and "yedi buçuk" seven and a half.
             is_maybe = (c.word(place + 1) == "to" and word not in _MINUTE_WORDS) or c.word(place + 1) in HALF_PAST
             return place if is_maybe else after
     return _hour(c, place)
 
 
 def _hour_first(c: Cursor, place: int) -> int:
-    """Such as "huit heures trente", "8 h 30", "las ocho y media", "midi moins dix": the hour, then what changes it.
+    """Read an hour with minutes after it: "huit heures trente", "8 h 30", "las ocho y media", "midi moins dix".
 
-    With a word for hours between them it may as well be a length; without any sign of a clock it only gives a time.
+    With a word for hours between them it may also be a length. Without any sign of a clock the time is only possible.
     """
     is_named = c.word(place) in NAMED_HOURS
     hour, at = (NAMED_HOURS[c.word(place)][0], place + 1) if is_named else number_below_sixty(c, place)
@@ -130,7 +133,7 @@ def _hour_first(c: Cursor, place: int) -> int:
 
 
 def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
-    """Such as "y media", "et quart", "menos diez", "moins le quart": minutes to be added, and the token after them."""
+    """The minutes to add in "y media", "et quart", "menos diez", "moins le quart", and the token after them."""
     joint = c.word(place) if c.near(place) else ""
     way = 1 if joint in PAST_HOUR else -1 if joint in TO_HOUR else 0
     at = place + 1
@@ -159,7 +162,7 @@ def _counts_minutes(c: Cursor, count: int, after: int) -> bool:
 
 
 def _is_clock_alone(c: Cursor, place: int) -> bool:
-    """Whether these are minutes of a clock whose word for hours means no length: 다섯 시 사십 분."""
+    """Whether these are minutes of a clock, since the word for hours before them means no length: 다섯 시 사십 분."""
     words = [c.word(place - step) for step in (2, 3)]
     return UNITS.get(c.word(place), ("", 0.0)) == ("s", 60.0) and any(
         word in HOUR_WORDS - UNITS.keys() for word in words
@@ -193,7 +196,7 @@ def _written(c: Cursor, place: int) -> int:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
         length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()
         forms = forms | exact | length if c.all_readings else exact
-    if half == "h" or hour > _HOURS or minute > _MINUTES or c.all_readings:  # or a length
+    if half == "h" or hour > _HOURS or minute > _MINUTES or c.all_readings:  # it is or may be a length
         lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
         numbers = (f"n:{hour}", f"n:{minute}")
         forms |= {*lengths, *(numbers if c.all_readings else ("&".join(numbers),))}
@@ -236,12 +239,12 @@ def _has_unit(c: Cursor, place: int) -> bool:
 
 
 def _small_hour(c: Cursor, place: int) -> int:
-    """An hour up to twelve by its number, or by its ordinal, as in Slavic languages."""
+    """An hour up to twelve as a number, or as an ordinal, as in Slavic languages; 0 without one."""
     return c.small(place) or ORDINALS.get(c.word(place), 0)
 
 
 def _half_of_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    """Such as "halb sieben", «половина седьмого», "wpół do siódmej": the hour, minutes to add, the last token."""
+    """(hour, minutes to add, last token) of a half before an hour: "halb sieben", «половина седьмого»."""
     word, last = c.word(place), place + 1
     is_joined = c.word(last) in HOUR_JOINTS and c.near(last)
     last += is_joined
@@ -275,7 +278,7 @@ def _minutes_before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 
 
 def _minutes_behind_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    """Such as "beşe yirmi kala", "yedi buçuk": the hour, what its minutes are, and which way they count."""
+    """(hour, minutes to add, last token) of minutes after an hour: "beşe yirmi kala", "yedi buçuk"."""
     hour, at = (c.small(place), place + 1) if c.kind(place) in {"w", "n"} else (0, place)
     if not hour or not c.near(at):
         return 0, 0, place
@@ -288,7 +291,7 @@ def _minutes_behind_hour(c: Cursor, place: int) -> tuple[int, int, int]:
 
 
 def _hour(c: Cursor, place: int) -> int:
-    """Read a full hour, such as "17 Uhr", "в 8 вечера"; "at 7" only gives something."""
+    """Read a full hour, such as "17 Uhr", "в 8 вечера"; "at 7" is only a possible time."""
     hour, word = 0 if c.word(place) in ONE_OR_ARTICLE else c.small(place), c.word(place + 1)
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
         c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
@@ -317,7 +320,7 @@ def _hour(c: Cursor, place: int) -> int:
 
 
 def _give_ordinal_hour(c: Cursor, place: int) -> None:
-    """Such as "o siódmej trzydzieści", «о десятій ранку»."""
+    """Add the time of an hour that is an ordinal: "o siódmej trzydzieści", «о десятій ранку»."""
     minute, after = number_below_sixty(c, place + 1) if c.near(place + 1) else (0, place + 1)
     half, _ = _half_of_day(c, after)
     if (hour := ORDINALS[c.word(place)]) <= _HOURS:
@@ -326,7 +329,7 @@ def _give_ordinal_hour(c: Cursor, place: int) -> None:
 
 def _hour_or_length(c: Cursor, place: int, half: str) -> int:
     forms = moments.times(c.small(place), 0, half)
-    # Without a word that stands before times it may be a length: "one night".
+    # Without a word that introduces a time it may be a length: "one night".
     if c.before(place) not in BEFORE_HOURS:
         if c.all_readings:
             c.add_possible(place, forms, "time")

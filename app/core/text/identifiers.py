@@ -1,7 +1,7 @@
 """Finds names, quoted titles, amounts, dates and codes as written, for anchors, recall and the offline model.
 
-They are copied, so each is found as it stands. What a value *means*, and whether a summary may state it, is the
-business of ``values.py``. Every pattern runs in linear time.
+They are only copied, so each is found as it is written. What a value *means*, and whether a summary may state it, is
+decided in ``values.py``. Every pattern runs in linear time.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Kind = Literal[
 EXACT_KINDS: Final[frozenset[Kind]] = frozenset(
     {"url", "email", "uuid", "path", "date", "time", "money", "version", "number", "code"}
 )
-"""Values that are hard to say by chance."""
+"""Kinds of values that two texts hardly share by chance."""
 NAME_KINDS: Final[frozenset[Kind]] = frozenset({"name", "quoted", "symbol"})
-"""All others: names, and words that other texts have as well."""
+"""All other kinds: names, and words that other texts may have too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Identifier:
 def _any_word(words: Iterable[str], *, capital: bool = False) -> str:
     by_letter: defaultdict[str, list[str]] = defaultdict(list)
     for word in sorted(words, key=lambda word: (-len(word), word)):
-        # Grouped by first letter, so that few are tried at each place.
+        # The words are grouped by their first letter, so that few are tried at each place.
         by_letter[word[0].upper() if capital else f"[{word[0]}{word[0].upper()}]"].append(re.escape(word[1:]))
     return "|".join(f"{first}(?i:{'|'.join(rest)})" for first, rest in by_letter.items())
 
@@ -73,13 +73,13 @@ _FILL = rf"(?:\s(?:{'|'.join(sorted(DATE_FILL))}))?"
 _MONTHS = _any_month(MONTHS)
 _MONTHS_BEFORE_DAYS = (one.values.months for one in languages() if one.exact.month_first)
 _FIRST_MONTHS = _any_month(word for months in _MONTHS_BEFORE_DAYS for _, words in months for word in words)
-_DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or the month: 8.0.36 is a version
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # the number of a day or a month: 8.0.36 is a version
 _AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}(?!\d)){0,5}(?:[.,]\d{1,6})?"
 _SCALE = rf"(?:\s?(?:{_any_word(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
 _COINS = _any_unit(CURRENCIES.keys() - UNITS - GENERIC)
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')}|{_COINS})(?!\w))"
 _UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'counted')}|{_any_unit(UNITS)})\b)"
-# Fewer than the scanner has for ``values.py``: what is found here is stored, and weighed by fitted numbers.
+# These are fewer than the scanner has for ``values.py``: what is found here is stored, and weighted by fitted numbers.
 _EXTENSIONS = (
     "py|pyi|js|mjs|ts|tsx|jsx|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|env|sql|html?|css|scss|go|rs|java|kt|swift|c|h"
     "|cpp|hpp|cs|rb|php|sh|bat|csv|tsv|xlsx?|docx?|pptx?|pdf|png|jpe?g|gif|svg|zip|gz|tar|log|lock|ipynb|proto|tf"
@@ -143,11 +143,11 @@ _KIND_OF: Final[Mapping[str, Kind]] = {
     "by_month": "date",
     "names": "name",
 }
-# In the middle of a word nothing begins but an address, a quotation, an amount: elsewhere no pattern need be tried.
+# In the middle of a word only an address, a quotation or an amount can begin: at other places no pattern is tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
-# Nothing begins with a word in small letters before a space, but for a date: most of a text is passed over at once.
+# Only a date can begin with a lower-case word and a space: so most of a text is skipped at once.
 _PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+(?: (?!\d)|\Z))++"
-# A word with a capital before a space begins a date or a name: nothing else need be tried before.
+# A capitalised word before a space can only begin a date or a name: these two are tried first.
 _CAPITAL: Final = rf"(?<!\w)(?=[A-Z][a-z]{{1,30}}+[,.;:!?]?+(?:\s|\Z))(?:(?P<by_month>{_BY_MONTH})|(?P<names>{_NAMES}))"
 _ANY: Final = "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
 _SCAN: Final = compiled(f"{_PLAIN}|{_CAPITAL}|{_MAY_BEGIN}(?:{_ANY})")
@@ -155,9 +155,9 @@ _CAPITALS: Final = r"A-ZА-ЯЁІЇЄ\u00c0-\u00de"
 _TELLING: Final = r"\d/@_#$€£¥\"“„«「`("
 _HAS_DIGIT_OR_CAPITAL: Final = compiled(
     rf"[{_TELLING}]|(?!^)[{_CAPITALS}]|[a-z][A-Z]|--?[a-z]|\.\w"
-)  # a capital that begins the text begins a sentence: alone it is no name
+)  # a capitalised word at the start of the text begins a sentence: alone it is not a name
 _SURE: Final = compiled(f"[{_TELLING}{_CAPITALS}]")
-"""One of these behind the first sign is among them: to see it at once."""
+"""A quick test of a text after its first character: one of these characters is in nearly every value."""
 _TRAILING: Final = ".,;:!?)]}…»”'\""
 _BEFORE_START: Final = " \t\"'“”«»„(*_>#—–-•🙂"
 _TITLE: Final = compiled(rf"\b(?:{alternatives('exact', 'titles')})$")
@@ -166,7 +166,7 @@ _NOT_NAMES: Final = words_of("exact", "no_names")
 
 
 def identifiers(text: str) -> list[str]:
-    """Exact values in order of appearance, each once: numbers, money, dates, paths, symbols, quotes, names."""
+    """The distinct exact values in order of appearance: numbers, money, dates, paths, symbols, quotes, names."""
     return list(dict.fromkeys(found.text for found in find_identifiers(text)))
 
 
@@ -174,7 +174,7 @@ def identifiers(text: str) -> list[str]:
 def find_identifiers(text: str) -> tuple[Identifier, ...]:
     """The values of a text with kind and place, repetitions included.
 
-    A capitalised word at the start of a sentence is no name, unless another capitalised word follows it.
+    A capitalised word at the start of a sentence is not a name, unless another capitalised word follows it.
     """
     return tuple(_scan(text)) if _SURE.search(text, 1) or _HAS_DIGIT_OR_CAPITAL.search(text) else ()
 
@@ -203,14 +203,14 @@ _APART: Final = "·"
 
 
 def _with_words_apart(text: str) -> str:
-    """The text with a mark in place of each Chinese or Japanese sign but those of a value's unit; as long as before."""
+    """The text with Chinese and Japanese characters, except units of values, replaced by a mark; its length is kept."""
     if text.isascii() or not _NOT_SPACED.search(text):
         return text
     return _WORD_NOT_SPACED.sub(lambda found: found[1] or _APART, text)
 
 
 def _name(text: str, value: str, start: int) -> tuple[str, int]:
-    """Take leading words that are capitalised for another reason off a name; empty when nothing is left."""
+    """A name without leading words that are capitalised for another reason, and its place; empty if nothing is left."""
     parts = value.split(" ")
     at_start = _starts_sentence(text, start)
     while parts:

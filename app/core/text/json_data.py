@@ -1,4 +1,4 @@
-"""Data that texts from outside spell in JSON: answers of models, dumps, arguments of calls."""
+"""Reads JSON in texts from outside: answers of models, dumps, arguments of calls."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Final
 
 from app.core.text.patterns import compiled
 
-_DEEPEST: Final = 64  # levels, as many as a request may have
+_DEEPEST: Final = 64  # the most levels, as in requests
 _SURROGATE: Final = compiled("[\ud800-\udfff]")
 _STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
 
 
 def data_in(text: str, *, deepest: int = _DEEPEST, strict: bool = True) -> Any:
-    """What a text from outside says in JSON.
+    """The value of a JSON text from outside.
 
     Args:
-        text: Of any length.
-        deepest: Levels that it may have: readers that call themselves would fail at more.
+        text: A text of any length.
+        deepest: The most levels that it may have: recursive readers would fail at more.
         strict: Whether strings may hold no control characters.
 
     Raises:
-        ValueError: It is no JSON, or nested deeper.
+        ValueError: The text is not JSON, or is nested more deeply.
     """
     if text.count("[") + text.count("{") > deepest and _depth(text) > deepest:
         raise ValueError("nested too deep")
@@ -31,9 +31,9 @@ def data_in(text: str, *, deepest: int = _DEEPEST, strict: bool = True) -> Any:
 
 
 def arguments_in(arguments: Any) -> Any:
-    """The arguments of a call as data. Clients may store them as JSON text; text that is no JSON stays as it is.
+    """The arguments of a call as data. Clients may store them as JSON text; a text that is not JSON stays as it is.
 
-    So is text whose escapes spell what nobody can store or write as JSON: NUL, half of a surrogate pair, infinity.
+    So does a text with values that cannot be stored or written as JSON: NUL, half of a surrogate pair, infinity.
     """
     if not isinstance(arguments, str):
         return arguments
@@ -55,7 +55,7 @@ def _can_be_written(value: Any) -> bool:
 
 
 def _depth(text: str) -> int:
-    """How deep brackets nest, strings left out; linear, before any recursive reader sees the text."""
+    """How deeply brackets nest, outside of strings. It takes linear time, before a recursive reader sees the text."""
     depth = deepest = 0
     quoted = False
     for found in _STRUCTURE.finditer(text):

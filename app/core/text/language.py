@@ -23,7 +23,7 @@ _BY_SCRIPT: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _SIGNS_PER_WORD: Final[Mapping[str, float]] = {"han": 1.6, "kana": 2.5, "thai": 4.0, "hangul": 2.5}
 _LETTERS_PER_WORD: Final = 5.0
-"""To compare scripts: how many characters carry as much as one word."""
+"""How many characters carry as much as one word, for scripts not in ``_SIGNS_PER_WORD``: for comparing scripts."""
 
 _LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
 """The likeliest language of each script that several languages share, but English does not."""
@@ -32,7 +32,7 @@ _SHORTEST_COUNTED: Final = 3
 
 
 def _counting_words() -> dict[str, frozenset[str]]:
-    """How each language counts, in words that no other has, as far as is known."""
+    """Words of counting by language, only those that no other known language has."""
     every: dict[str, frozenset[str]] = {
         one.code: frozenset(word for key in _COUNTED for _, words in getattr(one.values, key) for word in words)
         for one in languages()
@@ -52,12 +52,13 @@ def _counting_words() -> dict[str, frozenset[str]]:
 _TELLING: Final[Mapping[str, frozenset[str]]] = {
     code: STOPWORDS[code] | words for code, words in _counting_words().items() if code in STOPWORDS
 }
-"""Words by which a language is known: function words, and how it counts. Talk about prices has few of the former."""
+"""Words by which a language is recognised: function words and words of counting. Talk about prices has few of the
+former."""
 _SAYING: Final[Mapping[str, tuple[str, ...]]] = {
     word: tuple(language for language, known in _TELLING.items() if word in known)
     for word in frozenset[str]().union(*_TELLING.values())
 }
-"""The languages that have such a word."""
+"""The languages that have each of these words."""
 _UKRAINIAN_LETTERS: Final = frozenset("іїєґ")
 _RUSSIAN_LETTERS: Final = frozenset("ыэъё")
 _PERSIAN_LETTERS: Final = frozenset("پچژگ")
@@ -68,7 +69,7 @@ _CHINESE_SIGNS: Final = frozenset(
 """Characters that Chinese can hardly do without and Japanese does not write."""
 
 _PLAIN: Final = r"(?<!\S)((?:[A-Z]?[a-z]++[,.;:!?]?+\s++)++)"
-"""Prose: to pass over most of a text at once."""
+"""Plain prose, which is skipped at once."""
 _NOT_PROSE: Final = compiled(
     rf"{_PLAIN}|"
     r"```.{0,100000}?(?:```|\Z)|`[^`\n]{1,200}`|https?://\S{1,2000}|\S{1,64}@\S{1,200}|\w{0,60}[_/\\=<>{}]\S{0,200}"
@@ -82,20 +83,20 @@ _CODE_LINE: Final = compiled(
     r"|[\w.\[\]\"']{1,80} ?[-+*/|&:]?= ?[^\n]{1,200}|[^\n]{0,200}[;{}]|[^\n]{0,120}\w\([^\n]{0,160}\)[,;:]?)[ \t]*$",
     re.MULTILINE,
 )
-"""A line of code that stands in no fence."""
+"""A line of code outside of a fence."""
 
-_DOMINANT: Final = 0.6  # of the text's words must be in one script
-_PERSIAN_SHARE: Final = 0.01  # Arabic writes a foreign name with one of its letters at times
-_KANA_SHARE: Final = 0.1  # Chinese quotes a Japanese word at times; Japanese cannot do without kana
+_DOMINANT: Final = 0.6  # the least share of a text's words in its dominant script
+_PERSIAN_SHARE: Final = 0.01  # share of Persian letters; Arabic has fewer, in foreign names
+_KANA_SHARE: Final = 0.1  # share of kana; Chinese has less, in quoted words, but Japanese always has it
 _MINIMUM_WORDS: Final = 3
-_MINIMUM_HITS: Final = 2  # function words of one language
-_HIT_SHARE: Final = 0.12  # a text with fewer function words is a list of names or code
-_MARGIN: Final = 1.35  # over the next language
-_SUBSTANTIAL: Final = 0.25  # a language with this share belongs to the conversation
-_FOREIGN: Final = 0.5  # of a candidate in languages that do not belong: half a translation is one too many
-_ABSENT: Final = 0.05  # of a text in the script of the conversation: what is left are names
-_TERMS: Final = 0.45  # of a text in Latin letters: names and terms that every language writes so
-_ENOUGH: Final = 8  # words; fewer may be names and terms alone
+_MINIMUM_HITS: Final = 2  # the fewest function words of one language
+_HIT_SHARE: Final = 0.12  # a text with a smaller share of function words is a list of names, or code
+_MARGIN: Final = 1.35  # how many times as many hits as the next language are needed
+_SUBSTANTIAL: Final = 0.25  # a language with this share of a conversation belongs to it
+_FOREIGN: Final = 0.5  # share of a candidate in languages that do not belong: even half a translation is too much
+_ABSENT: Final = 0.05  # a smaller share of a text in the conversation's script can only be names
+_TERMS: Final = 0.45  # share of Latin letters that may be names and terms, which every language writes so
+_ENOUGH: Final = 8  # words; fewer may be only names and terms
 _SAMPLE: Final = 60_000  # characters are plenty to know a language by
 
 
@@ -115,20 +116,20 @@ def detect(text: str) -> str | None:
 
 
 def likeliest(text: str) -> str | None:
-    """The language of a text; where its few words tell only their script, the likeliest language of that script."""
+    """The language of a text; if its few words show only their script, the likeliest language of that script."""
     return detect(text) or _LIKELIEST.get(_dominant_script(text)[0] or "")
 
 
 def language_of_locale(locale: str) -> str:
-    """The language of a locale, such as ``pt`` of ``pt-BR``; English if there is none."""
+    """The language of a locale, such as ``pt`` for ``pt-BR``; English if there is none."""
     return locale.replace("_", "-").partition("-")[0].lower() or "en"
 
 
 def differs(candidate: str, span: str) -> bool:
     """Whether the candidate is plainly in another language than the span.
 
-    True when most of the candidate is in languages that carry less than a quarter of the span each; also when its
-    language cannot be told (key words, a list) but it hardly holds a sign of the span's script.
+    It is, if most of the candidate is in languages that each have less than a quarter of the span. It also is, if its
+    language is not known (key words, a list) and it has hardly a character of the span's script.
     """
     spoken = detect(span)
     written = detect(candidate)
@@ -142,9 +143,9 @@ def differs(candidate: str, span: str) -> bool:
 
 
 def agrees(text: str, source: str, span: str) -> bool:
-    """Whether a text is plainly in the language of its source: the same known one, or a script that the span is not in.
+    """Whether a text is plainly in its source's language: the same known one, or a script that the span is not in.
 
-    The script decides where a text is too short for its language to be told.
+    The script decides if a text is too short for its language to be known.
     """
     written = detect(text)
     if written is not None:
@@ -212,7 +213,7 @@ def _weigh(prose: str) -> tuple[dict[str, float], dict[str, list[str]]]:
 def _chinese_or_japanese(weights: Mapping[str, float], runs: Mapping[str, list[str]]) -> str | None:
     if weights["kana"] >= _KANA_SHARE * (weights["kana"] + weights["han"]):
         return "ja"
-    # A few nouns in signs that both languages share could be either.
+    # A few nouns in characters that both languages share could be either.
     telling = sum(sign in _CHINESE_SIGNS for run in runs["han"] for sign in run)
     return "zh" if telling >= _MINIMUM_HITS or (telling and not weights["kana"]) else None
 

@@ -1,8 +1,8 @@
-"""Keeps what was computed from a text, so that the next caller does not compute it again.
+"""Keeps results that were computed from a text, so that the next caller does not compute them again.
 
 A message is read many times: for anchors, state, segments, recall and checks. These call the same pure functions with
 the same text. ``memoized`` keeps the results, by function and arguments. A result never has to be invalidated, since
-what a function makes of a text does not change while a process runs.
+the result of a function for a text does not change while a process runs. A kept result is called a *reading*.
 
 * **Bounded.** All results together stay within ``MOST`` bytes, whatever comes in from outside. Each time half of that
   is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
@@ -24,22 +24,23 @@ R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
 MOST: Final = 64_000_000
-"""Bytes of all that a process keeps, estimated by the lengths of the texts."""
+"""The most bytes that a process keeps, estimated from the lengths of the texts."""
 READING: Final = 8
-"""Bytes of a reading for each byte of its text in UTF-8, the text itself among them: words, values, sentences."""
+"""Estimated bytes of a reading such as words, values or sentences, for each byte of its text in UTF-8, the text
+included."""
 FIGURE: Final = 2
-"""Bytes of a number, a flag, or another form of the text, for each byte of the text."""
+"""The same for a reading that is a number, a flag or another form of the text."""
 _ENTRY: Final = 400
-"""Bytes that every reading takes besides."""
+"""Bytes that every reading takes in addition."""
 _LARGEST: Final = MOST // 16
-"""Bytes of the largest reading that is kept: one document must not push out all else."""
+"""The most bytes of one reading: one document must not push out everything else."""
 _LARGEST_OF_MANY: Final = MOST // 8
-"""Bytes of the largest reading that is made of many texts, such as a conversation."""
+"""The most bytes of one reading of many texts, such as a conversation."""
 LONGEST_WORD: Final = 64
-"""Characters of a word that is remembered."""
+"""The most characters of a word that is remembered."""
 _WORDS: Final = 65_536
 _LET_GO_AT_ONCE: Final = 8
-"""Readings that go with each new one: more than come, so that the bound holds."""
+"""How many old readings are dropped with each new one: more than are added, so that the bound holds."""
 _NOTHING: Final = object()
 
 
@@ -79,16 +80,16 @@ class Memo:
         before: int = 0,
         largest: int = _LARGEST,
     ) -> None:
-        """Keep a reading of ``size`` bytes. One larger than ``largest`` is not kept.
+        """Keep a reading of ``size`` bytes, unless it is larger than ``largest``.
 
-        ``before`` is the size of the reading whose place it takes. When the new readings are half of the bound, the old
-        ones go, and the new ones become old.
+        ``before`` is the size of the reading that it replaces. When the new readings reach half of the bound, the old
+        ones are dropped, and the new ones become the old ones.
         """
         if size > largest:
             self._size -= before
             return
         readings.new[key] = reading
-        # Without the lock, which would cost as much again: nothing is called here, so no other thread comes between.
+        # No lock is needed here, and it would double the cost: nothing is called, so no other thread can interrupt.
         self._size += size - before
         if self._size > self._most // 2:
             with self._lock:
@@ -105,7 +106,7 @@ class Memo:
         for _ in range(_LET_GO_AT_ONCE):
             try:
                 leaving[-1].popitem()
-            except KeyError:  # that one is empty
+            except KeyError:  # this function has no old readings left
                 leaving.pop()
             except IndexError:  # another thread took the last one
                 return
@@ -129,8 +130,8 @@ def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P,
     """Keep the results of a pure function. Nobody may change a result.
 
     Args:
-        growth: Bytes of an answer for each byte of the texts among the arguments, those texts included.
-        memo: Where it is kept.
+        growth: The estimated bytes of a result for each byte of the texts among the arguments, these texts included.
+        memo: The memo that keeps the results.
     """
 
     def keeping(function: Callable[P, R]) -> Callable[P, R]:
@@ -164,7 +165,7 @@ class Latest(Generic[K, R]):
         self._readings = memo.readings()
 
     def get(self, key: K) -> R | None:
-        """The last reading, if it is still kept. It may be out of date: the caller has to compare it with the thing."""
+        """The last reading, if it is still kept. It may be out of date: the caller has to check that."""
         found = self._readings.new.get(key)
         if found is None:
             found = self._readings.old.get(key)
@@ -175,7 +176,7 @@ class Latest(Generic[K, R]):
         return reading
 
     def keep(self, key: K, reading: R, size: int) -> None:
-        """Keep a result of that many bytes."""
+        """Keep a reading of that many bytes as the last one of this key."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
         gone = before[1] if before else 0
         self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
@@ -185,13 +186,13 @@ def _bytes(argument: object) -> int:
     if isinstance(argument, str):
         return len(argument) if argument.isascii() else len(argument.encode("utf-8", "surrogatepass"))
     if isinstance(argument, tuple):
-        is_of_texts = not argument or hasattr(argument[0], "__len__")  # not the tables of languages
+        is_of_texts = not argument or hasattr(argument[0], "__len__")  # the tables of languages are not counted
         return sum(map(_bytes, argument)) if is_of_texts else 0
     return len(argument) if hasattr(argument, "__len__") else 0
 
 
 def forget() -> None:
-    """Drop all readings of this process: for the erasure of texts, and for measurements that begin with nothing."""
+    """Drop all readings of this process: when texts are erased, or before a measurement."""
     _MEMO.forget()
     for clear in _of_words:
         clear()
@@ -220,9 +221,9 @@ class _Words(dict[str, R]):
 def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:
     """Keep the results of a pure function for words of at most ``LONGEST_WORD`` characters.
 
-    Usual words come again and again; very long ones only fill the memory. The words of one function take 60 MB at most,
-    even if somebody makes up 66,000 words of 64 letters with two bytes each. For speed the returned function is the
-    method of a dictionary: it is called for every word of a text.
+    Usual words come again and again; very long ones would only fill the memory. The words of one function take at most
+    60 MB, even if somebody makes up 66,000 words of 64 letters with two bytes each. For speed the returned function is
+    a method of a dictionary: it is called for every word of a text.
     """
     kept = _Words(function)
     _of_words.append(kept.clear)

@@ -1,8 +1,11 @@
 """The canonical forms of days and times of day.
 
-``d:2026-09-12`` is a day, ``d:--09-12`` the same without its year, ``d:*-09-12`` one whose year nothing tells,
-``d:2026-09`` and ``d:--09`` a month, ``o:12`` a day of an untold month, ``d:sat-12`` one that is a Saturday,
+``d:2026-09-12`` is a day, ``d:--09-12`` the same without its year, ``d:*-09-12`` a day whose year is unknown,
+``d:2026-09`` and ``d:--09`` a month, ``o:12`` a day of an unnamed month, ``d:sat-12`` such a day that is a Saturday,
 ``t:17:00`` a time.
+
+Two words have a fixed sense here. A statement *claims* forms, one of which has to be found. A text that was shown
+*gives* forms: all that it may mean.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from datetime import date, timedelta
 from typing import Final
 
 Day = tuple[int | None, int | None, int | None]
-"""Year, month and day of the month, as far as they are told."""
+"""(year, month, day of the month), each ``None`` if it is not named."""
 _WEEK: Final = 7
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NOON: Final = 12
@@ -24,7 +27,7 @@ _DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), 
 
 
 def date_or_none(year: int, month: int, day: int) -> date | None:
-    """The date, ``None`` when there is no such day."""
+    """The date; ``None`` if there is no such day."""
     try:
         return date(year, month, day)
     except ValueError:
@@ -42,7 +45,7 @@ def is_day(day: Day) -> bool:
 
 
 def claimed(day: Day) -> frozenset[str]:
-    """The forms of a stated day or month; one of them has to be given."""
+    """The forms that a stated day or month claims; a shown text has to give one of them."""
     year, month, number = day
     if number is None:
         return frozenset({f"d:{year}-{month:02}", f"d:--{month:02}&n:{year}"} if year else {f"d:--{month:02}"})
@@ -58,7 +61,7 @@ def claimed(day: Day) -> frozenset[str]:
 
 
 def given(day: Day, at: date | None) -> Iterator[str]:
-    """The forms that a day or month in a text gives. A missing year is that of the last or the next such day."""
+    """The forms that a day or month in a shown text gives. A missing year is that of the last or the next such day."""
     year, month, number = day
     if month is None:
         return
@@ -77,40 +80,40 @@ def given(day: Day, at: date | None) -> Iterator[str]:
 
 
 def of_pair(one: int, other: int) -> tuple[Day, Day]:
-    """The days that "28/05" or "05/28" may be; one of them may be none."""
+    """The two days that "28/05" or "05/28" may mean; one of them may not exist."""
     return (None, other, one), (None, one, other)
 
 
 def day_in(form: str) -> date | None:
-    """The day that a form names in full."""
+    """The day of a form with year, month and day; ``None`` for any other form."""
     return date.fromisoformat(form[2:]) if form[:2] == "d:" and len(form) == _DAY_FORM and form[2].isdigit() else None
 
 
 def is_of_day(form: str) -> bool:
-    """Whether a form names one day, whatever is told of it."""
+    """Whether a form names one day, however incomplete its date is."""
     return form[:2] == "d:" and (form[2:5] in _WEEKDAYS or bool(day_in(form) or day_of_year_in(form)))
 
 
 def day_of_year_in(form: str) -> date | None:
-    """The day that a form without a year names, as one of a leap year."""
+    """The day of a form without a year, put into a leap year; ``None`` for any other form."""
     is_one = form.startswith("d:--") and len(form) == _SHORT_DAY_FORM
     return date(LEAP_YEAR, int(form[4:6]), int(form[7:9])) if is_one else None
 
 
 def minutes_in(form: str) -> int | None:
-    """The minutes from midnight to the time that a form names."""
+    """The minutes from midnight to the time of a form; ``None`` for any other form."""
     is_one = form[:2] == "t:" and len(form) == _TIME_FORM and form[4] == ":"
     return int(form[2:4]) * 60 + int(form[5:]) if is_one else None
 
 
 def of_dates(days: Iterable[date]) -> Iterator[str]:
-    """What known days let others say."""
+    """The forms that known days give."""
     for day in days:
         yield from given((day.year, day.month, day.day), None)
 
 
 def of_weekday(weekday: int, number: int) -> str:
-    """The form of a weekday with the day of an untold month: "Saturday 12"."""
+    """The form of a weekday with a day of an unnamed month: "Saturday 12"."""
     return f"d:{_WEEKDAYS[weekday]}-{number:02}"
 
 
@@ -123,7 +126,7 @@ def _years(month: int, number: int, at: date | None) -> list[int]:
 
 
 def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
-    """The days that a weekday may mean: the last and the coming one; with a step (-1, 0, 1) those of that week too."""
+    """The days that a weekday may mean: the last and the next one; with a step (-1, 0, 1) also that of its week."""
     coming = at + timedelta(days=(weekday - at.weekday()) % _WEEK)
     before, after = coming - timedelta(days=_WEEK), coming + timedelta(days=_WEEK)
     if step is None:
@@ -133,7 +136,7 @@ def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
 
 
 def moved(at: date, count: float, base: str) -> list[date]:
-    """The day that lies so many days (``base`` "s": seconds) or months (``mo``) away; none beyond the calendar."""
+    """The day that is ``count`` seconds (base ``s``) or months (``mo``) away; empty beyond the calendar."""
     try:
         if base == "mo":
             return [month_after(at, round(count))]
@@ -143,17 +146,17 @@ def moved(at: date, count: float, base: str) -> list[date]:
 
 
 def month_after(at: date, count: int) -> date:
-    """A day moved to another month, or that month's last.
+    """The same day ``count`` months later, or the last day of that month if it has no such day.
 
     Raises:
-        ValueError: Beyond the calendar.
+        ValueError: The month is beyond the calendar.
     """
     year, month = divmod(at.year * _NOON + at.month - 1 + count, _NOON)
     return date(year, month + 1, min(at.day, monthrange(year, month + 1)[1]))
 
 
 def of_span(at: date, step: int, span: str) -> Iterator[str]:
-    """What "last week", "this month", "next year" let others say."""
+    """The forms that "last week", "this month", "next year" give."""
     if span == "year":
         yield f"n:{at.year + step}"
         return
@@ -168,23 +171,23 @@ def of_span(at: date, step: int, span: str) -> Iterator[str]:
 
 
 def month_end(at: date) -> date:
-    """The last day of its month."""
+    """The last day of the month of a day."""
     return at.replace(day=monthrange(at.year, at.month)[1])
 
 
 def days_of_month(at: date, number: int) -> list[date]:
-    """The last and the next such day, and those of the months around."""
+    """The days with this number in the month of ``at`` and in the months before and after it."""
     firsts = [month_after(at.replace(day=1), step) for step in (-1, 0, 1)]
     return [day for first in firsts if (day := date_or_none(first.year, first.month, number))]
 
 
 def times(hour: int, minute: int, half: str) -> frozenset[str]:
-    """The readings of a time: without a half of the day, an hour up to twelve may be either.
+    """The forms of a time: an hour up to twelve may be in either half of the day, if none is named.
 
     Args:
-        hour: As written.
-        minute: Of it.
-        half: ``a``, ``p``, ``n`` (night), ``0`` (written on the 24-hour clock); anything else leaves it open.
+        hour: The hour as written.
+        minute: The minute of the hour.
+        half: ``a`` (morning), ``p`` (afternoon), ``n`` (night), ``0`` (24-hour clock); anything else leaves it open.
     """
     if hour > 24 or minute > 59:  # noqa: PLR2004 - a length, not a time
         return frozenset({f"t:{hour}:{minute:02}"})

@@ -22,22 +22,22 @@ _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.it
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
 _LARGEST: Final = 1e18
 _LONGEST_NUMBER, _LONGEST_WITHIN = 96, 24
-"""Letters of a number in one word, and of one number word in it."""
+"""The most letters of a number in one word, and of one number word within it."""
 _MOST_DIGITS: Final = 15
-"""Digits; longer runs are no amounts."""
+"""The most digits of an amount."""
 _TENTH: Final = 0.1
-"""Words write no hundredths: "a quarter" is no 0.25."""
+"""The precision of numbers in words: "a quarter" does not state 0.25."""
 DEGREES: Final = "°"
-"""The base of temperatures, whatever their scale."""
+"""The base unit of temperatures, for both scales."""
 
 
 def of_celsius(degrees: float) -> float:
-    """What they are in Fahrenheit."""
+    """Degrees Celsius in Fahrenheit."""
     return degrees * 1.8 + 32
 
 
 def of_fahrenheit(degrees: float) -> float:
-    """What they are in Celsius."""
+    """Degrees Fahrenheit in Celsius."""
     return (degrees - 32) / 1.8
 
 
@@ -67,9 +67,9 @@ def resolution_as_written(text: str, number: float) -> float:
 
 
 def readings(digits: str) -> list[float]:
-    """What digits may mean: "1,234" is a thousand and something, or one and something.
+    """The numbers that digits may mean: "1,234" may be more than a thousand, or between one and two.
 
-    Spaces may also stand between two numbers: then each part is a further reading. Empty: no amount.
+    A space may also separate two numbers: then each part is a further reading. The list is empty for no amount.
     """
     if digits.isdigit():
         return [float(digits)] if len(digits) <= _MOST_DIGITS else []
@@ -88,13 +88,13 @@ def readings(digits: str) -> list[float]:
 
 
 def goes_on(last: float, following: float) -> bool:
-    """Whether two number words make one number: "forty-five", "двести сорок"."""
+    """Whether the second number word continues the first to one number: "forty-five", "двести сорок"."""
     is_ten = 20 <= last < 100 and last % 10 == 0  # noqa: PLR2004
     return following < 10 if is_ten else following < 100 <= last or following < 1_000 <= last  # noqa: PLR2004
 
 
 def of_words(words: list[str]) -> float:
-    """The number that number words make together ("one million two hundred thousand"); zero when they make none."""
+    """The number that these words mean together ("one million two hundred thousand"); 0 if they are not a number."""
     total = group = 0.0
     for word in words:
         scale = SCALES.get(word, 12.0 if word in DOZENS else 0.0)
@@ -111,12 +111,12 @@ def of_words(words: list[str]) -> float:
 
 
 def within(word: str) -> list[tuple[str, int]]:
-    """The number words that make one word ("zweitausendfünfhundert"), each with its length; none of any other word."""
+    """The number words within one word ("zweitausendfünfhundert"), each with its length; empty for other words."""
     return beginning(word, is_whole=True)[0]
 
 
 def beginning(word: str, *, is_whole: bool = False) -> tuple[list[tuple[str, int]], int]:
-    """The number words that a word begins with, and how much of it they are; all of it, or none, if ``is_whole``."""
+    """The number words at the beginning of a word, and their length; with ``is_whole`` they must be the whole word."""
     found = (_number_words_from(word, known) for known in NUMBER_WORDS)
     return max((one for one in found if not is_whole or one[1] == len(word)), key=itemgetter(1), default=([], 0))
 
@@ -132,19 +132,19 @@ def _number_words_from(word: str, known: Mapping[str, str]) -> tuple[list[tuple[
 
 
 def of_han(signs: str) -> float:
-    """The number that Chinese numerals make; zero when they make none ("万一", "千万")."""
+    """The number that Chinese numerals mean; 0 if they are not a number ("万一", "千万")."""
     return next(iter(all_of_han(signs)), 0.0)
 
 
 def of_han_place(sign: str) -> float:
-    """The number of one numeral without a digit, as in Japanese before a unit; zero if it has none."""
+    """The number of 十, 百 or 千 alone, as Japanese has them before a unit; 0 for anything else."""
     return float(_HAN_TENS.get(sign, 0))
 
 
 def all_of_han(signs: str) -> list[float]:
-    """The numbers that Chinese numerals may make: of "三四百" 300 and 400, of "七八" 78, 7 and 8; none of "万一"."""
+    """The numbers that Chinese numerals may mean: "三四百" 300 or 400, "七八" 78, 7 or 8; "万一" is not a number."""
     whole, _, decimals = signs.partition("点")
-    # Without digits they are scales; with one the first of them may count once.
+    # Numerals without a digit are only scales; with a digit, the first scale may count once.
     if not whole or whole[0] in _HAN_SCALES or (whole[0] in _HAN_TENS and not _begins_number(whole)):
         return []
     rest = float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else 0.0
@@ -152,18 +152,18 @@ def all_of_han(signs: str) -> list[float]:
         told = [float("".join(str(_HAN_DIGITS[sign]) for sign in whole))]
         told += [_HAN_DIGITS[sign] for sign in whole if len(whole) == _PAIR and _is_either(whole)]
     elif pair := _TWO_DIGITS.search(whole):
-        # Of two digits that are no choice the second belongs to what follows: "三百六一罐" is 360 a tin.
+        # Two digits may mean "three or four". If they do not, the second belongs to the next word: "三百六一罐".
         digits = pair[0] if _is_either(pair[0]) else pair[0][:1]
         told = [_with_places(whole[: pair.start()] + digit + whole[pair.end() :]) for digit in digits]
     else:
-        # Chinese leaves out the last place, Japanese counts the last digit as it is; and a one before a place.
+        # Chinese may leave out the last place, while Japanese counts the last digit as it is and may leave out a one.
         told = [_with_places(whole), _with_places(whole, is_full=True)]
         told = told[::-1] if whole[0] in _HAN_TENS else told
     return [one + rest for one in dict.fromkeys(told)]
 
 
 def _begins_number(signs: str) -> bool:
-    # Japanese leaves out the one of a hundred and of a thousand, also before another place.
+    # Japanese leaves out the one before hundred and thousand, also if another place follows.
     is_joined = _HAN_TENS.get(signs[1:2], _HAN_TENS[signs[0]]) < _HAN_TENS[signs[0]]
     return _HAN_TENS[signs[0]] == 10 or is_joined or not _HAN_DIGITS.keys().isdisjoint(signs)  # noqa: PLR2004
 
@@ -181,13 +181,13 @@ def _with_places(signs: str, *, is_full: bool = False) -> float:
             section, digit = section + (digit or 1) * _HAN_TENS[sign], 0
         elif sign in _HAN_SCALES:
             total, section, digit = total + ((section + digit) or 1) * _HAN_SCALES[sign], 0, 0
-    if not is_full and len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": the next power of ten
+    if not is_full and len(signs) > 1 and digit and signs[-2] in "百千万亿":  # "两万八": 8 counts the next lower place
         digit *= {**_HAN_TENS, **_HAN_SCALES}[signs[-2]] // 10
     return float(total + section + digit)
 
 
 def of_compound(word: str) -> tuple[float, str] | None:
-    """The number and the unit in one word ("семилетняя", "dreitägig"); the unit may be empty."""
+    """The number and the unit within one word ("семилетняя", "dreitägig"); the unit may be empty."""
     rest, number = word, 0.0
     while True:
         for size in range(min(len(rest), _LONGEST_WITHIN), 2, -1):

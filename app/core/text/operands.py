@@ -25,7 +25,7 @@ class Quantity:
 
     amount: float
     unit: str = ""
-    """The base of its unit; empty: a bare number."""
+    """The base unit; empty for a number without a unit."""
     factor: float = 1.0
     """The factor from the written unit to its base unit."""
     start: int = field(default=0, compare=False)
@@ -39,18 +39,18 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What one text holds, or several together; each in the order of the text, without repetitions."""
+    """The operands of one text or of several: each sort in the order of the text, without repetitions."""
 
     moments: tuple[datetime, ...] = ()
     """The times of the messages."""
     amounts: tuple[Quantity, ...] = ()
     days: tuple[date, ...] = ()
-    """Dates; one without its year is there as the last and as the next such day."""
+    """Dates; a date without a year is included as the last and as the next such day."""
     relative: tuple[date, ...] = ()
-    """What "tomorrow", "on Friday", "the 3rd" may mean."""
+    """The days that "tomorrow", "on Friday", "the 3rd" may mean."""
     weekdays: tuple[int, ...] = ()
     times: tuple[int, ...] = ()
-    """Minutes after midnight; a time without its half of the day is there twice."""
+    """Times in minutes after midnight; a time without its half of the day is included twice."""
 
     @property
     def with_relative_days(self) -> Operands:
@@ -64,12 +64,12 @@ class Operands:
 
 
 def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[int, int]] = ()) -> Operands:
-    """Read a text generously: relative days and all readings of a number included.
+    """Read a text generously, with relative days and all readings of a number.
 
     Args:
-        text: Of any length.
+        text: A text of any length.
         at: The moment of its message.
-        without: Stretches of the text that do not count, as start and end.
+        without: (start, end) of each part of the text that does not count.
     """
     plain_text, pieces = scanned(text)
     left_out = set(chain.from_iterable(starmap(range, without)))

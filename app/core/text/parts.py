@@ -1,7 +1,7 @@
-"""Text that stands both in a message's content and in its parts: it is counted and shown only once.
+"""Finds text that is both in a message's content and in its parts, so that it is counted and shown only once.
 
-Clients often give the result of a tool both as the content of its message and as a part, and a text as a part too.
-What is stored, and shown as the original, keeps both.
+Clients often give the result of a tool, or a text, both as the content of its message and as a part. The stored
+original keeps both, and shows both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
 
 
 def tells_of_tools(role: str, parts: Sequence[Part]) -> bool:
-    """Whether a message holds what a tool was asked or answered."""
+    """Whether a message holds calls of tools or their results."""
     return role == "tool" or any(part.get("type") in OF_TOOLS for part in parts)
 
 
@@ -36,9 +36,9 @@ def compact_json(value: Any) -> str:
 
 
 def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
-    """The content of a message as it is shown beside its parts; empty if it only repeats the result of a tool.
+    """The content of a message as it is shown with its parts; empty if it only repeats the result of a tool.
 
-    That holds for messages of role ``tool`` alone: what anybody else says is shown, even if a result says the same.
+    It is empty only for messages of role ``tool``: what anybody else says is shown, even if a result says the same.
     """
     repeats = role == "tool" and any(
         part.get("type") == "tool_result" and _content_says(content, part) for part in parts
@@ -52,7 +52,7 @@ def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
 
 
 def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts without those that are only a text which stands in the content."""
+    """The parts without those that are only a text that is in the content."""
     return tuple(part for part in parts if len(part) > len(("type", "text")) or not is_repeated_text(content, part))
 
 
@@ -73,7 +73,7 @@ def _content_says(content: str, part: Part) -> bool:
 
 
 def _stands_in_whole_words(text: str, content: str) -> bool:
-    # "blue" does not stand so in "blueberries".
+    # "blue" is not a whole word in "blueberries".
     start = content.find(text)
     while start >= 0 and text:
         end = start + len(text)
@@ -85,7 +85,7 @@ def _stands_in_whole_words(text: str, content: str) -> bool:
 
 
 def _is_same(told: str, value: Any) -> bool:
-    """Whether a text is the value or its JSON, whatever the spaces and the order of keys."""
+    """Whether a text is the value or its JSON, with any spaces and any order of keys."""
     if not told:
         return False
     written = value.strip() if isinstance(value, str) else ""
@@ -100,7 +100,7 @@ def _is_same(told: str, value: Any) -> bool:
 
 
 def _ordered_json(value: Any) -> str:
-    # Compared as JSON, because Python itself takes True for 1.
+    # The values are compared as JSON, because Python itself takes True for 1.
     return json.dumps(value, sort_keys=True, default=_as_json_value)
 
 

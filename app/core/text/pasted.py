@@ -1,4 +1,4 @@
-"""Which parts of a message are not its sender's own words: code, mail, logs, documents, pasted texts, quotations."""
+"""Finds the parts of a message that are not its sender's own words: code, mail, logs, documents, quotations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 from app.core.text.sentences import sentence_spans
 
-_BLOCK: Final = 1_200  # letters of a pasted block: nobody types that much without a blank line
-_LETTERS_PER_SIGN: Final = 3  # letters for which a Chinese or Japanese sign, or a Korean syllable, counts
-_LOG_LINES: Final = 4  # so many lines that begin like those of a log make one; fewer do if they are half of a block
-_BELOW: Final = 600  # characters below the first paragraph that count as pasted there
+_BLOCK: Final = 1_200  # letters; a longer block was pasted: nobody types that much without a blank line
+_LETTERS_PER_SIGN: Final = 3  # how many letters a Chinese or Japanese character or a Korean syllable counts as
+_LOG_LINES: Final = 4  # so many lines that begin like log lines make a log; fewer do if they are half of a block
+_BELOW: Final = 600  # characters; a longer rest after the first paragraph may have been pasted
 _SIGNS: Final = compiled(f"[{EAST_ASIAN}]+")
 _FENCE: Final = compiled(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
-_QUESTION: Final = compiled(r"[?？]")  # not the Arabic one: with it, other blocks would count as pasted
+_QUESTION: Final = compiled(r"[?？]")  # without the Arabic mark: it would change which blocks count as pasted
 _BLANK: Final = compiled(r"\n[ \t]*\n")
 _QUOTED: Final = compiled(r"^\s{0,3}>")
 _MAIL_HEADER: Final = compiled(rf"^(?:{alternatives('talk', 'letters')}): ", re.MULTILINE)
@@ -38,15 +38,15 @@ _CLOSING: Final[Mapping[str, str]] = {
     "「": "」",
     "『": "』",
 }
-"""Each mark that opens a quotation, and the marks that may close it: languages differ."""
+"""Each mark that opens a quotation, with the marks that may close it, which differ between languages."""
 _BEFORE_QUOTE: Final = compiled(r"[^\w.,;!?…]")
 
 
 def pasted_and_own_text(content: str) -> tuple[str, str]:
-    """What was pasted into a message, and the writer's own words.
+    """The pasted text of a message, and the writer's own words.
 
-    A long block without a question counts as pasted, and so do several sentences between one pair of quotation marks;
-    but not if they are the whole message.
+    A long block without a question counts as pasted, and so do several sentences between one pair of quotation marks,
+    unless they are the whole message.
     """
     is_plain = content.isprintable() and content[:1].isalnum()  # one line without marks: nothing in it is pasted
     return ("", content) if is_plain else _pasted_and_own_blocks(content)
@@ -79,7 +79,7 @@ def _parts_and_whether_pasted(content: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def before_paste(content: str) -> str:
-    """A message; only its first paragraph if a much longer text was pasted below it."""
+    """The whole message, or only its first paragraph if a much longer text was pasted below it."""
     first, blank, rest = content.lstrip().partition("\n\n")
     pasted = blank and len(rest) >= _BELOW and len(first) <= len(rest) // 4
     return content[: len(content) - len(rest)] if pasted else content

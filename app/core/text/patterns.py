@@ -1,13 +1,13 @@
-r"""Every regular expression of the app is compiled here, and is known afterwards: a test measures each of them.
+r"""Compiles every regular expression of the app and registers it, so that a test can measure each of them.
 
-Why: ``re`` holds the interpreter for as long as a pattern runs, and no timeout of the service reaches it. One slow
-pattern and one crafted message stop every request of a process. So each pattern has to take time in proportion to its
-text, which cannot be seen by reading it; it can be measured, if none is left out.
+The reason: ``re`` holds the interpreter for as long as a pattern runs, and no timeout of the service can stop it. One
+slow pattern and one crafted message stop every request of a process. So each pattern has to take time in proportion to
+its text. That cannot be seen by reading a pattern, but it can be measured, if no pattern is left out.
 
 Three rules keep a pattern linear. A repetition is possessive (``*+``, ``++``) unless it has to give something back. Two
-neighbouring repetitions never fit the same signs. What is searched does not begin with a repetition: from each place of
-a run it would be tried again (``(?<!\s)\s++x`` begins once). What cannot be written so is no pattern, or it is
-``capped``: it sees only a beginning of the text.
+neighbouring repetitions never fit the same characters. A pattern that is searched does not begin with a repetition: it
+would be tried again from each place of a run (``(?<!\s)\s++x`` begins only once). If something cannot be written so, it
+is not done with a pattern, or the pattern is ``capped``: it sees only the beginning of the text.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class Known:
 
     pattern: re.Pattern[str]
     longest: int | None
-    """How many characters of a text it reads; ``None``: all."""
+    """The most characters of a text that it reads; ``None``: all."""
     place: str
-    """The module that compiled it first, and the line."""
+    """The module and line that compiled it first."""
 
 
 _KNOWN: Final[dict[tuple[str, int, int | None], Known]] = {}
 _AROUND: Final[set[tuple[str, int]]] = set()
-"""All ``before`` of ``any_literal`` so far: one pattern of each is measured, for other literals take as long."""
+"""The lookbehinds and flags used with ``any_literal`` so far. One pattern of each is measured: literals are alike."""
 _LATER: Final[list[Capped]] = []
 
 
 def known() -> Mapping[tuple[str, int, int | None], Known]:
     """Every pattern so far, by source, flags and cap; complete once all modules are imported.
 
-    What was to be compiled later is compiled now: half a second of CPU the first time.
+    Patterns that were to be compiled at their first use are compiled now, which takes half a second of CPU once.
     """
     for one in _LATER:
         _ = one.pattern
@@ -49,16 +49,16 @@ def known() -> Mapping[tuple[str, int, int | None], Known]:
 
 
 def compiled(source: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern for texts of any length: to be called when a module is imported, never with words of a text.
+    """Compile a pattern for texts of any length. Call it when a module is imported, and never with words of a text.
 
     Raises:
-        re.error: The source is no pattern.
+        re.error: The source is not a pattern.
     """
     return _registered(re.compile(source, flags), None, _calling_line())
 
 
 def fault_of(source: str) -> str | None:
-    """What is wrong with a source, for its author. The pattern is not kept, and no text is tried."""
+    """What is wrong with a source, for its author; ``None`` if nothing is. The pattern is not registered."""
     try:
         re.compile(f"(?:{source})")
     except re.error as error:
@@ -67,7 +67,7 @@ def fault_of(source: str) -> str | None:
 
 
 class Capped:
-    """A pattern that reads only the first characters of a text, or that is compiled at its first use."""
+    """A pattern that reads only the first characters of a text, or that is compiled only at its first use."""
 
     __slots__ = ("_end", "_flags", "_longest", "_pattern", "_place", "_source")
 
@@ -91,7 +91,7 @@ class Capped:
         return self.pattern.search(text, 0, self._end)
 
     def match(self, text: str) -> re.Match[str] | None:
-        """The match at the start of a text, if there is one."""
+        """The match at the start of a text; ``None`` without one."""
         return self.pattern.match(text, 0, self._end)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
@@ -104,7 +104,7 @@ class Capped:
 
 
 def capped(source: str, longest: int, flags: int = 0) -> Capped:
-    """A pattern that may take more than linear time, but sees so few characters that this does not matter.
+    """Compile a pattern that may take more than linear time, but sees so few characters that this does not matter.
 
     Raises:
         re.error: The source is no pattern.
@@ -115,7 +115,7 @@ def capped(source: str, longest: int, flags: int = 0) -> Capped:
 
 
 def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
-    """A ``Capped`` pattern that is compiled at its first use: of many patterns a text needs few.
+    """A ``Capped`` pattern that is compiled only at its first use, since a text needs few of many patterns.
 
     Without a cap it has to be linear, like those of ``compiled``. The source must be known to be a valid pattern.
     """
@@ -125,12 +125,12 @@ def capped_later(source: str, longest: int | None, flags: int = 0) -> Capped:
 
 
 def any_literal(texts: Collection[str], *, before: str = "", flags: int = 0) -> re.Pattern[str]:
-    """A pattern for texts that are known only at run time: each literally, up to the end of a word, the longest first.
+    """A pattern that finds texts known only at run time, literally, up to the end of a word, the longest first.
 
     Args:
-        texts: At least one.
-        before: What has to stand before them, as a lookbehind: one of a few that the code has.
-        flags: Of ``re``.
+        texts: The texts, at least one.
+        before: A lookbehind for what has to stand before them: one of a few that the code has.
+        flags: The flags of ``re``.
     """
     if (before, flags) not in _AROUND:
         _AROUND.add((before, flags))

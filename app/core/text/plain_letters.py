@@ -11,9 +11,9 @@ from app.core.text.patterns import compiled
 _LATIN: Final = compiled(r"LATIN SMALL (?:LETTER|LIGATURE) (?:DOTLESS )?([A-Z]{1,2})(?: WITH .{1,60})?")
 """The Unicode name of a letter with a sign or a stroke, or of two letters in one, such as "æ"."""
 _LETTERS: Final = (range(0x00E0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
-"""Latin and Greek. In other scripts a sign makes another letter, or is a vowel."""
+"""The Latin and Greek letters. In other scripts a sign makes another letter, or is a vowel."""
 _SIGNS: Final = range(0x0300, 0x0370)
-"""Combining signs, which stand behind a letter where no single character has both."""
+"""Combining signs, which follow a letter if there is no single character for both."""
 
 
 def _plain_letter(character: str) -> str:
@@ -27,5 +27,5 @@ _PLAIN: Final = (
 
 
 def in_plain_letters(word: str) -> str:
-    """A lower-case word of Latin or Greek letters without accents, umlauts and strokes; others as they are."""
+    """A lower-case word with its Latin and Greek letters without accents, umlauts and strokes; others are kept."""
     return word if word.isascii() else word.translate(_PLAIN)

@@ -1,4 +1,4 @@
-"""A text in plain letters, in which values are looked for, with the way back to places in the original."""
+"""A text in plain letters, in which values are looked for. Places in it can be mapped to places in the original."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKUP: Final = compiled(
     r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
 )
 _FORMULA: Final = compiled(r"\${1,2}[^$\n\\^_]{0,300}+[\\^_][^$\n]{0,300}+\${1,2}(?![A-Za-z0-9_])")
-"""Between signs that mean no dollars."""
+"""A formula between dollar signs, which do not mean money there."""
 _COMMAND: Final = compiled(r"\\(?![dt]?frac)[a-zA-Z]{2,20}+_?+(?=\d|\\[dt]?frac)")
 _PLAIN: Final = {"degree": "°", "times": "×", "blank": " ", "command": " "}
 _MAY_HAVE_MARKUP: Final = compiled(r"[\\&*`<{~$]")
@@ -38,18 +38,18 @@ _SIGNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PlainText(PlainView):
-    """A text without markup, in small letters, its dashes, spaces and wide characters unified."""
+    """A text in lower case and without markup, with its dashes, spaces and wide characters unified."""
 
     cased: str = ""
-    """The text so unified, but with its capitals; as long as the text in small letters."""
+    """The same text with its capitals; it has the same length."""
 
 
 def plain_text_of(text: str) -> PlainText:
-    """The text as values are looked for in it; places in the result lead back to the original."""
+    """The form of a text in which values are looked for. Places in the result can be mapped to the original."""
     bare, breaks, distances = _without_markup(text) if _MAY_HAVE_MARKUP.search(text) else (text, (0,), (0,))
     cased = bare.translate(_SIGNS)
     small = cased.lower()
-    if len(small) != len(cased):  # a letter whose small form is two
+    if len(small) != len(cased):  # some letter has a lower-case form of two characters
         small = "".join(sign.lower()[:1] for sign in cased)
     return PlainText(small, breaks, distances, cased)
 
@@ -70,7 +70,7 @@ def _without_markup(marked: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]
 
 
 def _formula_without_commands(found: re.Match[str]) -> str:
-    # Blanks stand for what goes, so that places stay what they are.
+    # What is removed is replaced by spaces, so that places stay the same.
     return _COMMAND.sub(lambda command: " " * len(command[0]), found[0].replace("$", " "))
 
 

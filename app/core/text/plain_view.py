@@ -1,7 +1,7 @@
-"""A text as a reader sees it: hidden, wide and look-alike characters undone, with the way back to the original.
+"""A text as a reader sees it, without hidden, wide and look-alike characters; places can be mapped to the original.
 
-For what is looked for in texts by shape: a word with a space of no width in it, with a Cyrillic letter among Latin
-ones, in wide letters or behind an entity of HTML reads the same, and is found the same.
+It is used to look for shapes in texts. A word reads the same, and is found, with a zero-width space in it, with a
+Cyrillic letter among Latin ones, in wide letters, or with HTML entities.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class PlainView:
 
     text: str
     breaks: tuple[int, ...] = (0,)
-    """Places in it after which the distance to the original changes."""
+    """The places in it from which on the distance to the original changes."""
     distances: tuple[int, ...] = (0,)
 
     def original(self, place: int) -> int:
-        """The place in the original at which each character begins; the last one is the end."""
+        """The place in the original for a place in this text."""
         return place + self.distances[bisect_right(self.breaks, place) - 1]
 
 
 def plain_view(text: str) -> PlainView:
-    """See a text in plain characters; one of plain characters is its own view."""
+    """The plain view of a text; a text of plain characters is its own view."""
     mixed = _MIXED.sub(_in_one_alphabet, text) if _MEETING.search(text) else text
     pieces: list[str] = []
     breaks, distances = [0], [0]

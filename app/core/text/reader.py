@@ -1,4 +1,4 @@
-"""Turns tokens into values: what each number, word and sign of a text means beside its neighbours."""
+"""Turns tokens into values: finds what each number, word and sign of a text means next to its neighbours."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _TOKENS: Final = 100  # bytes of all tokens, for each character of their text
 
 @memoized(_TOKENS)
 def scanned(text: str) -> tuple[PlainText, Sequence[Token]]:
-    """A text folded and cut into tokens: the same for what it states and for what it may mean."""
+    """A text in plain letters, and its tokens: the same for the values that it states and for all that it may mean."""
     plain = plain_text_of(text)
     return plain, tuple(tokens(plain))
 
 
 def day_of(at: datetime | None) -> date | None:
-    """The day of a message, ``None`` at the ends of the calendar, where days cannot be moved."""
+    """The day of a message; ``None`` at the ends of the calendar, where no days can be added."""
     return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
@@ -47,10 +47,10 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
     """Every value of a text, in order.
 
     Args:
-        text: Normalized.
+        text: The text in plain letters.
         pieces: Its tokens.
-        at: The day of its message, from which relative days follow.
-        all_readings: Whether to give all that the text may mean; otherwise the values that it states.
+        at: The day of its message, from which relative days are counted.
+        all_readings: Whether to return all that the text may mean, instead of only the values that it states.
     """
     cursor = Cursor(text.text, text.cased, pieces if all_readings else certain(pieces), at, all_readings)
     place = 0
@@ -66,13 +66,13 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
 
 
 def dates_named(text: str) -> tuple[moments.Day, ...]:
-    """What a text names of dates: years, months, days of the month, and whole dates."""
+    """The dates in a text, and years, months and days of the month that it names alone."""
     plain, pieces = scanned(text)
     return tuple(named(Cursor(plain.text, plain.cased, pieces, None, all_readings=False)))
 
 
 def _complete(cursor: Cursor, place: int) -> int:
-    """What the scan knows already: addresses, identifiers, versions, written dates, Chinese weekdays and spans."""
+    """Keep a value that the scan has already recognised: an address, an identifier, a version, a written date."""
     token = cursor.tokens[place]
     if len(token.kind) == 1 and token.kind != "d":
         return place

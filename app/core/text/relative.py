@@ -1,6 +1,6 @@
-"""Relative times ("yesterday", "last week"): finds them, and writes the day on which they were said beside them.
+"""Finds relative times ("yesterday", "last week"), and adds the day that they mean or on which they were said.
 
-The words stand in the files of ``languages``, under ``relative``: a list of those that mean one certain day
+The words are in the files of ``languages``, under ``relative``: a list of those that mean one certain day
 ("yesterday"), and patterns of other times that depend on the day ("last Friday").
 """
 
@@ -27,8 +27,8 @@ _STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
 QUOTED: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
-"""A quotation, or code in a line."""
-_HAN: Final = "\u3400"  # the first Chinese character: such words have no blanks around them
+"""A quotation, or code within a line."""
+_HAN: Final = "\u3400"  # the first Chinese character: words from here on have no spaces around them
 
 
 Needed = Literal["weekday", "day", "month"]
@@ -42,14 +42,14 @@ class NearDay:
     language: str
     start: int
     end: int
-    """Behind a part of the day, as in "yesterday morning"."""
+    """The end of the word, or of a part of the day after it, as in "yesterday morning"."""
     distance: int
     """The distance in days: -1 for "yesterday"."""
     is_quoted: bool
 
 
 def near_days(text: str) -> list[NearDay]:
-    """The words of a text that mean one certain day, in order, but for words in titles such as "USA Today"."""
+    """The words of a text that mean one certain day, in order, without words in titles such as "USA Today"."""
     return _near_days_of(text, _bits_of_possible_patterns(text))
 
 
@@ -107,18 +107,18 @@ def is_relative(text: str) -> bool:
 
 
 def _bits_of_possible_patterns(text: str) -> int:
-    # Ukrainian shares words with Russian, and Japanese with Chinese; they may mean something else there.
+    # Ukrainian shares words with Russian, and Japanese with Chinese, but they may mean something else.
     found = SAID.may_match_text(text)
     return 0 if found & _ANY and detect(text) in _WITHOUT else found
 
 
 def in_brackets(day: date, language: str) -> str:
-    """A day as it is written behind the word that means it: `` (12 May 2025)``."""
+    """A day as it is written after the word that means it: `` (12 May 2025)``."""
     return _bracketed(language, _day_in_form(_TABLES[language].day, day, language))
 
 
 def said_on(day: date, text: str) -> str:
-    """The day of a message, as much of it as its text needs: `` (said Mon 12 May 2025)``; empty if it needs none."""
+    """The day of a message, as far as its text needs it: `` (said Mon 12 May 2025)``; empty if the text does not."""
     near, others = near_days(text), other_times(text)
     if not (near or others):
         return ""
@@ -171,7 +171,7 @@ def _other_pattern(table: Relative, needed: Needed) -> str:
 
 
 def _added_patterns(table: Relative) -> Iterator[str]:
-    """Patterns of what ``in_brackets`` and ``said_on`` write; the former only behind its word."""
+    """Patterns of what ``in_brackets`` and ``said_on`` write; of the former only after a word that means a day."""
     months, weekdays = _any_of(table.months), _any_of(table.weekdays)
     day, *said = (
         re.escape(table.brackets.replace("{}", form))

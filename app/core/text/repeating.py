@@ -1,4 +1,4 @@
-"""Whether a text only repeats another, word for word."""
+"""Decides whether a text only repeats another, word for word."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 from app.core.text.relative import undated
 from app.core.text.speakers import without_speaker
 
-_MOSTLY: Final = 0.7  # of a text that goes with what it repeats: what else it says would go too
-_LEAST: Final = 8  # characters; what is shorter stands in too many texts
+_MOSTLY: Final = 0.7  # the least share of a text that the quote covers: the rest of the text would be lost
+_LEAST: Final = 8  # the fewest characters of a repeated text: shorter ones are in too many texts
 
 
 def is_only(text: str, quote: str) -> bool:
@@ -17,11 +17,11 @@ def is_only(text: str, quote: str) -> bool:
 
 
 def repeats(text: str, quote: str) -> bool:
-    """Whether one of the two is part of the other, speaker, case and spaces aside."""
+    """Whether one of the two is a part of the other, apart from speaker, case and spaces."""
     one, other = plain_of(undated(text)), plain_of(undated(quote))
     return min(len(one), len(other)) >= _LEAST and (one in other or other in one)
 
 
 def plain_of(text: str) -> str:
-    """A text without its speaker, its end, its case and its line breaks."""
+    """A text in lower case, without its speaker, its final punctuation and its line breaks."""
     return without_speaker(" ".join(text.split())).rstrip(".!?…。！？ ").casefold()

@@ -1,7 +1,7 @@
-"""Finds the letters that a text must contain for a pattern to match, so that the pattern is tried on few texts.
+"""Finds strings of which a text must contain one for a pattern to match, so that the pattern is tried on few texts.
 
-Every text that a pattern matches contains one of its *pieces*, if both are normalized. A pattern for which no pieces
-are found is tried on every text. Syntax that ``re`` knows and this reader does not counts as "anything".
+Every text that a pattern matches contains one of the pattern's *pieces*, if both are normalized. A pattern for which no
+pieces are found is tried on every text. Syntax that ``re`` knows and this reader does not counts as "anything".
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Final
 from app.core.text.memo import FIGURE, memoized, word_memo
 from app.core.text.patterns import compiled
 
-_GRAM: Final = 3  # characters by which pieces are looked up
-_NEXT: Final = 2  # characters of the next word
+_GRAM: Final = 3  # how many characters of a piece are used to look it up
+_NEXT: Final = 2  # how many characters of the next word are compared first
 _Gram = tuple[str, str, str]
-_MOST_SPELLINGS: Final = 64  # spellings of one stretch that are kept apart
+_MOST_SPELLINGS: Final = 64  # the most spellings of one stretch that are listed
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -40,7 +40,7 @@ class _Matches:
 
     @property
     def needs(self) -> frozenset[str] | None:
-        """Pieces of which a text must contain one; ``None``: it need not contain any."""
+        """Pieces of which a text must contain one; ``None``: nothing is required."""
         if self.spellings is None:
             return self.pieces
         return self.spellings if self.spellings and "" not in self.spellings else None
@@ -55,7 +55,7 @@ class _UnreadableError(ValueError):
 
 
 def normalized(text: str) -> str:
-    """A text in one spelling for all letters that ``re.IGNORECASE`` takes for the same, and for both apostrophes."""
+    """A text with one spelling for all letters that ``re.IGNORECASE`` treats as equal, and for both apostrophes."""
     if text.isascii():
         return text.lower()
     return text.replace("İ", "i").replace("ı", "i").replace("’", "'").casefold()
@@ -71,7 +71,7 @@ def pieces(pattern: str) -> frozenset[str] | None:
 
 
 def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
-    """The pattern's alternatives outside all brackets, with the pieces of each: it matches where one of them does."""
+    """The top-level alternatives of a pattern, each with its pieces. The pattern matches where one of them does."""
     try:
         found = _Reader(pattern).branches()
     except _UnreadableError:
@@ -82,13 +82,13 @@ def alternatives(pattern: str) -> list[tuple[str, frozenset[str] | None]]:
 _Pieces = Sequence[tuple[str, int]]
 """Pieces, each with the bits of the patterns that need it."""
 _Begun = Mapping[str, _Pieces]
-"""Pieces that begin in one word, by the first signs of the next."""
+"""Pieces that begin in one word, by the first characters of the next word."""
 
 
 class PatternIndex:
-    """Tells which of many patterns may match a text, by looking up their pieces word by word.
+    """Finds which of many patterns may match a text, by looking up their pieces word by word.
 
-    A piece without a blank stands within one word. For a piece with blanks the first word is looked up, then the text.
+    A piece without a space is within one word. For a piece with spaces, the first word is looked up, then the text.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class PatternIndex:
 
     @cached_property
     def _takes_all_numbers_alike(self) -> bool:
-        # Then all words with numbers share one look-up.
+        # If no piece has a digit, all words with numbers share one look-up.
         return not any(map(_NUMBER.search, self._bits))
 
     @cached_property
@@ -163,7 +163,10 @@ class PatternIndex:
 
     @cached_property
     def _by_key(self) -> Mapping[str, tuple[int, _Begun]]:
-        """The others by what stands in the first word and the blanks around it: what that decides, and what begins."""
+        """The other pieces by their part in the first word, with the spaces around it.
+
+        For each such part: the bits of pieces that it completes, and the pieces that only begin with it.
+        """
         found: dict[str, tuple[int, defaultdict[str, list[tuple[str, int]]]]] = {}
         for piece, bits in self._bits.items():
             if not piece.split():
@@ -174,7 +177,7 @@ class PatternIndex:
             whole, begun = found.get(key, (0, defaultdict(list)))
             following = others[0][:_NEXT] if others else ""
             if len(following) < _NEXT and not others[1:] and piece.endswith(following):
-                whole |= bits  # nothing follows, or one sign, which may begin any word
+                whole |= bits  # nothing follows, or only one character, with which any word may begin
             else:
                 begun[following].append((piece, bits))
             found[key] = whole, begun
@@ -318,7 +321,7 @@ def _any_of(branches: Sequence[_Matches]) -> _Matches:
 
 
 def _in_turn(parts: Iterable[_Matches]) -> _Matches:
-    """One after the other: stretches of known spelling grow together; the most telling of them all is needed."""
+    """What consecutive parts match: parts of known spelling are joined, and the most selective pieces are required."""
     spellings, is_whole = frozenset({""}), True
     needs: list[frozenset[str]] = []
     for part in parts:

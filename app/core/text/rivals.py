@@ -1,4 +1,4 @@
-"""Which names of technology can take each other's place: ``rivals`` and ``serves_as`` in the files of ``languages``."""
+"""Which names of technology can replace each other: ``rivals`` and ``serves_as`` in the files of ``languages``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _by_kind(key: Literal["rivals", "serves_as"]) -> dict[str, frozenset[str]]:
 
 
 RIVALS: Final[Mapping[str, frozenset[str]]] = _by_kind("rivals")
-"""By kind: things of which one is chosen."""
+"""By kind, things of which only one is chosen."""
 SERVING: Final[Mapping[str, frozenset[str]]] = {
     kind: names | _by_kind("serves_as").get(kind, frozenset()) for kind, names in RIVALS.items()
 }
-"""By kind: the same, with what is chosen for it though it is mostly something else."""
+"""By kind, the same things, and those that are sometimes chosen for it though they are mostly of another kind."""

@@ -1,4 +1,4 @@
-"""Whether two texts say the same. In doubt they do not: a double costs tokens, a mistake loses a fact."""
+"""Decides whether two texts say the same. In doubt they do not: a duplicate costs tokens, a mistake loses a fact."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
 _ARTICLES: Final = words_of("clauses", "articles")
 _TURNING: Final = words_of("clauses", "turns")
 
-_FEWEST: Final = 4  # words; shorter texts hold too little to be sure
-_LEAST_SHARE: Final = 0.6  # of the longer text: more than two fifths of new words are news
+_FEWEST: Final = 4  # words; with fewer it cannot be sure
+_LEAST_SHARE: Final = 0.6  # the shorter text's share of the longer: more than two fifths of new words are news
 
 
 @memoized()
 def canonical(text: str) -> str:
-    """The text without added days, and differences of case, quotes, spacing and punctuation; ``aB3x`` keeps case."""
+    """A text for comparisons: without added days, and without case (but in ``aB3x``), quotes and punctuation."""
     folded = unicodedata.normalize("NFKC", undated(text))
     plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
     return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
 
 
 def length(text: str) -> int:
-    """Words, articles left out."""
+    """The number of words, without articles."""
     return len(_words(text))
 
 
 def covers(longer: str, shorter: str) -> bool:
     """Whether the longer of two texts says all that the shorter says, in the same words, and little else.
 
-    The shorter must stand in the longer as one run, since an inserted word changes who did what ("the user has a dog",
-    "the user's sister has a dog"); exact values must be the same, and what is added may not turn the meaning.
+    The shorter must be in the longer as one run of words, since an inserted word can change who did what ("the user has
+    a dog", "the user's sister has a dog"). Exact values must be the same, and added words may not reverse the meaning.
     """
     long_words, short_words = _words(longer), _words(shorter)
     if len(short_words) < _FEWEST or len(short_words) < _LEAST_SHARE * len(long_words):
@@ -54,7 +54,7 @@ def covers(longer: str, shorter: str) -> bool:
 
 
 def runs(text: str) -> list[str]:
-    """All runs of so many words as a text must have to be covered; what covers it has them too."""
+    """All runs of ``_FEWEST`` words of a text. A longer text that covers it has them too, so texts can be looked up."""
     words = _words(text)
     return [" ".join(words[at : at + _FEWEST]) for at in range(len(words) - _FEWEST + 1)]
 

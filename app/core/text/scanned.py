@@ -1,4 +1,4 @@
-"""What a scan of a text yields: tokens, values, and a cursor over both."""
+"""The results of scanning a text: tokens, values, and a cursor over both."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from app.core.text.languages.joined import words_of
 from app.core.text.tables import CUBES, NUMBERS, SQUARES, UNITS
 
 TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})
-"""What may stand between a number and its unit."""
+"""The texts that may stand between a number and its unit."""
 LOOSE: Final = frozenset({*TIGHT, ".", ". ", ",", ", ", " (", "/", " /", " - ", " | ", ".-"})
-"""What may stand within a date."""
+"""The texts that may stand between the parts of a date."""
 WEEKDAY: Final = "weekday"
-"""The kind of the days that a weekday, or a stretch such as "next week", may mean."""
+"""The kind of values that are days which a weekday, or a span such as "next week", may mean."""
 Unit = tuple[str, float]
-"""The base of a unit and the factor to it."""
+"""(the base unit, the factor to it)."""
 _TIGHT_UNITS: Final = words_of("values", "tight_units")
 _OF: Final = words_of("values", "shared")
 _MINUTES: Final = 60
-_LITRES: Final = 1_000  # of a cubic metre
+_LITRES: Final = 1_000  # litres in a cubic metre
 
 
 @dataclass(slots=True)
 class Token:
     """One piece of a text.
 
-    ``kind`` is ``w`` (a known word), ``s`` (a sign), ``n`` (a number; ``data`` its readings), ``o`` (an ordinal; its
-    number), ``f`` (a fraction; its amount), ``d`` (a date; its possible days), ``t`` (a time; hour, minute, second,
-    half of the day), ``weekday`` and ``span`` (Chinese; step and weekday or span), or a kind of value that is complete
-    (``data`` its forms).
+    ``kind`` says what ``data`` holds: ``w`` (a known word) and ``s`` (a sign): nothing; ``n`` (a number): its readings;
+    ``o`` (an ordinal): its number; ``f`` (a fraction): its amount; ``d`` (a date): its possible days; ``t`` (a time):
+    hour, minute, second and half of the day; ``weekday`` and ``span`` (Chinese): the step and the weekday or span; or
+    the kind of a complete value: its forms.
     """
 
     kind: str
@@ -43,63 +43,66 @@ class Token:
 
 @dataclass(slots=True)
 class Found:
-    """A value at its place in the folded text."""
+    """A value and its place in the text in plain letters."""
 
     kind: str
     start: int
     end: int
     forms: frozenset[str] = frozenset()
     is_stated: bool = True
-    """Whether a statement that holds it states an exact value; otherwise it is only of use as what a text gives."""
+    """Whether a statement with it states an exact value; otherwise it is only something that a shown text may mean."""
     is_approximate: bool = False
     readings: list[float] = field(default_factory=list)
-    """The values that a number may have, as written."""
+    """The numbers that the written digits or words may mean."""
     unit: Unit | None = None
     currency: str = ""
-    """The currency of money; empty where its sign does not tell."""
+    """The currency of money; empty if its sign does not say which."""
     scale: float = 1.0
     amounts: list[tuple[float, str]] = field(default_factory=list)
-    """Each with the base of its unit; empty: as written."""
+    """The possible amounts, each with its base unit; the unit is empty for the number as written."""
 
 
 @dataclass(slots=True)
 class Cursor:
-    """The tokens of a text, and the values that were made of them."""
+    """The tokens of a text, and the values that were made of them so far.
+
+    ``place`` is the index of a token everywhere here.
+    """
 
     text: str
     cased: str
     tokens: Sequence[Token]
     at: date | None
     all_readings: bool
-    """Whether all that the text may mean is wanted, not only what it states."""
+    """Whether all that the text may mean is wanted, and not only what it states."""
     found: list[Found] = field(default_factory=list)
     weekdays: dict[int, int] = field(default_factory=dict)
-    """Told without a date: by their tokens."""
+    """The weekdays that are named without a date, by the index of their token."""
 
     def kind(self, place: int) -> str:
         """The kind of a token; empty beyond the ends."""
         return self.tokens[place].kind if 0 <= place < len(self.tokens) else ""
 
     def word(self, place: int) -> str:
-        """The word or sign there; empty for anything else."""
+        """The word or sign at a place; empty for any other token."""
         return self.tokens[place].text if self.kind(place) in {"w", "s"} else ""
 
     def gap(self, place: int) -> str:
-        """What stands between a token and the one before it; a line break beyond the ends."""
+        """The text between a token and the one before it; a line break beyond the ends."""
         if not 0 < place < len(self.tokens):
             return "\n"
         return self.text[self.tokens[place - 1].end : self.tokens[place].start]
 
     def near(self, place: int, gaps: frozenset[str] = TIGHT) -> bool:
-        """Whether a token belongs to the one before it."""
+        """Whether only one of these gaps separates a token from the one before it."""
         return self.gap(place) in gaps
 
     def before(self, place: int) -> str:
-        """The word before a token, where it belongs to it."""
+        """The word directly before a token; empty without one."""
         return self.word(place - 1) if self.near(place) else ""
 
     def says(self, place: int, *words: str) -> bool:
-        """Whether these words follow, each belonging to the one before."""
+        """Whether these words stand from this place on, each directly after the one before."""
         return all(self.word(place + number) == word and self.near(place + number) for number, word in enumerate(words))
 
     def is_capital(self, place: int) -> bool:
@@ -107,7 +110,7 @@ class Cursor:
         return self.cased[self.tokens[place].start].isupper()
 
     def small(self, place: int) -> int:
-        """A whole number below sixty at a token, in digits or one word; zero when there is none."""
+        """The whole number below sixty at a place, in digits or one word; 0 without one."""
         value: float = 0
         if self.kind(place) == "n":
             value = self.tokens[place].data[0]
@@ -116,7 +119,7 @@ class Cursor:
         return int(value) if value < _MINUTES and value == int(value) else 0
 
     def unit(self, place: int) -> tuple[Unit | None, int]:
-        """The unit at a token ("м", "sq m", "кв. м", "pour cent"), and the token after it."""
+        """The unit at a place ("м", "sq m", "кв. м", "pour cent"), and the place after it."""
         gap = self.gap(place)
         is_elided = gap == "'" and self.word(place - 1) in _OF  # "trois quarts d'heure"
         if gap not in TIGHT and gap != " (" and not is_elided:
@@ -138,12 +141,12 @@ class Cursor:
         return self.text[end : end + 2].strip()[:1].isalnum()
 
     def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_stated: bool = True) -> None:
-        """Keep a value that reaches from one token up to another."""
+        """Keep a value that reaches from the token ``first`` up to the token before ``after``."""
         start, end = self.tokens[first].start, self.tokens[after - 1].end
         self.found.append(Found(kind, start, end, frozenset(forms), is_stated))
 
     def add_possible(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
-        """Keep what a text may mean without stating it, where all readings are wanted."""
+        """Keep a value that the text may mean without stating it; only if all readings are wanted."""
         every = frozenset(forms) if self.all_readings else frozenset()
         if every:
             self.add(kind, place, place + 1, every, is_stated=False)

@@ -1,4 +1,4 @@
-"""One scan of a text: everything in it that may be part of a value, as tokens; all other words are left out."""
+"""Scans a text once: everything that may be part of a value becomes a token, and all other words are left out."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _HAN_DIGIT: Final = "[零一二三四五六七八九]"
 _HAN_DECIMALS: Final = f"(?:{_POINT}{_HAN_DIGIT}{{1,6}})?"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in t.HOUR_SIGNS} - {""})) or "(?!)"
-"""What makes a length of an hour's sign."""
+"""The signs that turn an hour's sign into a length of time."""
 _SHAPES: Final = (
-    rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word: read first for speed alone
+    rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word; it comes first only for speed
     (
         rf"(?P<url>(?:https?|ftp|wss?|postgres(?:ql)?|redis|file)://{_NO_BLANK}{{1,2000}}+|\bwww\.{_NO_BLANK}{{1,2000}}+"
         rf"|(?<![\w.@/-])[a-z][a-z0-9-]{{1,62}}+(?:\.[a-z][a-z0-9-]{{0,62}}+){{0,3}}\.(?:{_DOMAINS})(?![\w.@-])"
@@ -50,7 +50,7 @@ _SHAPES: Final = (
     ),
     rf"(?P<version>(?<!{_INNER})v\d{{1,5}}(?:\.\d{{1,5}}){{1,4}}(?!{_INNER}))",
     r"(?P<uuid>(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-]))",
-    # Of a device or a certificate, "9a:41:c7"; fewer than four pairs of digits alone are a time.
+    # The address of a device, or a fingerprint: "9a:41:c7". Fewer than four pairs of only digits are a time.
     r"(?P<octets>(?<![\w:-])(?=[\d:]{0,10}[a-f]|(?:\d\d:){3})[0-9a-f]{2}(?::[0-9a-f]{2}){2,63}+(?![\w:-]))",
     (
         r"(?P<iso>(?<![\w-])\d{4}-\d{2}-\d{2}"
@@ -108,7 +108,7 @@ _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
 
 
 def tokens(text: PlainText) -> list[Token]:
-    """Scan a text; a text of any length in time proportional to it."""
+    """Scan a text of any length, in time proportional to its length."""
     found: list[Token] = []
     for match in _SCAN.finditer(text.text):
         kind = match.lastgroup or ""
@@ -126,7 +126,10 @@ def tokens(text: PlainText) -> list[Token]:
 
 
 def _with_decimals_as_elsewhere(found: list[Token]) -> list[Token]:
-    """Read "1.756" as decimals first where the text writes all others so ("1.78"), and none with the other sign."""
+    """Read "1.756" as decimals first, if the text writes its other decimals so ("1.78") and none with a comma.
+
+    The same holds for a comma in place of the full stop.
+    """
     numbers = [one for one in found if one.kind == "n" and ("." in one.text or "," in one.text)]
     signs = {_sign_of_decimals(one.text) for one in numbers if len(one.data) == 1}
     if len(signs) == 1:

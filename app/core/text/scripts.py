@@ -1,4 +1,4 @@
-"""The letters of each script, as they stand inside of a character class."""
+"""The letters of each script, as the inside of a character class."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SCRIPTS: Final[Mapping[str, str]] = {
     "armenian": "\u0530-\u058f",
 }
 CHINESE_JAPANESE: Final = f"{SCRIPTS['kana']}{SCRIPTS['han']}"
-"""What is written without spaces between words."""
+"""The characters of scripts that are written without spaces between words."""
 EAST_ASIAN: Final = f"{CHINESE_JAPANESE}\uac00-\ud7af"
-"""With the syllables of Korean: each sign tells as much as several letters."""
+"""The same with the syllables of Korean: each character says as much as several letters."""
 _FIRST_KANA, _, _LAST_KANA = SCRIPTS["kana"].partition("-")
 
 
 def is_kana(sign: str) -> bool:
-    """Whether a sign is of one of the two syllabaries of Japanese."""
+    """Whether a character belongs to one of the two syllabaries of Japanese."""
     return _FIRST_KANA <= sign <= _LAST_KANA

@@ -1,4 +1,4 @@
-"""Where a sentence ends, in any of the languages: one splitter for all. Every pattern takes linear time."""
+"""Splits texts of any language into sentences. Every pattern takes linear time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _END: Final = compiled(
     r"|[。！？｡؟।۔]++[」』”’）\"]{0,4})"
 )
 _BEFORE: Final = 40
-"""Characters before a full stop that are looked at."""
+"""How many characters before a full stop are looked at."""
 _LAST_WORDS: Final = capped(
     r"(?:(?P<before>[^\W\d_]{1,12})\s)?(?P<last>[^\W_]{1,20}(?:\.[^\W_]{1,3}){0,3})\.$", _BEFORE + 1
 )
@@ -30,13 +30,13 @@ _SHORTENED: Final = _NEVER | _SOMETIMES
 _BEFORE_ORDINALS: Final = words_of("sentences", "before_ordinals")
 _SHORT_WORDS: Final = words_of("sentences", "short_words")
 _SHORTEST_LAST_WORD: Final = 3
-"""A full stop before a small letter ends no sentence if the word before it is shorter: mostly an abbreviation."""
+"""A full stop after a shorter word and before a lower-case letter does not end a sentence: it mostly abbreviates."""
 _SOFT_WRAP: Final = 60
-"""A line at least this long may go on in the next."""
+"""A line of at least so many characters may continue in the next line."""
 LINE_BREAK: Final = compiled(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""What ``str.splitlines`` parts lines at."""
+"""The characters at which ``str.splitlines`` splits lines."""
 ENDS: Final = ".!?…。！？"
-"""What a sentence ends with."""
+"""The marks with which a sentence ends."""
 _LINE_ENDS: Final = f"{ENDS}:;"
 _STOPS: Final = frozenset(ENDS)
 _CLOSING: Final = "\"'”’»」』)]"
@@ -48,20 +48,20 @@ _QUESTIONS: Final = ("?", "？", "؟")
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, in order, without blank ones.
 
-    Line breaks separate, unless a long line plainly goes on in small letters: the break is then a space. List items and
-    rows of a table stand alone, a fenced block of code is one sentence; abbreviations, initials, decimals, versions,
-    addresses and German ordinals do not split.
+    A line break separates sentences, unless a long line plainly continues in lower case: then it counts as a space.
+    List items and rows of a table are sentences of their own, a fenced block of code is one sentence. Abbreviations,
+    initials, decimals, versions, addresses and German ordinals do not split a sentence.
     """
     return tuple(_in_one_line(text[start:end]) for start, end in sentence_spans(text))
 
 
 def sentences_read_once(text: str) -> Iterator[str]:
-    """``sentences`` of a text that nobody asks for again: nothing is kept in memory, where it would push out others."""
+    """The same as ``sentences``, for a text that is read only once: the result does not take up room in the memo."""
     return (_in_one_line(text[start:end]) for start, end in _spans(text))
 
 
 def asks(text: str) -> bool:
-    """Whether a text ends with a question, in a quotation or brackets too."""
+    """Whether a text ends with a question, perhaps inside quotation marks or brackets."""
     return text.rstrip(_AFTER_MARK).endswith(_QUESTIONS)
 
 
@@ -71,7 +71,7 @@ def is_code(sentence: str) -> bool:
 
 
 def closed(text: str) -> str:
-    """The text with an end that another sentence can follow; a quotation that ends has one."""
+    """The text with a final full stop, unless it already ends like a sentence, perhaps inside a quotation."""
     return text if not text or text.rstrip(_CLOSING)[-1:] in _STOPS else f"{text}."
 
 
@@ -97,7 +97,7 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def starts_within(text: str, first: int, last: int) -> list[int]:
-    """The places where sentences begin in a stretch of a text, without its own beginning, which may be inside one."""
+    """The places where sentences begin in a stretch of a text, without the stretch's own beginning."""
     return [first + start for start, _ in sentence_spans(text[first:last])[1:]]
 
 
@@ -116,7 +116,7 @@ def _prose_and_code(text: str) -> Iterator[tuple[int, int, bool]]:
     fences = [match.start() for match in _FENCE.finditer(text)]
     position = 0
     for opening, closing in zip(fences[::2], [*fences[1::2], None], strict=False):
-        # An open fence runs to the end.
+        # A fence that is never closed reaches to the end of the text.
         end = len(text) if closing is None else (text.find("\n", closing) + 1 or len(text))
         yield position, opening, False
         yield opening, end, True
@@ -125,7 +125,7 @@ def _prose_and_code(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Lines, those that a long line goes on in joined to it."""
+    """The lines, with the continuation of a long line joined to it."""
     position = start
     first = last = length = -1
     for raw in text[start:end].splitlines(keepends=True):
@@ -161,7 +161,7 @@ def _ends_with_whole_word(text: str, match: re.Match[str], start: int) -> bool:
 
 
 def _last_words(text: str) -> re.Match[str] | None:
-    # Two words at most: a search in the whole text takes longer.
+    # Only the last two words are searched: a search in the whole text takes longer.
     return _LAST_WORDS.search(" ".join(text.rsplit(" ", 2)[-2:]))
 
 

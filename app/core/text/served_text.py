@@ -1,8 +1,8 @@
 """Escapes a message for a chat model, so that nothing in it reads like an element or marker of the service.
 
-Of a text that would read like one, the first character is replaced: ``<`` by ``(``, a look-alike of it by ``ʼ``, the
-arrow of a marker by ``->``. So a text never becomes longer, in tokens or bytes, and stays the same if it is escaped
-again or parsed as JSON (docs/decisions/0023). The stored original is never changed.
+If something reads like one, its first character is replaced: ``<`` by ``(``, a look-alike of it by ``ʼ``, the arrow of
+a marker by ``->``. So a text never becomes longer, in tokens or bytes, and stays the same if it is escaped again or
+parsed as JSON (docs/decisions/0023). The stored original is never changed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ SERVED_TAGS: Final = (
     "days",
     "message",
 )
-"""The elements that stand in a context. Those of a summarizer's prompt are ordinary words to a chat model."""
+"""The elements that occur in a context. Those of a summarizer's prompt are ordinary words to a chat model."""
 
 ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a"
-"""Every way in which the arrow of a marker may be drawn."""
+"""Characters that look like the arrow of a marker."""
 _ARROW: Final = compiled(f"[{ARROWS}]")
 EXCHANGED_ARROW: Final = "->"
 
-_LOOK_AHEAD: Final = 1_000  # characters; a longer run of nothing between bracket and name is itself suspicious
+_LOOK_AHEAD: Final = 1_000  # characters between bracket and name that are skipped; a longer gap is itself suspicious
 _BRACKET: Final = compiled(
     rf"({BRACKET.pattern})(?![\s_/\\-]{{0,8}}(?:[!-,.0-;=-@B-CE-KN-OQT-Z\[\]^`b-ce-kn-oqt-z{{-~]|{BRACKET.pattern}))"
 )
-"""A bracket that is not plainly something else: what most brackets of a text are is seen without a look at each."""
+"""A bracket that may begin one of our tags. The pattern rules out most other brackets of a text quickly."""
 _MESSAGE: Final = "message"
 _ATTRIBUTES: Final = ("role=", "of=", "part=", "seq=")
-"""``<message>`` is much too common a tag to be ours without one of our attributes."""
+"""Our attributes: the tag ``<message>`` is so common that it only counts as ours with one of them."""
 _NAMES: Final[tuple[str, ...]] = tuple(tag.replace("_", "") for tag in SERVED_TAGS)
 _BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
 _TYPES: Final = "SessionState|LeftOut|Recalled|Passage|Anchors|Digests"
@@ -53,18 +53,18 @@ _JOINERS: Final = frozenset("_-")
 _LETTER: Final = compiled("[A-Za-z]")
 _LEVEL: Final = 2  # characters: the letter and its digit
 _COLONS: Final = frozenset(":：﹕︓∶꞉ː։׃܃܄:˸")
-"""All that a model may read as a colon, and not only what people type."""
-_DEEPEST: Final = 64  # levels of a value, as many as a request may have; what lies deeper is told as text
+"""Characters that a model may read as a colon, not only those that people type."""
+_DEEPEST: Final = 64  # the most levels of a value, as in requests; deeper values are turned into text
 _DATA: Final = frozenset({"type", "data"})
-"""Keys of a part that hold no words."""
+"""Keys of a part whose values are not words."""
 
 
 def as_data(text: str, following: str = "") -> str:
-    """The text without anything that reads like ours, however it is spelt; most are returned as they are.
+    """The text without anything that reads like our tags or markers in any spelling; most texts stay as they are.
 
     Args:
         text: What somebody said.
-        following: What will be read directly after it: a tag may be spread over two texts.
+        following: The text that is read directly after it, since a tag may be spread over both.
     """
     shown = text
     if _BRACKET.search(shown):
@@ -75,7 +75,7 @@ def as_data(text: str, following: str = "") -> str:
 
 
 def value_as_data(value: Any, depth: int = 0) -> Any:
-    """A JSON value with ``as_data`` of every text in it, keys included; ``value`` itself where nothing changes."""
+    """A JSON value with ``as_data`` applied to every text in it, keys included; ``value`` itself if nothing changes."""
     if isinstance(value, str):
         return as_data(value)
     if not isinstance(value, Mapping | list | tuple):
@@ -115,9 +115,9 @@ def _characters_ahead(text: str, start: int, following: str) -> Iterator[str]:
 
 
 def _opens_element(text: str, start: int, following: str) -> bool:
-    """Whether what follows a bracket reads like one of our names, and the name ends there.
+    """Whether the text after a bracket reads like one of our names, and the name ends there.
 
-    Linear for a whole text: no name goes on after the next bracket.
+    This takes linear time for a whole text, since no name continues after the next bracket.
     """
     name = ""
     for index in range(start, min(len(text), start + _LOOK_AHEAD)):
@@ -136,7 +136,7 @@ def _opens_element(text: str, start: int, following: str) -> bool:
 
 
 def _goes_beyond_a_name(name: str) -> bool:
-    # One sign may be read as several letters.
+    # One character may be read as several letters.
     return name not in _NAMES and name.startswith(_NAMES)
 
 
@@ -146,7 +146,7 @@ def _is_whole_name(name: str, characters: Iterator[str]) -> bool:
             continue
         if _LETTER.match(unicodedata.normalize("NFKD", character)):
             return False
-        # "<message" alone may be anyone's: ours goes on with an attribute.
+        # "<message" alone may be anybody's tag: ours continues with an attribute.
         return name != _MESSAGE or _is_attribute(chain(character, characters))
     return name != _MESSAGE
 

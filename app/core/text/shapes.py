@@ -1,4 +1,4 @@
-"""Makes tokens of what has a known shape: addresses, paths, numbers, Chinese dates."""
+"""Makes tokens of texts with a known shape: addresses, paths, numbers, Chinese dates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _YEAR_MONTH_DAY: Final = compiled(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})")
 _YEAR_MONTH: Final = compiled(r"(\d{4})[-/](0[1-9]|1[0-2])")
 _MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
 _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
-"""Words without spaces before a file's name: 修改了config.py."""
+"""Chinese words directly before a file's name, without a space: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
@@ -54,48 +54,48 @@ _YEAR: Final = r"20(?!00)[0-4]\d"
 _NUMBER_OF_YEAR: Final = compiled(
     rf"(?!{_YEAR}/{_YEAR}$)(?:(?:(?:\d{{3,5}}|3[2-9]|[4-9]\d)(?:/\d{{1,4}})?|1[3-9]|2\d|3[01])/{_YEAR}|{_YEAR}/\d{{3,6}})"
 )
-"""A number and the year in which it was given; no share of two thousand."""
+"""A reference number with its year, such as 311/2026, which is not a fraction of two thousand."""
 _LONG_BEHIND: Final = compiled(r"\d{1,3}-\d{3,12}(?!000$)\d{3}|\d{1,5}-0\d{3,12}")
-"""No range: too much longer than what stands before it."""
+"""Two numbers that are not a range, since the second is too much longer than the first."""
 _HOURS_IN_ONE: Final = compiled(r"(?:h|ч|std|uhr)(\d{1,2})(?:m|min|м|мин)?")
 _SECONDS_IN_ONE: Final = compiled(r"m(\d{1,2}(?:\.\d{1,6})?)s")
 _SIMPLE_VERSION: Final = compiled(r"v\d{1,5}")
 _SQUASHED: Final = compiled(r"[\W_]")
 _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
-"""Characters within one identifier: not those of a time of day, a list or an end of a line."""
+"""Separators within one identifier, without those of a time of day, a list or an end of a line."""
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
-"""Of a network: also where it could be a number with its thousands parted."""
+"""A network address; it is one even if it could be a number with separated thousands."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
 FILE: Final = "f:"
-"""Of a file by its name alone."""
+"""The prefix of the form of a file's name without its folders."""
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
 _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
 _LOCAL: Final = 9
-"""Digits of a telephone number without those of the country or the trunk."""
+"""The last digits of a telephone number, without those of the country or the trunk."""
 _LONGEST_KNOWN: Final = 6
 _SHORTEST_CODE: Final = 9
 _LONGEST_CODE: Final = 4
-"""Capitals behind the number of a contract or a case: "45-CB"."""
+"""The most capitals after the number of a contract or a case: "45-CB"."""
 _LONG: Final = 3
-"""Digits of a number that may be known by itself."""
+"""The fewest digits of a number that identifies something by itself."""
 _SHORTEST_COMPOUND: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
 _YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
 _BEHIND_DIGITS: Final = UNITS.keys() | SCALES.keys() | CURRENCIES.keys() | MONTHS.keys() | CLOCK | LATE | EARLY | NIGHT
-"""Words that may stand in one word with the digits before them: "30min", but not the letter of "28E"."""
+"""Words that may follow digits without a space: "30min"; the letter of "28E" is not one of them."""
 _MINUTES: Final = {"一刻": 15, "三刻": 45} | dict.fromkeys(HALF_SIGNS, 30)
 
 
 def squashed(text: str) -> str:
-    """Letters and digits alone."""
+    """Only the letters and digits of a text."""
     return _SQUASHED.sub("", text)
 
 
 def squashed_within(text: str) -> str:
-    """Letters, digits and what parts identifiers, of a text in which identifiers are looked for."""
+    """A text to be searched for identifiers, without separators within them; separators between them are kept."""
     return _SQUASHED_WITHIN.sub("", text)
 
 
@@ -106,19 +106,19 @@ def address(text: str) -> str:
 
 
 def url(match: re.Match[str]) -> Iterator[Token]:
-    """An address of a page."""
+    """The URL of a page."""
     text = match.group().rstrip(_TRAILING)
     yield _token("url", text, match.start(), {f"s:{address(text)}"})
 
 
 def email(match: re.Match[str]) -> Iterator[Token]:
-    """An address of a person."""
+    """An e-mail address."""
     text = match.group().rstrip(".-")
     yield _token("email", text, match.start(), {f"s:{text}"})
 
 
 def path(match: re.Match[str]) -> Iterator[Token]:
-    """A file or folder, also found by its last part where the folders before that stand anywhere."""
+    """A file or folder. It is also found by its last part alone, if its folders occur anywhere."""
     text = match.group().rstrip(".,-")
     forms = {f"s:{part}" for part in (text, _HAN_BEFORE.sub("", text)) if part}
     parts = [part for part in text.replace("\\", "/").split("/") if part.strip(".~")]
@@ -139,7 +139,7 @@ def code(match: re.Match[str]) -> Iterator[Token]:
 
 
 def octets(match: re.Match[str]) -> Iterator[Token]:
-    """The address of a device or a fingerprint: bytes parted by colons."""
+    """The address of a device, or a fingerprint: bytes separated by colons."""
     yield _code_token(match.group(), match.start())
 
 
@@ -178,7 +178,7 @@ def han_date(match: re.Match[str]) -> Iterator[Token]:
 
 
 def reference(match: re.Match[str], cased: str) -> Iterator[Token]:
-    """The number of a letter, a case, an invoice, in capitals: "AH/2026/1187"; otherwise only its numbers."""
+    """The number of a letter, a case or an invoice: "AH/2026/1187". Without capitals only its numbers count."""
     text, start = match.group(), match.start()
     if cased[start : match.end("names")].isupper():
         yield _code_token(text, start)
@@ -193,7 +193,7 @@ def han_day(match: re.Match[str]) -> Iterator[Token]:
 
 
 def han_time(match: re.Match[str]) -> Iterator[Token]:
-    """A Chinese time, such as "八点半"; numerals with 点 alone may also be points."""
+    """A Chinese time, such as "八点半"; numerals with only 点 may also be points."""
     part, hour = match["part"] or "", match["hour"]
     minute = _MINUTES.get(part.strip()) or _integer(match["minute"] or match["minutes"]) or 0
     is_plain = bool(part or match["minute"] or match["minutes"]) or hour[0].isdecimal()
@@ -221,12 +221,12 @@ def word(match: re.Match[str]) -> Iterator[Token]:
 
 
 def syllables(match: re.Match[str]) -> Iterator[Token]:
-    """A Korean word: numbers, then a unit or another known word, then an ending; nothing where anything is left."""
+    """A Korean word of numbers, a unit or another known word, and an ending; nothing if the word has any other part."""
     text, start = match.group(), match.start()
     numbers, size = ([], 0) if text in SCANNED else beginning(text)
     if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS and not _is_unit_behind(match, size):
-        size -= numbers.pop()[1]  # the 1 is spelled as the day
-    if len(numbers) > 1 and text[size - numbers[-1][1] :] in ENDINGS:  # so is the 2 as some endings begin
+        size -= numbers.pop()[1]  # the word for 1 is also the word for "day"
+    if len(numbers) > 1 and text[size - numbers[-1][1] :] in ENDINGS:  # the word for 2 is also the start of endings
         size -= numbers.pop()[1]
     known = next(
         (end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size
@@ -249,7 +249,7 @@ def _is_unit_behind(match: re.Match[str], size: int) -> bool:
 
 
 def han_number(match: re.Match[str]) -> Iterator[Token]:
-    """Chinese numerals, also as a scale after digits; behind 周 with those that were taken for its weekday first."""
+    """Chinese numerals, also as a scale after digits. After 周 the numeral that was read as a weekday is included."""
     text, start = match.group(), match.start()
     told = match.string[max(0, start - 3) : start]
     if text[0] not in HAN_DIGITS and SPANS.get(told[-2:-1]) == "week":
@@ -272,12 +272,12 @@ def fraction(match: re.Match[str]) -> Iterator[Token]:
 
 
 def sign(match: re.Match[str]) -> Iterator[Token]:
-    """A currency's, a unit's; of degrees whatever scale."""
+    """The sign of a currency or a unit; the sign of degrees for either scale."""
     yield Token("s", match.group()[:1], match.start(), match.end())
 
 
 def plain(text: str, start: int, cased: str) -> Iterable[Token]:
-    """Letters alone: nothing, where they are no known word and no number."""
+    """Letters alone: a known word or a number; nothing if they are neither."""
     if text in SCANNED:
         return (_token("w", text, start),)
     return run(text, start, cased) if text[:3] in HEADS or not text.isalpha() else ()
@@ -306,7 +306,7 @@ def run(text: str, start: int, cased: str) -> Iterator[Token]:
 
 
 def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
-    # "A-2026-311/2" is a code, "pre-2020/21" is none.
+    # "A-2026-311/2" is a code, "pre-2020/21" is not.
     if cased[start].isupper():
         yield _code_token(text, start)
         return
@@ -316,7 +316,7 @@ def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
 
 
 def number(match: re.Match[str], cased: str) -> Iterator[Token]:
-    """Digits with what is written directly after: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e", "45-CB"."""
+    """Digits with what directly follows them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e", "45-CB"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
     if times := list(_half_day(digits, half, start) if half else _minutes_and_seconds(digits, tail or "", start)):
         yield from times
@@ -396,7 +396,7 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
     codes = [piece for piece in pieces if not piece.isalpha()]
     names = [f"s:{piece}" for piece in pieces if piece.isalpha()]
     single = set[str]()
-    if len(numbers) == 1:  # a small number stands in most texts: one beside the same names counts
+    if len(numbers) == 1:  # small numbers are in most texts: they only count together with the same names
         beside = names if len(numbers[0]) < _LONG else []
         beside += [f"s:{piece}" for piece in codes if piece not in numbers and len(piece) > _LONG]
         single = {"&".join([*beside, f"n:{int(numbers[0][:20])}"])}
@@ -435,7 +435,7 @@ def _unit_of_compound(text: str) -> str:
 
 
 def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
-    """A time with its half of the day, such as "5 pm", "5-7 pm": of the first of two hours the half is open."""
+    """A time with its half of the day, such as "5 pm", "5-7 pm". The half of the first of two hours is open."""
     pieces = digits.split("-")
     letter = half.strip()[0]
     for count, piece in enumerate(pieces, start=1):
@@ -449,7 +449,7 @@ def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
 
 
 def _clock_parts(match: re.Match[str], half: str = "") -> tuple[int, int, int | None, str]:
-    # A zero before the hour says that it is told on the 24-hour clock.
+    # A zero before the hour shows that the 24-hour clock is used.
     is_full = match[1][0] == "0"
     return int(match[1]), int(match[2]), int(match[3]) if match[3] else None, half or ("0" if is_full else "")
 
@@ -494,7 +494,7 @@ def _is_code_number(digits: str) -> bool:
 
 
 def _days(digits: str) -> list[tuple[int, int, int | None]]:
-    """The days that digits may be; none when they are no date."""
+    """The days that digits may mean; empty if they are not a date."""
     if match := _YEAR_MONTH_DAY.fullmatch(digits):
         return [(int(match[1]), int(match[3]), int(match[4]))]
     if match := _DAY_MONTH_YEAR.fullmatch(digits):

@@ -6,12 +6,12 @@ from typing import Final
 
 from app.core.text.token_counts import estimate_text
 
-_LONGEST_SENTENCE: Final = 360  # characters of a sentence
+_LONGEST_SENTENCE: Final = 360  # the most characters of a sentence
 _STEP: Final = 0.85
 
 
 def clip(text: str, longest: int = _LONGEST_SENTENCE) -> str:
-    """Cut at a word, with an ellipsis, when longer than ``longest`` characters."""
+    """The text, cut at a word and with an ellipsis if it is longer than ``longest`` characters."""
     if len(text) <= longest:
         return text
     head = text[: longest - 1]
@@ -23,9 +23,9 @@ def fitted(text: str, most: int, *, shortest: int = 1) -> str:
     """A text cut at a word until it has at most that many tokens, or is as short as ``shortest`` characters.
 
     Args:
-        text: Any.
-        most: Tokens, by the script estimate.
-        shortest: Characters below which it is not cut, whatever it weighs.
+        text: Any text.
+        most: The most tokens, by the script estimate.
+        shortest: The text is not cut below so many characters, whatever its tokens.
     """
     shown, longest = text, len(text)
     while longest > shortest and (weight := estimate_text(shown)) > most:

@@ -1,4 +1,4 @@
-"""Tells who speaks, by a name before a message (``Anna: ``) or beside it (``metadata.name``)."""
+"""Finds who speaks, by a name at the beginning of a message (``Anna: ``) or in its metadata (``metadata.name``)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from app.core.text.escaping import clean
 from app.core.text.patterns import compiled
 
 _NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |([\u3400-\u9fff]{2,4})：)"
-"""A name of one word or two; in Chinese of two to four characters."""
+"""A name of one or two words, or of two to four Chinese characters."""
 _LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
 _LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
 _ROLES: Final = frozenset({"user", "assistant"})
 _PARENTHESES: Final = compiled("[()（）]")
 MOST_OF_NAME: Final = 40
-"""Characters: the longest name that is served beside each of somebody's lines."""
-_SHARE: Final = 0.6  # of a role's messages begin so, where it is the speaker's name
-_FEWEST: Final = 3  # messages of a role that begin with a name
-_FEWEST_OF_ALL: Final = 2  # messages, where every single one begins with a name
-_TIMES: Final = 2  # a name begins so many messages on average: "Note: " and "Question: " are none
+"""The most characters of a name that is served with each message of its speaker."""
+_SHARE: Final = 0.6  # the least share of a role's messages that begin with a name
+_FEWEST: Final = 3  # the fewest messages of a role that begin with a name
+_FEWEST_OF_ALL: Final = 2  # the fewest messages, if every message begins with a name
+_TIMES: Final = 2  # how many messages a name begins on average; "Note: " and "Question: " come too rarely to be names
 
 
 class Label(NamedTuple):
-    """A name before what is said."""
+    """A name at the beginning of a text."""
 
     name: str
     end: int
@@ -33,19 +33,19 @@ class Label(NamedTuple):
 
 
 def label_of(text: str) -> Label | None:
-    """The name with which a text begins, ``None`` without one; any other word or two with a colon look the same."""
+    """The name with which a text begins; ``None`` without one. Any one or two words before a colon look like a name."""
     found = _LABEL.match(text)
     return Label(found[1] or found[2], found.end()) if found else None
 
 
 def name_in(metadata: Mapping[str, object]) -> str:
-    """Who is named in a message's metadata as the one who says it; empty without a name, and where it is no text."""
+    """The speaker's name in a message's metadata; empty without a name, and if it is not a text."""
     name = metadata.get("name")
     return short_name(name) if isinstance(name, str) else ""
 
 
 def short_name(given: str) -> str:
-    """A name that somebody gave as it may stand in parentheses: one short line without parentheses of its own."""
+    """A given name in a form that can be put in parentheses: one short line without parentheses of its own."""
     if not given:
         return ""
     plain = _PARENTHESES.sub(" ", clean(given[: 4 * MOST_OF_NAME]))
@@ -53,10 +53,10 @@ def short_name(given: str) -> str:
 
 
 def named(name: str, text: str) -> str:
-    """What is said as a chat model is told it: the name first, unless the text begins so by itself.
+    """A text as a chat model is sent it: with the speaker's name first, unless the text already begins with it.
 
-    Whenever there is a name, whoever else speaks: so the same message is always told in the same words, which keeps
-    what providers cache, and what it weighs is known when it is stored.
+    A known name is always added, whoever else speaks. So the same message is always sent in the same words: what
+    providers cache stays valid, and its tokens are known when it is stored.
     """
     if not name or text.lstrip().casefold().startswith((f"{name}:".casefold(), f"{name}：".casefold())):
         return text
@@ -64,23 +64,23 @@ def named(name: str, text: str) -> str:
 
 
 def without_speaker(text: str) -> str:
-    """What is said, without who says it."""
+    """The text without the speaker's name at its beginning."""
     found = _LABEL.match(text)
     return text[found.end() :] if found else text
 
 
 def without_speakers(text: str) -> str:
-    """Each line without who says it."""
+    """The text without the speakers' names at the beginnings of its lines."""
     return _LABELS.sub("", text)
 
 
 def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
-    """The label of each message, where the messages of its role begin with their speakers' names.
+    """The label of each message; ``None`` if the messages of its role do not begin with their speakers' names.
 
-    A role has names if most of its messages, and at least three, begin with names that come again. In a stretch of
-    fewer messages every message has to begin with a name, and no two roles may share one. Otherwise a beginning such as
-    "Note: " is no name. Nor is a heading that an assistant puts before its answers ("Noted: ") where users have no
-    names.
+    A role has names if most of its messages, and at least three, begin with names that are repeated. If there are fewer
+    messages, every message has to begin with a name, and two roles may not share one. Otherwise a beginning such as
+    "Note: " does not count as a name. A heading that an assistant puts before its answers ("Noted: ") does not count
+    either if the users have no names.
 
     ``said``: role and text of each message, in order.
     """

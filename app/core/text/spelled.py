@@ -42,7 +42,7 @@ _MORE: Final = phrases(AND_MORE.keys())
 
 
 def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
-    """The words that make one number together, and the token after them."""
+    """The words from this token on that make one number together, and the token after them."""
     words: list[str] = []
     after, last = place, 0.0
     while len(words) < _MOST_WORDS and (not words or c.gap(after) in _BETWEEN):
@@ -70,7 +70,7 @@ def _counts_as_scale(c: Cursor, word: str, last: float) -> bool:
 
 
 def phrase_at(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
-    """The longest of these phrases that begins at a token, else its word; and the token after it."""
+    """The longest of these phrases that begins at a token, otherwise the token's word; and the token after it."""
     for words in several.get(c.word(place), ()):
         if c.word(place + 1) == words[1] and c.near(place + 1) and c.says(place + 1, *words[1:]):
             return " ".join(words), place + len(words)
@@ -78,7 +78,7 @@ def phrase_at(c: Cursor, place: int, several: _Phrases) -> tuple[str, int]:
 
 
 def number_below_sixty(c: Cursor, place: int) -> tuple[int, int]:
-    """A whole number below sixty, in digits or words, and the token after it; the same token where there is none."""
+    """A whole number below sixty, in digits or words, and the token after it; (0, the same token) without one."""
     if place >= len(c.tokens):
         return 0, place
     number, after = (c.tokens[place].data[0] if c.kind(place) == "n" else 0.0), place + 1
@@ -92,7 +92,7 @@ def number_below_sixty(c: Cursor, place: int) -> tuple[int, int]:
 
 
 def half_more(c: Cursor, place: int) -> tuple[float, int]:
-    """What "and a half" adds, and how many tokens say so."""
+    """What words such as "and a half" add, and how many tokens they are."""
     word, after = phrase_at(c, place, _MORE)
     return (AND_MORE[word], after - place) if word in AND_MORE and c.near(place) else (0.0, 0)
 

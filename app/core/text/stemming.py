@@ -1,8 +1,8 @@
-"""Word stems by Snowball, for languages that ``words`` has none for, and which of those a text is in.
+"""Word stems by Snowball for languages without stems in ``words``, and the detection of these languages.
 
-A word alone does not tell its language: "die" is German or English. So a caller that compares texts first decides
-which language they are in, and then asks for the stems of all of them in that language. ``None`` stands for the stems
-of ``words``, which are those for English, Russian and languages that Snowball does not know.
+A word alone does not show its language: "die" is German or English. So a caller that compares texts first decides
+which language they are in, and then asks for the stems of all of them in that language. ``None`` means the stems of
+``words``, which are used for English, Russian and languages that Snowball does not know.
 
 Stored keys are made of these stems too (``app.storage.repositories.term_keys``). If a release of Snowball gives other
 stems, or a language is added, ``throughline index-words`` makes the index again.
@@ -40,16 +40,16 @@ ALGORITHMS: Final[Mapping[str, str]] = {
     "sv": "swedish",
     "tr": "turkish",
 }
-"""Snowball's, by ISO 639-1 code; of the languages whose words ``words`` takes for words."""
+"""The names of Snowball's algorithms by ISO 639-1 code, for languages that ``words`` can split into words."""
 
-_FIRST: Final = 400  # characters of a text are plenty to guess by
-_SAMPLED: Final = 24  # texts of a talk
-_SAMPLE: Final = 80  # characters of each
-_FEWEST: Final = 2  # function words of a talk's language, and …
-_SHARE: Final = 0.1  # … of all its words
-_MARGIN: Final = 1.35  # over the next language
+_FIRST: Final = 400  # characters of a text by which its language is guessed
+_SAMPLED: Final = 24  # texts of a talk that are sampled
+_SAMPLE: Final = 80  # characters of each sampled text
+_FEWEST: Final = 2  # the fewest function words of a talk's language
+_SHARE: Final = 0.1  # the least share of these function words among all words
+_MARGIN: Final = 1.35  # how many times as many as of the next language there must be
 _OWN_SCRIPT: Final = compiled(r"[\u0370-\u03ff\u0530-\u058f\u0620-\u064a]{2}")
-"""Greek, Armenian, Arabic."""
+"""Two letters of Greek, Armenian or Arabic."""
 
 
 def _languages_of_words() -> dict[str, tuple[str, ...]]:
@@ -61,10 +61,10 @@ def _languages_of_words() -> dict[str, tuple[str, ...]]:
 
 
 _LANGUAGES: Final = _languages_of_words()
-"""By function word, the languages that have it."""
+"""The languages that have a function word, by the word."""
 _OTHERS: Final = frozenset().union(*(STOPWORDS.get(code, ()) for code in ALGORITHMS))
 _ENGLISH, _ELSEWHERE = STOPWORDS["en"] - _OTHERS, _OTHERS - STOPWORDS["en"]
-"""Function words that only English has, and those that it has not."""
+"""The function words that only English has, and those that English does not have."""
 
 
 def stemmed(language: str | None) -> str | None:
@@ -82,12 +82,12 @@ def _stem_in_language(language_and_word: str) -> str:
     language, _, word = language_and_word.partition(" ")
     if len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
         return stem(word)
-    folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # none is shared: a stemmer is of one thread
+    folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # a new one: threads may not share a stemmer
     return in_plain_letters(folded or word)
 
 
 def stems_in(text: str, language: str | None) -> tuple[str, ...]:
-    """``words`` of a text with the inflection of a language folded."""
+    """The stems of a text's words in a language."""
     return stems(text) if language is None else _stems_in(text, language)
 
 
@@ -97,9 +97,9 @@ def _stems_in(text: str, language: str) -> tuple[str, ...]:
 
 
 def guess(text: str) -> str | None:
-    """The language of ``ALGORITHMS`` that a text is most likely in, by the beginning of it.
+    """The language of ``ALGORITHMS`` that a text is most likely in, judged by its beginning.
 
-    A guess from a word or two, where ``detect`` is silent: for what does no harm where it is wrong.
+    It guesses from a word or two, where ``detect`` gives no answer. Use it only where a wrong guess does no harm.
     """
     text = text[:_FIRST]
     if not text.isascii() and _OWN_SCRIPT.search(text):
@@ -109,7 +109,7 @@ def guess(text: str) -> str | None:
 
 
 def language_of(texts: Sequence[str]) -> str | None:
-    """The language that most of what was said is in, by some of the texts; ``None`` in doubt."""
+    """The language of most of the texts, judged by a sample of them; ``None`` in doubt."""
     step = max(len(texts) // _SAMPLED, 1)
     sample = "\n".join(text[:_SAMPLE] for text in texts[::step])
     if not sample.isascii() and _OWN_SCRIPT.search(sample):
@@ -123,12 +123,12 @@ def language_of(texts: Sequence[str]) -> str | None:
 
 
 def stem_language(texts: Sequence[str], otherwise: str | None = None) -> str | None:
-    """The language by whose stems texts are compared: that which most of them are in, or otherwise would be."""
+    """The language whose stems are used to compare texts: that of most of them; in doubt ``otherwise``."""
     return stemmed(language_of(texts) or otherwise)
 
 
 def _is_surely_english(said: Collection[str]) -> bool:
-    # Spares most texts the count for all languages.
+    # This spares most texts the count for all languages.
     return len(_ELSEWHERE.intersection(said)) < len(_ENGLISH.intersection(said))
 
 

@@ -1,4 +1,4 @@
-"""Whether a text only supposes something: then it states no fact, replaces none and settles nothing."""
+"""Decides whether a text only supposes something: then it does not state, replace or settle anything."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Words of numbers, units, money and the calendar, of all languages, in small letters; "ё" is written "е".
 
-They stand in the files of ``languages``, under ``values``. Here is what makes more words of them: how a language writes
-a number in one word, how Russian halves an hour.
+They come from the files of ``languages``, section ``values``, where their keys are explained. This module derives more
+words from them: numbers written in one word, and Russian words for half hours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.core.text.languages.sections_of_values import Values
 from app.core.text.plain_text import plain_text_of
 
 _KANA: Final = "\u3040"
-"""The first sign of scripts in which a text in plain letters may have other signs."""
+"""The first character of scripts in which a text in plain letters may have other characters."""
 _VALUES: Final = {language.code: language.values for language in languages()}
 _LISTED: Final = {word for values in _VALUES.values() for _, words in values.months for word in words}
 _FULL_MONTHS: Final = month_names()
@@ -23,7 +23,7 @@ _SHORT_MONTHS: Final = tuple(
     name for name in short_months() if name[1] not in _LISTED.union(word for _, word, _ in _FULL_MONTHS)
 )
 SHORT_MONTHS: Final = frozenset(word for _, word, _ in _SHORT_MONTHS)
-"""Abbreviations that count beside a number alone."""
+"""Abbreviations of months that count only next to a number."""
 _HOMOGRAPHS: Final = (
     *((code, word) for code, values in _VALUES.items() for word in values.homographs),
     *((code, word) for code, word, _ in _SHORT_MONTHS),
@@ -31,7 +31,7 @@ _HOMOGRAPHS: Final = (
 HOMOGRAPHS: Final[Mapping[str, frozenset[str]]] = {
     word: frozenset(code for code, other in _HOMOGRAPHS if other == word) for _, word in _HOMOGRAPHS
 }
-"""The languages in which a word counts by itself, though it is another elsewhere."""
+"""The languages in which a word belongs to values, for words that mean something else in other languages."""
 
 
 def _own_spellings(words: Iterable[str], code: str) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _own_spellings(words: Iterable[str], code: str) -> Iterator[str]:
 
 
 def own_word(word: str, code: str) -> str:
-    """How a word of a language is told from another that is spelled the same: no text writes it so."""
+    """A name for a word of one language that is spelled like another word; no text contains this name."""
     return f"{word}.{code}"
 
 
@@ -84,7 +84,7 @@ _TEN, _HUNDRED = 10, 100
 
 
 def _tens_and_ones(code: str, said: Values) -> Iterator[tuple[str, float]]:
-    """Such as "zweiundvierzig" and "ventotto", of a language that writes them in one word."""
+    """The numbers below a hundred that a language writes in one word, such as "zweiundvierzig" and "ventotto"."""
     told = [(word, float(first)) for first, words in (*said.numbers, *said.within_words) for word in words]
     ones = [(word, number) for word, number in told if 1 <= number < _TEN and number.is_integer()]
     tens = [(word, number) for word, number in told if _TEN <= number < _HUNDRED and number % _TEN == 0]
@@ -100,7 +100,7 @@ def _within_words(code: str, said: Values) -> Iterator[tuple[str, float]]:
 
 
 def _number_words(code: str, said: Values) -> Iterator[tuple[str, str]]:
-    """What a number in one word may consist of, each with the word that it is as a token."""
+    """The words of which a number in one word may consist, each with the word that stands for it in a token."""
     rows = (*said.numbers, *said.scales)
     for word in (*(word for _, words in rows for word in words), *said.hundred_joints):
         yield word, next(_own_spellings((word,), code))
@@ -111,7 +111,7 @@ def _number_words(code: str, said: Values) -> Iterator[tuple[str, str]]:
 _IN_ONE_WORD: Final = {code: said for code, said in _VALUES.items() if said.tens_and_ones}
 _COMPOUNDS: Final = {word: number for code, said in _IN_ONE_WORD.items() for word, number in _tens_and_ones(code, said)}
 NUMBER_WORDS: Final = tuple(dict(_number_words(code, said)) for code, said in _IN_ONE_WORD.items())
-"""Of each language that writes numbers in one word, what such a word may consist of."""
+"""For each language that writes numbers in one word: the words of which such a number may consist."""
 NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
 SCALES: Final[Mapping[str, float]] = _numbers("scales") | {
     word: number
@@ -122,16 +122,16 @@ SCALES: Final[Mapping[str, float]] = _numbers("scales") | {
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _first_two_by_word("units").items()
 }
-"""A unit's word to its base and the factor to it; a month has no seconds: they do not convert."""
+"""(base unit, factor to it) by the unit's word. Months are not converted to seconds: they are a base unit."""
 CURRENCIES: Final[Mapping[str, str]] = _first_by_word("currencies")
 MONTHS: Final[Mapping[str, int]] = _number_by_name((*_FULL_MONTHS, *_SHORT_MONTHS)) | _integers("months")
 WEEKDAYS: Final[Mapping[str, int]] = _number_by_name(weekday_names()) | _integers("weekdays")
-"""Monday is 0."""
+"""The number of a weekday; Monday is 0."""
 NEAR: Final[Mapping[str, int]] = _integers("days")
-"""Days from the message's day."""
+"""The distance in days from the message's day."""
 ORDINALS: Final[Mapping[str, int]] = _integers("ordinals")
 TENS: Final[Mapping[str, int]] = _integers("tens")
-"""What may stand before an ordinal: "twenty-first"."""
+"""Tens that may stand before an ordinal: "twenty-first"."""
 SHARES: Final[Mapping[str, float]] = _numbers("shares")
 FRACTION_SIGNS: Final[Mapping[str, float]] = {
     "½": 1 / 2, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 1 / 4, "¾": 3 / 4, "⅕": 1 / 5, "⅛": 1 / 8, "⅜": 3 / 8,
@@ -140,31 +140,31 @@ FRACTION_SIGNS: Final[Mapping[str, float]] = {
 HALF_UNITS: Final[Mapping[str, tuple[float, str]]] = {
     word: (float(size), unit) for word, (size, unit) in _first_two_by_word("half_units").items()
 }
-"""One word that says how much of which unit."""
+"""(amount, unit) of a single word for both."""
 HALF_HOURS: Final[Mapping[str, int]] = {
     f"пол{word}": hour
     for word, hour in ORDINALS.items()
     if word.endswith("го") and hour <= 12  # noqa: PLR2004
 }
-"""The hour that is half over: in Russian the one that began is not named."""
+"""The hour that a Russian word for a half hour names; it means half an hour before it."""
 NAMED_HOURS: Final[Mapping[str, tuple[int, int]]] = {
     word: _hour(written) for word, written in _first_by_word("named_hours").items()
 }
 SPANS: Final[Mapping[str, str]] = _first_by_word("spans")
 ONES: Final = _words("ones")
-"""Russian has no article: each of them is one."""
+"""Words for units that mean one unit if they stand alone, since Russian has no article."""
 NO_NUMERAL_AFTER: Final = _words("no_numeral_after")
-"""After "one" they show that it stands for a noun: "one of them"."""
+"""Words after "one" that show that it stands for a noun: "one of them"."""
 ONE_OR_ARTICLE: Final = _words("one_or_article")
-"""Number words that are articles where they stand alone."""
+"""Number words that are articles if they stand alone."""
 ORDINAL_SHARES: Final = _words("ordinal_shares")
-"""Ordinals that behind an article are shares: "a third"."""
+"""Ordinals that are fractions after an article: "a third"."""
 TEN_JOINTS: Final = _words("ten_joints")
-"""Between a ten and its one: "treinta y ocho"."""
+"""Words between a ten and its one: "treinta y ocho"."""
 HUNDRED_JOINTS: Final = _words("hundred_joints")
-"""Between hundreds and what is below: "two hundred and five"."""
+"""Words between hundreds and the rest: "two hundred and five"."""
 AND_MORE: Final[Mapping[str, float]] = _numbers("and_more")
-"""After a number or its unit: "and a half"."""
+"""Words after a number or its unit that add a fraction: "and a half"."""
 BEFORE_CLOCK: Final = _words("before_clock")
 HOUR_WORDS: Final = _words("hour_words")
 PAST_HOUR: Final = _words("past_hour")
@@ -185,15 +185,15 @@ YEAR_SIGNS, MONTH_SIGNS, DAY_SIGNS, HOUR_SIGNS, MINUTE_SIGNS, HALF_SIGNS = (
 POINTS: Final = _words("points")
 ENDINGS: Final = _words("endings")
 NUMBER_JOINTS: Final = _words("number_joints")
-"""Between two amounts that are one: "five euros and ten cents"."""
+"""Words between two amounts that are one: "five euros and ten cents"."""
 JOINTS: Final = _words("joints")
-"""Words that only join others."""
+"""Words that only join other words."""
 APPROXIMATE: Final = _words("approximate")
 SQUARES: Final = _words("squares")
 CUBES: Final = _words("cubes")
 DOZENS: Final = _words("dozens")
 NUMBERING: Final = _words("numbering")
-"""A bare number after them counts something off."""
+"""Words before a bare number that only numbers something, such as a step."""
 RANGE_WORDS: Final = _words("range_words")
 BEFORE_HOURS: Final = _words("before_hours")
 LATE: Final = _words("late")
@@ -204,24 +204,24 @@ PAST: Final = _words("past")
 NEXT: Final = _words("next")
 THIS: Final = _words("this")
 AHEAD: Final = _words("ahead")
-"""Before a length of time: then."""
+"""Words before a length of time that mean "from now": "in two weeks"."""
 LATER: Final = _words("later")
-"""After a length of time: then."""
+"""Words after a length of time that mean "from now": "two weeks later"."""
 AGO: Final = _words("ago")
 DATE_FILL: Final = _words("date_fill")
 ENDS: Final = _words("ends")
 MONTH_ENDS: Final = _words("month_ends")
 BEFORE_MONTHS: Final = _words("before_months")
 WORDS_AND_VERBS: Final = _words("ambiguous")
-"""Words of the calendar that are other words too."""
+"""Words of the calendar that also have another meaning."""
 MONTHS_AND_VERBS: Final = frozenset({"may", "march", "mar"})
-"""Verbs where they do not begin with a capital."""
+"""Months that are verbs if they do not begin with a capital."""
 ORDINAL_ENDINGS: Final = _words("ordinal_endings")
 NUMBER_ENDINGS: Final = _words("number_endings")
 COMPOUND_STEMS: Final[Mapping[str, str]] = {
     word: unit.removeprefix("-") for word, unit in _first_by_word("compounds").items()
 }
-"""What follows a number in one word ("семилетняя", "dreitägig"), and the unit that it names."""
+"""The unit that a part of a word after a number names ("семилетняя", "dreitägig"); empty for none."""
 _RUSSIAN_HEADS: Final = {
     word: number for word, number in _numbers("numbers").items() if word[-1:] in {"и", "х", "т", "а"} and word[0] >= "а"
 }

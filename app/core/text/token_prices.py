@@ -69,7 +69,8 @@ PRICES: Final[Mapping[str, float]] = {
     "word_8": 0.0,
     "word_beyond": 0.07,
 }
-"""Tokens per character of a class, per run of a kind (by its length), per character beyond the longest."""
+"""Tokens for each character of a class, for each run of a kind (by its length), and for each character beyond the
+longest such run."""
 
 LETTERS: Final[Mapping[float, str]] = {
     0.0: (
@@ -141,4 +142,4 @@ LETTERS: Final[Mapping[float, str]] = {
     3.6: ("ń"),
     3.9: ("ǵ"),
 }
-"""Letters and ideographs with a price of their own, by that price."""
+"""Letters and ideographs with a price of their own, by price."""

@@ -1,12 +1,12 @@
-"""Exact values: what a statement claims, and whether a text that was shown holds it, in whatever form.
+"""Exact values: those that a statement claims, and whether a text that was shown has them in any form.
 
-(Values that are only copied, as they are written, are found by ``identifiers.py``.)
+(Values that are only copied as they are written are found by ``identifiers.py``.)
 
-A claim is read strictly: only what is plainly a value counts (``values``). What was shown is read generously
+A statement is read strictly: only what is plainly a value counts (``values``). What was shown is read generously
 (``Given``): a value is found if any reading of the text gives it, whatever its unit, separators, words or order. Only
-currencies, percentages, hours, minutes, seconds, longer lengths of time and times of day are told apart (``measure``):
-a bare 12 shows "12 hours", but "12 %" and "12 minutes" do not. Values that follow from others by calculation are not
-found here, except days that follow from the date of the message.
+currencies, percentages, hours, minutes, seconds, longer lengths of time and times of day are distinguished
+(``measure``): "12 hours" is found in a text with a bare 12, but not in one with "12 %" or "12 minutes". Values that
+follow from others by calculation are not found here, except days that follow from the date of the message.
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ from app.core.text.shapes import FILE, squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 NAMING: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
-"""What names something: it stays as it is, and a part of it names something else. Amounts and days change."""
+"""Kinds of values that name something. A name does not change over time as amounts and days do, and a part of it names
+something else."""
 _EXACT: Final = 1_000
-"""Whole numbers below it are never roundings, unless the text says so."""
+"""Whole numbers below this are never roundings, unless the text says so."""
 ROUNDED: Final = 0.02
 ROUGHLY: Final = 0.1
-"""How far off a rounding may be, and one that says "about"."""
+"""How far off a rounding (``ROUNDED``) and one that says "about" (``ROUGHLY``) may be, as a share of the number."""
 _ABOUT: Final = 4
-"""Of its last digit may be off what says "about" and is told to the digit: "about 83" stands for 84, not for 88."""
+"""How far off a number that says "about" may be if no zero ends it, in units of its last digit: "about 83" may mean 84,
+not 88."""
 _TIME_STEPS: Final = (60, 30, 15, 10, 5)
-"""Minutes in which people tell times about; to the minute nothing is about."""
+"""Precisions of approximate times, in minutes. A time that is exact to the minute is not approximate."""
 _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _MOST_ALIKE: Final = 1_000
 _CLOCK: Final = "clock"
 MONEY: Final = "money"
-"""The unit of every currency: conversions between them are no calculation."""
+"""The unit for all currencies: currencies are not converted."""
 _DAY: Final = 86_400
 _TOLD_APART: Final = frozenset({"%", "s", "mo"})
 
@@ -56,50 +58,51 @@ class Value:
 
     kind: Kind
     text: str
-    """The value as it is written, markup within it included."""
+    """The value as it is written, including markup within it."""
     start: int
     end: int
     forms: frozenset[str]
-    """A text that holds any of them holds the value; parts joined by ``&`` are all needed.
+    """The possible forms: a text with any of them has the value. Parts of a form joined by ``&`` are all needed.
 
-    ``n:4500`` is a number, ``q:7200|s`` an amount in the base of its unit, ``i:`` the letters and digits of a code,
-    ``s:`` text that is searched for as it is, ``f:`` a file's name likewise, ``v:`` a version or digits as written,
-    ``p:`` a part of a network's address, ``r:7`` the number of a source, ``l:6:40`` a length as a clock shows it; days
-    and times (``d:``, ``o:``, ``t:``) are in ``moments.py``. Of what was shown, ``n:14|#EUR`` is a number of euros,
-    ``n:14|#`` a bare one, and ``w:`` a day that a weekday may mean, or that it is elsewhere when a message is written.
+    ``n:4500`` is a number, ``q:7200|s`` an amount in its base unit, ``i:`` the letters and digits of a code, ``s:``
+    text that is searched for as it is, ``f:`` a file's name, searched likewise, ``v:`` a version or digits as written,
+    ``p:`` a part of a network address, ``r:7`` the number of a source, ``l:6:40`` a length of time as a clock shows it.
+    Days and times (``d:``, ``o:``, ``t:``) are explained in ``moments.py``. Only shown texts have ``n:14|#EUR``, a
+    number of euros, ``n:14|#``, a bare number, and ``w:``, a day that a weekday may mean, or the date in another time
+    zone when the message was written.
     """
     amount: float | None
-    """The number, with its scale, in its own unit; ``None`` for what is no number."""
+    """The number with its scale, in its own unit; ``None`` if the value is not a number."""
     approximate: bool
     """Whether the text itself says that the value is rounded ("about", "18k", "около")."""
     base: str = ""
-    """The base of an amount's unit; empty without one, and for money."""
+    """The base unit of an amount; empty without a unit, and for money."""
     factor: float = 1.0
-    """The factor from its own unit to that base."""
+    """The factor from its own unit to the base unit."""
     measure: str = ""
-    """What its number counts, if that is told apart from others."""
+    """What its number counts, if that is one of the measures that are distinguished; else empty."""
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """What the value means, wherever it is written."""
+        """A key that is the same for values with the same meaning, wherever they are written."""
         return self.kind, self.text, self.forms, self.amount, self.approximate, self.base, self.factor, self.measure
 
     @property
     def reads_as_year(self) -> bool:
-        """Whether it may be a year: a bare number of four digits, written as years are."""
+        """Whether it may be a year: a bare number of four digits, written like a year."""
         is_plain = self.kind == "number" and not self.base and self.text.isdecimal()
         return is_plain and self.amount is not None and _FIRST_YEAR <= self.amount <= _LAST_YEAR
 
 
 def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
-    """The exact values that a text claims, in order, none inside another.
+    """The exact values that a text claims, in order and without overlaps.
 
-    These are no values: names; abbreviations; without a unit, numbers of one digit or up to ten in words; ordinals;
-    fractions; parts of a formula (except what one letter is, "x = 45"); numbers of a list or a step; numbers of fewer
-    than three digits that name something ("#12").
+    These do not count as values: names; abbreviations; without a unit, numbers of one digit or up to ten in words;
+    ordinals; fractions; parts of a formula (except the value of one letter, "x = 45"); numbers of a list or a step;
+    numbers of fewer than three digits that name something ("#12").
 
     Args:
-        text: Of any length; Markdown, LaTeX and character references are read through.
+        text: A text of any length. Markdown, LaTeX and character references in it are ignored.
         at: The moment of its message; only values that need a year to be understood depend on it.
     """
     return _values(text, day_of(at))
@@ -129,7 +132,7 @@ def _measure(found: Found) -> str:
     base, factor = found.unit or (found.currency, 1.0)
     if _is_shown_by_clock(base, factor):
         return f"{base} {factor:g}"
-    # The signs of other units are letters that stand for much else (m, g, l, t).
+    # Other units are not distinguished: their signs are letters with many other meanings (m, g, l, t).
     return base if found.currency or base in _TOLD_APART else ""
 
 
@@ -140,7 +143,7 @@ def _is_shown_by_clock(base: str, factor: float) -> bool:
 def _forms_to_look_up(value: Value) -> Iterator[str]:
     for form in value.forms:
         if value.measure and _is_number(form):
-            # As a number of the same thing, and as a bare one; "1:47" shows 47 minutes, and may show 47 seconds.
+            # Look for a number of the same measure, and for a bare one. "1:47" shows 47 minutes, and perhaps seconds.
             yield from (f"{form}|#{value.measure}", f"{form}|#")
             if _is_shown_by_clock(value.base, value.factor):
                 yield f"{form}|#{_CLOCK}"
@@ -180,7 +183,7 @@ def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
 
 
 class Given:
-    """What was shown, by numbered sources: whether and where a value stands in it."""
+    """The texts that were shown, by numbered sources; finds whether and where they have a value."""
 
     __slots__ = ("_amounts", "_forms", "_is_dated", "_known", "_plain", "_sizes", "_squashed", "_texts")
 
@@ -195,13 +198,13 @@ class Given:
         self._is_dated = False
 
     def add(self, source: int, text: str, at: datetime | None = None) -> None:
-        """Show a text.
+        """Add a shown text.
 
         Args:
-            source: Its number; a source may have several texts.
-            text: Of any length.
-            at: The moment of its message: its day is given, also as it may be where it was written, and relative days
-                follow from it.
+            source: The number of its source, which may have several texts.
+            text: A text of any length.
+            at: The moment of its message. Its day counts as shown, in other time zones too, and relative days are
+                counted from it.
         """
         self._known.clear()
         self._plain.clear()
@@ -222,12 +225,12 @@ class Given:
         self._texts.append(_Searched(source, searched, is_of_word))
 
     def sources(self, value: Value) -> frozenset[int]:
-        """The sources that hold a value in any form; empty: it was not shown."""
+        """The sources that have a value in any form; empty if it was not shown."""
         plainly, by_weekday = self.plainly(value), self.by_weekday(value)
         return plainly | by_weekday if by_weekday else plainly
 
     def plainly(self, value: Value) -> frozenset[int]:
-        """The same without those where only a weekday may mean it, or where it is that day elsewhere."""
+        """The same without sources that have the day only by a weekday, or as their date in another time zone."""
         meant = value.meaning
         if meant not in self._plain:
             self._plain[meant] = self._plainly(value)
@@ -247,31 +250,31 @@ class Given:
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
 
     def days_and_months(self, value: Value) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-        """The sources that name the day of a date without its month, and those of its month; each may be none."""
+        """The sources that name the day of a date without its month, and those with its month; either may be empty."""
         for form in value.forms:
             month, _, day = form.partition("&")
             if day.startswith("o:"):
                 yield self._sources_of(day), self._sources_of(month)
 
     def by_weekday(self, value: Value) -> frozenset[int]:
-        """The sources that name a weekday which may mean this day, and those written while it is that day elsewhere."""
+        """The sources with a weekday that may mean this day, and those written when it was this day elsewhere."""
         return frozenset(source for form in value.forms for source in self._forms.get(f"w:{form}", ()))
 
     def holding(self, number: float) -> frozenset[int]:
-        """The sources in which a number stands without a unit."""
+        """The sources that have this number."""
         return frozenset(self._forms.get(f"n:{plain(number)}", ()))
 
     def holding_about(self, amount: float, most: float) -> frozenset[int]:
-        """The sources of amounts of that size, at most so many times larger or smaller, without a unit; no years."""
+        """The sources of large numbers at most ``most`` times larger or smaller than this one; years do not count."""
         sizes = self._sizes.get("", [])
         alike = sizes[bisect_left(sizes, max(amount / most, _EXACT)) : bisect_right(sizes, amount * most)]
         found = (self._amounts[""][one] for one in alike[:_MOST_ALIKE] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
 
     def amounts_between(self, unit: str, first: float, last: float) -> list[float]:
-        """The amounts of a unit, in its base, or of a currency, from one to another.
+        """The shown amounts of a base unit or a currency between two amounts.
 
-        Those without a unit are the amounts of the empty unit; ``MONEY`` stands for all currencies.
+        The empty unit means numbers without a unit; ``MONEY`` means all currencies.
         """
         keys = [key for key in self._sizes if key[1:].isupper()] if unit == MONEY else [f"#{unit}"]
         found = (self._sizes.get(key, ()) for key in (*keys, *([unit] if unit else [])))
@@ -279,9 +282,9 @@ class Given:
 
     def _sources_of_all(self, form: str) -> frozenset[int]:
         first, *others = (self._sources_of(part) for part in form.split("&"))
-        if form.startswith(moments.YEARLESS) and not self._is_dated:  # nothing tells of any year
+        if form.startswith(moments.YEARLESS) and not self._is_dated:  # no source says which year it is
             return first
-        if form.startswith((moments.YEARLESS, FILE)):  # its year, its folders may be told elsewhere
+        if form.startswith((moments.YEARLESS, FILE)):  # its year or its folders may be in other sources
             return first if all(others) else frozenset()
         return first.intersection(*others)
 
@@ -301,11 +304,11 @@ class Given:
     def _rounded(self, value: Value) -> set[int]:
         """The sources of amounts of which the value is a rounding.
 
-        A claim that says "about" (or writes 18k) may be off by half of its last digit that is not zero, and by a tenth
-        at most; or by four of its last digit, and by 2 % at most. Any other claim is a rounding only if it has fewer
-        digits than the amount and is within 2 %. A whole number below a thousand is a rounding only of a number with
-        decimals: 17,995 told as 18,000 is found, 147 told as 150 is not. Identifiers are no roundings, even if their
-        last letter looks like a scale (8841207K), and years are none either.
+        A value that says "about" (or is written as 18k) may be off by half of the worth of its last digit that is not
+        zero, at most by a tenth; or by four times the worth of its last digit, at most by 2 %. Any other value is a
+        rounding only if it has fewer digits than the amount and is within 2 %. A whole number below a thousand is a
+        rounding only of a number with decimals: 18,000 for 17,995 is found, 150 for 147 is not. Identifiers are never
+        roundings, even if their last letter looks like a scale (8841207K), and neither are years.
         """
         found: set[int] = set()
         if value.kind == "identifier" or (value.reads_as_year and not value.approximate):
@@ -322,7 +325,7 @@ class Given:
             about = _ABOUT * resolution(plain(abs(value.amount))) * scale
             step = resolution_as_written(value.text, value.amount) * scale
             step = min(step, 1.0) if is_exact else step
-            # A foot has no digits that a metre could have more of.
+            # The numbers of digits cannot be compared if the unit was converted, as from feet to metres.
             is_converted = bool(base) and base not in _TOLD_APART and bool(plain(value.factor).strip("10."))
             for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
@@ -343,7 +346,7 @@ class Given:
         times = (form for form in value.forms if form[:2] == "t:")
         to_the_minute = (form.split(":")[1:] for form in times if form.count(":") == _PARTS_OF_TIME)
         for hour, minute in (map(int, parts) for parts in to_the_minute):
-            # Off by half of the steps in which it is told.
+            # The time may be off by half of its precision.
             most = next((step for step in _TIME_STEPS if minute % step == 0), 0) // 2
             for minutes in range(60 * hour + minute - most, 60 * hour + minute + most + 1):
                 found |= self._forms.get(f"t:{minutes // 60 % 24:02}:{minutes % 60:02}", set())
@@ -357,7 +360,7 @@ class Given:
 
 
 class _Searched:
-    """A text in which values are looked for as they are written."""
+    """A text that is searched for values as they are written."""
 
     __slots__ = ("_ends", "_joins", "source", "text")
 
@@ -367,9 +370,9 @@ class _Searched:
         self._ends: array[int] | None = None
 
     def holds(self, needle: str) -> bool:
-        """Whether the text has it, with no character directly before or after it that would belong to it.
+        """Whether the text has it as a whole, not as a part of a longer run of characters that belong together.
 
-        What begins within a run of such characters is passed over with the whole run: a long one is looked at once.
+        A match inside such a run skips the whole run, so that a long run is looked at only once.
         """
         begins, ends, text = self._joins(needle[:1]), self._joins(needle[-1:]), self.text
         place = text.find(needle)
@@ -392,12 +395,12 @@ class _Searched:
 
 
 def _day_elsewhere(day: date, hour: int) -> list[date]:
-    # Between California and the east of Australia.
+    # The range is from California to the east of Australia.
     if hour < _EVENING_WEST:
         return [day - timedelta(days=1)]
     return [day + timedelta(days=1)] if hour >= _MORNING_EAST else []
 
 
 def is_of_word(sign: str) -> bool:
-    """Whether it belongs to one word with others of its kind beside it; characters of Han stand by themselves."""
+    """Whether a character forms one word with its neighbours of the same kind; Chinese and Japanese ones do not."""
     return sign.isalnum() and not "\u3040" <= sign <= "\u9fff"

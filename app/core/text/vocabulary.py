@@ -19,16 +19,16 @@ VOCABULARY: Final[frozenset[str]] = frozenset().union(
     *(phrase.split(" ") for phrase in (*t.NUMBERS, *t.UNITS, *t.AND_MORE)),
 )  # fmt: skip
 SCANNED: Final = VOCABULARY | t.HOMOGRAPHS.keys()
-"""The vocabulary with words that may be left out again once their language is known."""
+"""The vocabulary, and words that may be left out again once their language is known."""
 BEGINNINGS: Final[frozenset[str]] = words_of("values", "beginnings").union(
     t.NUMBERS, t.SCALES, t.UNITS, t.MONTHS, t.WEEKDAYS, t.NEAR, t.ORDINALS, t.SHARES, t.HALF_UNITS, t.HALF_HOURS,
     t.NAMED_HOURS, t.SPANS, t.MONTH_ENDS, t.MINUTES_BEFORE,
 )  # fmt: skip
-"""Words that a value may begin with; others are only looked at beside them."""
+"""Words with which a value may begin; other words are only looked at next to them."""
 HAN_WORDS: Final = sorted(
     (word for word in VOCABULARY if "\u3040" <= word[0] < "\uac00" and not set(word) <= set(HAN_SIGNS)),
     key=lambda word: (-len(word), word),
 )
-"""Chinese and Japanese words, the longest first, without mere numbers."""
+"""Chinese and Japanese words, the longest first, without plain numbers."""
 NOT_HAN_NUMBERS: Final = alternatives("values", "no_numbers")
-"""Words in which a numeral counts nothing."""
+"""Words in which a numeral is not a number."""

@@ -15,20 +15,20 @@ STOPWORDS: Final[Mapping[str, frozenset[str]]] = {
 NOISE: Final = words_of("words", "function").difference(
     *(frozenset(language.words.content) - STOPWORDS.get(language.code, frozenset()) for language in languages())
 )
-"""Words of any language that carry no content, whatever the language."""
+"""Function words of any language that are not content words in another."""
 GENERIC: Final = words_of("words", "generic")
 """Content words too common in talk to name a topic."""
 FRAME: Final = words_of("words", "frame")
-"""The record's own voice: whose words are told, and that they were said."""
+"""Words with which a record reports: who spoke, and that something was said."""
 TECHNOLOGY: Final = words_of("words", "technology")
-"""Names of technology that are written like ordinary words, and could not be told by their letters."""
+"""Names of technology that are written like ordinary words, so that their spelling does not show it."""
 _SPELLINGS: Final = (("’", "'"), *((pair[0], pair[1]) for pair in sorted(words_of("words", "spelled_alike"))))
 COMMON_SIGNS: Final = frozenset("".join(words_of("words", "signs")))
-"""Characters that are function words, or parts of so many words that they say nothing alone."""
+"""Characters that are function words, or parts of so many words that they mean nothing alone."""
 
 
 def respelled(text: str) -> str:
-    """A text with one spelling of what may be written in two ways: apostrophes, and letters as "ё" for "е"."""
+    """A text with one spelling for what can be written in two ways: apostrophes, and letters such as "ё" and "е"."""
     for one, other in _SPELLINGS:
         text = text.replace(one, other)
     return text

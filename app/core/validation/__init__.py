@@ -1,1 +1,1 @@
-"""What code decides about a summary: exact checks, what is asked about again, what is changed, and the record of it."""
+"""What code decides about a summary: exact checks, questions to the model, changes, and the record of the changes."""

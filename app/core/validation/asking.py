@@ -1,4 +1,4 @@
-"""Asks a model about its own answer again: what fails in it, and what would be told nowhere any more."""
+"""Asks a model about its own answer again: about what fails in it, and about values that would be lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Second:
     statements: Mapping[int, str] = field(default_factory=dict)
     """The new statements by number; an empty text withdraws a statement."""
     added: tuple[CandidateItem, ...] = ()
-    """Items for what would have been lost."""
+    """New items for the values that would have been lost."""
 
 
 def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
@@ -47,7 +47,7 @@ def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
 
 
 def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Second:
-    """Read the answer, ids of kept passages as numbers of messages; what cannot be read answers nothing."""
+    """Read the answer. Ids of kept passages become numbers of messages; what cannot be read is ignored."""
     try:
         data = json_in_answer(text)
     except ValueError:
@@ -79,7 +79,7 @@ def _text(value: Any, passages: Collection[str]) -> str | None:
 
 
 def _is_answer(text: str, doubted: str) -> bool:
-    """Whether a text withdraws a statement, or says something in its place: a refusal or "N/A" does not."""
+    """Whether a text withdraws a statement or replaces it; a refusal or "N/A" does neither."""
     tells = len(text.split()) > 1 or not set(stems(text)).isdisjoint(stems(doubted))
     return not text or (tells and (is_excuse(doubted) or not is_excuse(text)))
 

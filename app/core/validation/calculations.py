@@ -1,9 +1,9 @@
 """Values that follow from others by one calculation: "150 + 40 + 30 is 220", "ten days before 12 May is 2 May".
 
 With enough operands nearly every number follows from some of them. So kinds of calculations are tried from the
-likeliest to the least likely, and only while their results cover a small share of the values that could have stood
-there instead: other values of about the same size, told with the same precision. An invented value passes by chance no
-more often than that. What a statement calculates from its own values needs no such guard.
+likeliest to the least likely, and only while their results cover a small share of the values that the statement could
+have had instead: other values of about the same size and the same precision. An invented value passes by chance no
+more often than that. A calculation from a statement's own values needs no such guard.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from app.core.validation.expected_days import expected_date, expected_time, expe
 from app.core.validation.odds import WEIGHTS
 
 CHANCE: Final = 0.035
-"""The share of the values like one that may follow as well."""
+"""The largest share of the values similar to a value that may follow by calculations that are as likely."""
 _LIKELY: Final = 1.0
 _CHANCE_IF_LIKELY: Final = 0.08
-"""Odds, and such a share. Few other lengths are like one in a narrative ("seven weeks"): it needs a likely calculation,
-and then more of them may follow as well."""
+"""The least log odds, and the largest such share, for a length of time in a narrative ("seven weeks"). Since few other
+lengths are similar to it, it needs a likely calculation, but then a larger share of them may follow as well."""
 
 
 def follows(value: Value, basis: Basis) -> bool:
-    """Whether a value follows by one calculation, and few other values like it do."""
+    """Whether a value follows by one calculation while few similar values do."""
     expected = expected_of(value)
     if expected is None:
         return False
@@ -53,7 +53,7 @@ def _is_in_days_or_longer(value: Value) -> bool:
 
 
 def expected_of(value: Value) -> Expected | None:
-    """The value among those that are like it; ``None`` for one that follows from nothing."""
+    """The value in the row of values similar to it; ``None`` for a value that cannot be calculated."""
     if value.kind == "date":
         return expected_date(value.forms)
     if value.kind == "time":

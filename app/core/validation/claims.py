@@ -1,7 +1,7 @@
-"""What a verifier is asked about a new version of a state: each thing that it says or gives up, as a numbered claim.
+"""Makes numbered claims for a verifier of all that a new version of a state says or gives up.
 
-Claims are made from two lists of entries alone, so that they can be made again when the verdicts are applied. Nothing
-that a verifier reads of a claim says which messages prove it: it looks for its evidence itself.
+Claims are made from two lists of entries alone, so that they can be made again when the verdicts are applied. A
+verifier is not told which messages prove a claim: it looks for its evidence itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_CLAIMS: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestText:
-    """What a summarizer told of a stretch of messages."""
+    """A summarizer's description of a stretch of messages."""
 
     id: str
     """The id of a stored segment, or the number of a stretch that has no id yet."""
@@ -34,7 +34,7 @@ class DigestText:
 
     @property
     def text(self) -> str:
-        """Topic and brief in one."""
+        """Topic and brief in one text."""
         return ": ".join(filter(None, [self.topic, self.brief]))
 
 
@@ -48,20 +48,20 @@ def claims_of(
 ) -> tuple[Claim, ...]:
     """The claims of a new version, the most doubtful first.
 
-    In this order: items that are new, changed or repeated and have a borrowed value; other items; entries that were
-    replaced, set aside or kept; claims about anchors; the changed sentences of narratives, each once; what code cut for
-    a value that it did not find, each with the entries that it was to replace; digests.
+    Their order: items that are new, changed or repeated and have a borrowed value; other such items; entries that were
+    replaced, set aside or kept; claims about anchors; the changed sentences of narratives, each once; statements that
+    code cut for a value that it did not find, each with the entries that it was to replace; digests.
 
-    An item is repeated if a summarizer told it again of later messages: these may say that it no longer holds.
+    An item is repeated if a summarizer stated it again from later messages: these may say that it no longer holds.
 
     Args:
         before: Entries of the version that was verified last, or of the parent.
-        after: Entries of the version that is to be verified, those on record as pruned included.
-        digests: What a model told of stretches that this version covers and ``before`` does not.
-        repairs: Of all versions since ``before``. They tell which values were borrowed, what was cut, and which
-            entries were set aside or kept: an entry may also be in doubt because an earlier verification found nothing
-            that states it.
-        anchors: Of which the summarizer claims something.
+        after: Entries of the version that is to be verified, pruned entries included.
+        digests: A model's descriptions of stretches that this version covers and ``before`` does not.
+        repairs: The repairs of all versions since ``before``. They say which values were borrowed, what was cut, and
+            which entries were set aside or kept. (An entry may also be in doubt because an earlier verification found
+            nothing that states it.)
+        anchors: The anchors about which the summarizer claims something.
     """
     repairs = tuple(repairs)
     earlier = {entry.id: entry for entry in before if not entry.pruned}
@@ -81,17 +81,18 @@ def claims_of(
 
 
 def batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
-    """The claims in as few calls as there must be, all of about the same size; the first holds the most doubtful."""
+    """The claims divided into as few calls as possible, of about the same size; the most doubtful come first."""
     calls = -(-len(claims) // MOST_CLAIMS)
     size = -(-len(claims) // calls) if calls else 1
     return tuple(tuple(claims[start : start + size]) for start in range(0, len(claims), size))
 
 
 def parts_of(items: Iterable[Claim], *, after: int) -> tuple[Claim, ...]:
-    """The sentences of items that have several, each as a claim, as many as one call may ask about.
+    """The sentences of items with several sentences, each as a claim; at most as many as one call may ask about.
 
     Args:
-        items: Claims about items that were contradicted, or that nothing states: not so each of their sentences.
+        items: Claims about items that were contradicted or that nothing states, though some of their sentences may be
+            supported.
         after: The highest number that a claim has so far.
     """
     parts = [
@@ -104,12 +105,12 @@ def parts_of(items: Iterable[Claim], *, after: int) -> tuple[Claim, ...]:
 
 
 def sentences_as_told(text: str) -> tuple[str, ...]:
-    """The sentences of a text to the letter, line breaks included, each once: verdicts are applied by them."""
+    """The distinct sentences of a text, exactly as written, line breaks included: verdicts are applied by them."""
     return tuple(dict.fromkeys(text[start:end] for start, end in sentence_spans(text)))
 
 
 def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int, ...]:
-    """The messages on which claims rest and that are not among those shown anyway: the verifier needs them too."""
+    """The source messages of claims that are not among those shown anyway: the verifier needs them too."""
     rested = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
     return tuple(sorted(rested.difference(shown)))
 
@@ -136,7 +137,11 @@ def _sentences(entry: StateEntry) -> Iterator[Claim]:
 
 
 def _cuts(repairs: Iterable[Repair], served: Iterable[StateEntry]) -> Iterator[Claim]:
-    """What code cut; of an item that went as a whole also that what it was to replace may go, once it is back."""
+    """The claims about what code cut.
+
+    For an item that was cut as a whole there are also claims that the entries that it was to replace may go: they are
+    needed once the item is back.
+    """
     trusted = {entry.id: entry for entry in served if not entry.in_doubt}
     for one in dict.fromkeys(repairs):
         if one.cut is not None:
@@ -186,9 +191,9 @@ def _given_up(
     aside: Collection[str | None],
     kept: Collection[str | None],
 ) -> Iterator[Claim]:
-    """Entries that were replaced, set aside or kept since; what only the cap pushed out is no claim.
+    """Claims about the entries that were replaced, set aside or kept since, without those that only the cap pushed out.
 
-    What was set aside goes first where there is no room: pushed out for the doubt, it is asked about all the same.
+    Entries that were set aside are the first to be pushed out when there is no room. They are asked about all the same.
     """
     served = {entry.id: entry for entry in after if not entry.pruned}
     known = {entry.id for entry in after}
@@ -210,7 +215,7 @@ def _given_up(
 def _successors_by_text(
     earlier: Mapping[str, StateEntry], served: Iterable[StateEntry]
 ) -> Mapping[tuple[str, str], Sequence[StateEntry]]:
-    # Of older versions only the text is on record.
+    # Older versions have only the text of a replaced entry on record.
     found: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
     for entry in served:
         known = earlier[entry.id].superseded if entry.id in earlier else ()

@@ -1,8 +1,8 @@
-"""Cuts what fails out of a statement: its other words stay, in their order, or nothing does.
+"""Cuts what fails out of a statement; the other words stay in their order, or nothing stays.
 
-A parenthesis that holds a failing value goes, or the end of a sentence from the comma before the value, or the part
-between semicolons, or the sentence. Nothing under a negation or a condition goes alone: the rest would say the
-contrary.
+What is cut is the parenthesis with the failing value, or the end of the sentence from the comma before the value, or
+the part between semicolons, or the sentence. A part with a negation or a condition is never cut alone: the rest could
+say the contrary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.core.text.words import stems, words
 
 _LEAST_WORDS: Final = 3
 _MOST_IN_PARENTHESES: Final = 24
-"""Failing values of a statement that are looked for there: for each the whole statement is read."""
+"""The most failing values of a statement that are looked for in parentheses: for each the whole statement is read."""
 _COMMAS: Final = ",，"
 _SEMICOLONS: Final = ";；"
 _PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
@@ -34,13 +34,13 @@ _BOUND: Final = pattern_of("clauses", "bounds")
 """A negation or a condition."""
 _CONTRAST: Final = pattern_of("clauses", "contrasts")
 _BINDS: Final = pattern_of("clauses", "binds")
-"""Both limit the clause before them."""
+"""Words that limit the clause before them."""
 _READ: Final = frozenset(one.code for one in languages() if one.clauses.contrasts)
-"""The languages of which that is known."""
+"""The languages whose words of this kind are known: only their sentences are cut at a comma."""
 
 
 def before_orders(statement: str, orders: Collection[str]) -> str:
-    """The sentences before the first order: those after it may go on with it."""
+    """The sentences before the first order; later sentences may continue the order."""
     left: list[str] = []
     for sentence in sentences(statement):
         if sentence in orders:
@@ -50,7 +50,7 @@ def before_orders(statement: str, orders: Collection[str]) -> str:
 
 
 def without_values(statement: str, failing: Sequence[Value]) -> str:
-    """A statement without what holds failing values of it; empty where nothing else is told."""
+    """A statement without the parts that hold its failing values; empty if nothing else is said."""
     text = statement if len(failing) <= _MOST_IN_PARENTHESES else ""
     for value in failing:
         text = _without_parenthesis(text, value.text)
@@ -79,9 +79,10 @@ class _Statement:
         self._has_clauses = detect(text) in {None, *_READ}
 
     def rest(self) -> str:
-        """It without those of its sentences, or of their parts, that hold a failing value.
+        """The statement without the sentences, or parts of sentences, that hold a failing value.
 
-        A sentence with a negation or a condition beside such a value may turn the one before it: both go.
+        If a sentence has a negation or a condition beside such a value, the sentence before it is removed too, since
+        the removed one may have reversed or limited its meaning.
         """
         left: list[str] = []
         for start, end in sentence_spans(self._text):
@@ -93,7 +94,7 @@ class _Statement:
         return _unless_too_short(" ".join(filter(None, left)))
 
     def _of_sentence(self, start: int, end: int) -> str | None:
-        """What is left of a sentence; ``None`` where the one before it goes too."""
+        """What is left of a sentence; ``None`` if the sentence before it has to be removed too."""
         kept, fails = "", False
         for part in _PART.finditer(self._plain, start, end):
             first, last = part.span()
@@ -106,7 +107,7 @@ class _Statement:
             elif _BOUND.search(self._text, first, last):
                 return None
         kept = kept.strip()
-        if kept and fails:  # the end of the sentence went with its last part
+        if kept and fails:  # the full stop may have been cut with the last part: put it back
             kept = kept.rstrip(_SEMICOLONS).rstrip()
             kept += self._text[end - 1] if self._text[end - 1] in ENDS and kept[-1] not in ENDS else ""
         return kept
@@ -114,7 +115,7 @@ class _Statement:
     def _beginning_before_failure(self, start: int, end: int, told: Sequence[Value]) -> str:
         number = next(number for number, one in enumerate(told) if one.start in self._failing)
         comma = start + _comma_ending_clause_before(self._plain[start:end], told[number].start - start)
-        # The clauses after the failing one go too, since they may go on with it: "Proxmox is 10.0.0.7, port 8006".
+        # The clauses after the failing one are cut too, since they may continue it: "Proxmox is 10.0.0.7, port 8006".
         left, gone = self._plain[start:comma], self._text[comma:end]
         saves = self._has_clauses and told[0].start < comma and not _has_values_only(left)
         is_open = not _OPENED.isdisjoint(left)
@@ -131,7 +132,7 @@ class _Statement:
 
 
 def _masked(text: str, found: Sequence[Value]) -> str:
-    # No clause begins within quotations, brackets, formulas or values.
+    # Quotations, brackets, formulas and values are masked, since no clause begins within them.
     plain = list(text)
     for pattern in (QUOTED, _PARENTHESIS, _FORMULA):
         for one in pattern.finditer(text):

@@ -1,8 +1,8 @@
-"""Finds texts that earlier checks damaged in a state that is still served, and mends what can be mended.
+"""Finds texts of a served state that the checks of earlier commits damaged, and repairs those that can be repaired.
 
-The checks of earlier commits replaced items that they did not believe by sentences of messages, and cut sentences out
-of narratives. Each compaction records how many texts it changed. An entry that such a compaction wrote and that stands
-word for word in one of its own sources was not written by a model: of 2 009 recorded items of models none does.
+These checks replaced items that they did not believe by sentences of messages, and cut sentences out of narratives.
+Each compaction records how many texts it changed. If an entry of such a compaction stands word for word in one of its
+own sources, no model wrote it: of 2 009 recorded items of models none stands so in a source.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from app.core.text.token_counts import estimate_text
 from app.core.text.values import Given, values
 
 DamageKind = Literal["quote", "fragment", "stale_narrative", "cut_narrative"]
-"""``quote``: a sentence of a message stands in an item's place. ``fragment``: what stands there is no statement: a
-question, a heading, code, a row of a table, a part of a sentence. ``stale_narrative``: newer facts stand beside a
-narrative that was not told anew. ``cut_narrative``: sentences of a narrative are gone."""
+"""``quote``: a sentence of a message stands in an item's place. ``fragment``: something that is not a statement stands
+there: a question, a heading, code, a row of a table, a part of a sentence. ``stale_narrative``: a narrative was not
+written anew though there are newer facts. ``cut_narrative``: sentences of a narrative are gone."""
 
 _CARRIED: Final = compiled(r"(.*\S) \([^()]{1,2000}\)\Z")
-"""Values of replaced entries that were put after a text."""
+"""A text, and behind it in brackets the values of entries that it replaced."""
 _NO_STATEMENT: Final = compiled(r"[?？]\Z|[{}|`]|\A#{1,6}\s|:\Z")
-_ENDS: Final = ".!…。！"  # of a statement: a question is none
+_ENDS: Final = ".!…。！"  # a statement ends with one of these; a question is not a statement
 _LINE_ITEMS: Final = 2
 _LEAST_LEFT: Final = 0.7
-"""A narrative that is told anew rarely shrinks below this share of the one before."""
+"""A narrative that is written anew is rarely shorter than this share of the one before."""
 _STUB: Final = 50
-"""Tokens; a narrative of two or three sentences weighs more."""
+"""In tokens: a narrative of two or three sentences has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,14 @@ class Made:
     boundary_seq: int
     entries: tuple[StateEntry, ...]
     changed: int = 0
-    """How many texts earlier checks changed or left out; 0 where others checked it."""
+    """How many texts the earlier checks changed or left out; 0 if later checks were used."""
     made_in: str = ""
-    """What wrote it: the versions of one compaction share the count."""
+    """What wrote the version; versions of the same compaction share its count of changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """One text that earlier checks damaged, and that is served."""
+    """One served text that earlier checks damaged."""
 
     kind: DamageKind
     entry: StateEntry
@@ -59,14 +59,14 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """Entries after code mended what it can, and the repairs."""
+    """The entries after code repaired what it can, and the records of the repairs."""
 
     entries: tuple[StateEntry, ...] = ()
     repairs: tuple[Repair, ...] = ()
 
 
 def damages(lineage: Sequence[Made], said: Mapping[int, str]) -> tuple[Damage, ...]:
-    """What is damaged in the last version of a lineage.
+    """The damaged texts in the last version of a lineage.
 
     Args:
         lineage: Versions, each the parent of the next one, oldest first.
@@ -85,7 +85,7 @@ def sound_version(lineage: Sequence[Made], said: Mapping[int, str]) -> int:
 
 
 class _Looking:
-    """Looks each entry up once, in however many versions it stands."""
+    """Finds damaged entries. Each entry is examined only once, however many versions have it."""
 
     def __init__(self, lineage: Sequence[Made], said: Mapping[int, str]) -> None:
         self._lineage = lineage
@@ -96,7 +96,7 @@ class _Looking:
         self._quotes = {made_in: self._quotes_of_compaction(made_in) for made_in in {made.made_in for made in lineage}}
 
     def damaged(self, lineage: Sequence[Made]) -> Iterator[Damage]:
-        """What is damaged in the last of these versions."""
+        """The damaged texts in the last of these versions."""
         for entry in lineage[-1].entries if lineage else ():
             made = self._by_number.get(entry.since_version)
             if entry.pruned or entry.in_doubt or made is None:
@@ -117,7 +117,7 @@ class _Looking:
             if entry.since_version == made.version and _is_item(entry) and not _was_added_by_code(entry, made)
             if (kind := self._quote_kind(entry)) is not None
         }
-        # Where more items quote than were changed, the model itself quotes.
+        # If more items are quotes than were changed, the model itself quoted.
         return found if versions and len(found) <= versions[0].changed else {}
 
     def _quote_kind(self, entry: StateEntry) -> DamageKind | None:
@@ -149,7 +149,7 @@ class _Looking:
     def _has_cut_narrative(self, entry: StateEntry, made: Made, lineage: Sequence[Made]) -> bool:
         if made.changed <= len(self._quotes[made.made_in]):
             return False
-        # Where the narrative is the whole state, nothing else can have been changed.
+        # If the narrative is the whole state, nothing else can have been changed.
         if all(one.role == "narrative" for one in made.entries if not one.pruned):
             return True
         before = [one for one in lineage if one.version < made.version]
@@ -162,7 +162,7 @@ def _is_item(entry: StateEntry) -> bool:
 
 
 def _was_added_by_code(entry: StateEntry, made: Made) -> bool:
-    # Entries that code adds for the sake of a value are numbered after the narrative.
+    # Entries that code adds to save a value have higher numbers than the narrative.
     told = [_number(one) for one in made.entries if one.role == "narrative" and one.since_version == made.version]
     return bool(told) and _number(entry) > max(told)
 
@@ -184,14 +184,14 @@ def _one_line(text: str) -> str:
 
 
 def mended(entries: Sequence[StateEntry], found: Iterable[Damage], *, version: int) -> Mended:
-    """The entries as far as code alone can set them right; the model's own words are lost to it.
+    """The entries, repaired as far as code alone can; it cannot restore the model's own words.
 
-    A quote is set aside: served after the others, in doubt. A fragment goes, or is set aside where a value stands
-    nowhere else. Beside a cut narrative the two newest items are told too; they take the place of a stale one.
+    A quote is set aside: it is served after the others, in doubt. A fragment is removed, or set aside if it has a value
+    that stands nowhere else. The two newest items are put after a cut narrative, and in place of a stale one.
 
     Args:
-        entries: Of the version that is served.
-        found: What is damaged in it.
+        entries: The entries of the version that is served.
+        found: The damage in it.
         version: The number of the version that is written.
     """
     kinds = {damage.entry.id: damage.kind for damage in found}

@@ -1,7 +1,8 @@
-"""Adds days to relative times in entries: the day that "yesterday" means. It replaces no word.
+"""Adds dates to relative times in entries: the day that "yesterday" means. It replaces no word.
 
-The day is that of the message which says the same word: where none of an entry's sources does, or sources of several
-days do, nothing is added. Times that name no single day ("last Friday") keep the day of their message beside the entry.
+The date is computed from the day of the source message that has the same word. If no source of an entry has it, or
+sources of several days do, nothing is added. For times that name no single day ("last Friday"), the day of their
+message is put at the end of the entry.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from app.core.text.values import Value, values
 from app.core.text.words import stems
 
 _BESIDE: Final = 6
-"""Characters between a word and the date that says its day already: "yesterday, 12 May"."""
+"""The most characters between a relative time and a date that already says its day: "yesterday, 12 May"."""
 _BEFORE_DAY: Final = frozenset("(（,，")
 _SAME: Final = 0.6
-"""Of a sentence's words, for the message that it tells of where it names none."""
+"""The share of a sentence's words that a message must have to count as its source, if the sentence names none."""
 _LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
 _MOST_SENTENCES: Final = 100
-"""The most sentences of a narrative that are dated: for each one, the whole span is searched."""
+"""The most sentences of a narrative that are given dates: for each one the whole span is searched."""
 _MOST_SOURCES: Final = 100
-"""Messages that a text may rest on: more are of several days."""
+"""The most source messages of a text to which a date is added: more messages are hardly of one day."""
 _MOST_WORDS: Final = 20
-"""Relative times of a text, each told differently, that are looked for in messages."""
+"""The most different relative times of a text that are looked for in messages."""
 
 
 def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bool) -> tuple[Candidate, list[Repair]]:
-    """The candidate with the days that follow from its sources, and what was added.
+    """The candidate with the dates that follow from its sources, and a repair for each text to which one was added.
 
     Args:
-        candidate: With sources attributed.
-        messages: Of the span.
-        is_told: Whether one text is the whole state: its sentences are what elsewhere are entries.
+        candidate: The candidate, with its sources complete.
+        messages: The messages of the span.
+        is_told: Whether one text is the whole state: then its sentences are treated like entries.
     """
     span = list(messages)
     items = with_days(candidate.items, span)
@@ -59,7 +60,7 @@ def with_dates(candidate: Candidate, messages: Iterable[Message], *, is_told: bo
 
 
 def with_days(items: Sequence[CandidateItem], messages: Iterable[Message]) -> tuple[CandidateItem, ...]:
-    """Items with the days that follow from their sources among these messages."""
+    """Items with the dates that follow from their sources among these messages."""
     span = {message.seq: message for message in messages}
     return tuple(
         replace(item, text=dated(item.text, [span[seq] for seq in item.from_seqs if seq in span])) for item in items
@@ -67,12 +68,12 @@ def with_days(items: Sequence[CandidateItem], messages: Iterable[Message]) -> tu
 
 
 def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
-    """A text with the days of its relative times, as far as its sources tell them.
+    """A text with the dates of its relative times added, as far as its sources say them.
 
     Args:
-        text: An entry, or a sentence.
+        text: An entry or a sentence.
         sources: The messages that it was made from.
-        beside: Whether the day of the message may stand at the end, for times that name no single day.
+        beside: Whether the day of the message may be added at the end, if no date can be put after the time itself.
     """
     near, others = near_days(text), other_times(text)
     if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):
@@ -94,7 +95,7 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
 
 
 def _is_day(value: Value, text: str) -> bool:
-    # Figures behind a sign: "by Friday (12.06.)".
+    # Digits after a bracket or the like may be a day: "by Friday (12.06.)".
     is_apart = text[: value.start].rstrip()[-1:] in _BEFORE_DAY
     return value.kind == "date" or (is_apart and any(form[:2] == "d:" for form in value.forms))
 
@@ -111,7 +112,7 @@ def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> 
 
 
 def _sources(sentence: str, span: Sequence[Message]) -> list[Message]:
-    """The messages that say the sentence's relative times, and most of its words."""
+    """The messages that have a relative time of the sentence and most of its words."""
     wanted = [sentence[one.start : one.end].casefold() for one in near_days(sentence)]
     wanted += [other.text.casefold() for other in other_times(sentence)]
     wanted = list(dict.fromkeys(wanted))[:_MOST_WORDS]
@@ -150,7 +151,7 @@ def _day_when_said(words: Sequence[str], sources: Sequence[Message]) -> date | N
 
 
 def _day_of_message(message: Message) -> date:
-    # In the time zone that it was stored with.
+    # The day is that of the time zone with which the message was stored.
     return message.created_at.date()
 
 
@@ -167,6 +168,6 @@ def _without_date_beside(
 
 
 def inserted_before_end(text: str, said: str) -> str:
-    """The text with what is said of it before the sign that ends it."""
+    """The text with ``said`` inserted before its final punctuation mark."""
     bare = text.rstrip(ENDS)
     return f"{bare}{said}{text[len(bare) :]}" if bare else text

@@ -1,4 +1,4 @@
-"""Checks a model's L1 of a segment: what does not rest on it goes, and what is left must be worth having."""
+"""Checks the L1 that a model wrote of a segment: removes what the segment does not support, and refuses a poor rest."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from app.core.validation.orders import orders_in
 from app.core.validation.shown import Shown
 
 SHORTER: Final = 0.9
-"""An L1 has at most this share of its messages' tokens: the next level are the originals themselves."""
-_WHOLE: Final = 0.5  # of a text must be left when what does not hold is gone
+"""The largest share of its messages' tokens that an L1 may have: beyond it the originals themselves are better."""
+_WHOLE: Final = 0.5  # the least share of a text that must be left after removing what does not hold
 _LONGEST_DETAIL: Final = 40_000  # characters; what is longer is no condensed text of anything
 _FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)
 

@@ -1,9 +1,8 @@
-"""Differences that a statement tells as such: "13,320 €, 1,580 less than at Kessler", "1,150 (670 more)".
+"""Differences that a statement calls differences: "13,320 €, 1,580 less than at Kessler", "1,150 (670 more)".
 
-One of the two amounts often stands elsewhere than in the sources of the statement. So it is looked for in all that was
-shown, but only where words beside the value say that it is a difference ("less", "by", "leaves"), and from an amount
-that stands near it in the statement. Like other calculations it counts only if few other values like it are such
-differences as well.
+One of the two amounts is often not in the sources of the statement. So it is looked for in all that was shown, but only
+if words beside the value say that it is a difference ("less", "by", "leaves"). The other amount must stand near the
+value in the statement. Like other calculations it counts only if few similar values are such differences as well.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from app.core.validation.calculations import expected_of
 from app.core.validation.expected import AmountsBetween, Basis, Expected
 
 CHANCE: Final = 0.25
-"""The share of the values like one that may be such differences as well."""
+"""The largest share of the values similar to a value that may be such differences as well."""
 _REACH: Final = 40
 _MOST_TOLD: Final = 2
-"""Amounts of the statement before the value, and after it, that may differ by it."""
+"""How many amounts of the statement before the value, and how many after it, may be operands of the difference."""
 
 
 def _words(key: str, *, spaced: bool) -> str:
@@ -44,7 +43,10 @@ _BEFORE: Final = capped(
 
 
 def differs_as_told(text: str, value: Value, basis: Basis, shown: AmountsBetween) -> bool:
-    """Whether a value is told as the difference of an amount beside it and one that was shown, and few others are."""
+    """Whether a value is called a difference and is one, while few similar values would be one as well.
+
+    It is the difference of two amounts beside it, or of an amount beside it and any amount that was shown.
+    """
     expected = expected_of(value)
     if expected is None or not _is_told_as_difference(text, value):
         return False

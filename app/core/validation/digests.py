@@ -1,6 +1,6 @@
-"""Checks what a summarizer wrote about single segments: what is no good description, code writes instead.
+"""Checks a summarizer's descriptions of single segments; code writes those that are not good enough.
 
-Nothing here refuses a candidate.
+These checks never refuse a candidate.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.excuses import is_excuse
 
 MOST_BRIEF: Final = 2 * BRIEF_TOKENS
-"""Tokens; a longer brief is no brief."""
+"""The most tokens of a brief."""
 _MOST_TOPIC: Final = 24  # tokens, for a name of two to six words
 _MOST_TAG: Final = 16
-_SHORTER: Final = 0.75  # of the messages' tokens at most
+_SHORTER: Final = 0.75  # the largest share of the messages' tokens
 _POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
 def described(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tuple[SegmentDigest, ...]:
-    """The descriptions of the request's stretches, each within its size; a field that is not is empty.
+    """The descriptions of the request's stretches; a field that exceeds its size is emptied.
 
-    One that passes for something of ours, talks about its task, or is in another language is left out.
+    A description is left out if it imitates our tags or markers, talks about its task, or is in another language.
     """
     asked = dict(asked_about(request.segments))
     reading = _Reading(request)
@@ -42,12 +42,12 @@ def described(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tupl
 
 
 def imitates(text: str) -> bool:
-    """Whether a text holds one of our tags, or what reads like a marker."""
+    """Whether a text holds one of our tags, or something that reads like a marker."""
     return escape_served(text) != text or _POINTER.search(text) is not None
 
 
 class _Reading:
-    """What the descriptions of one answer have in common."""
+    """Checks the descriptions of one answer, and keeps what these checks share."""
 
     def __init__(self, request: SummaryRequest) -> None:
         self._request = request

@@ -1,4 +1,4 @@
-"""Chooses the messages and entries that a verifier is shown: sources that claims name, and what shares words."""
+"""Chooses the messages and entries that a verifier is shown: sources that claims name, and texts that share words."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from app.core.text.sentences import sentences
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 MOST_ALIKE: Final = 2
-"""Messages of a chunk that are shown for each sentence of a claim because they share most of its words. In the open
-half of ``bench.trust`` two show every deciding message that the whole chunk shows; one misses one of them."""
+"""How many messages of a chunk are shown for each sentence of a claim because they share most of its words. In the open
+half of ``bench.trust`` two messages show every deciding message that the whole chunk shows; one message misses one."""
 
 LEAST_BESIDE: Final = 0.5
-"""Of the weight of the words that the message most alike shares: one more message is shown that holds as much of what
-neither of the others does, since one sentence may join what three say. In the open half of ``bench.trust`` the
-narratives' sentences with a number that only a message left out holds fall from 9 to 3 of 1 621."""
+"""When one more message is shown: if words that the ``MOST_ALIKE`` messages lack weigh at least this share of what the
+best of them shares with the sentence, since one sentence may join what three messages say. In the open half of
+``bench.trust`` this lowers the narratives' sentences with a number that is only in a message left out from 9 to 3 of
+1 621."""
 
 
 def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message, ...]:
-    """Chooses the messages of a chunk by which claims can be judged, in order.
+    """Choose the messages of a chunk by which claims can be judged, in order.
 
-    * The messages that a claim names, each with its neighbours: what it answers, and what answers it.
-    * For each sentence the messages that share most of its words, anywhere in the chunk (for a digest, in its stretch),
-      and one more that has many of the words that these lack.
-    * For a narrative, which names no sources, also the answer to the first of these messages: a "yes" shares no words.
+    * The messages that a claim names, each with the message before and after it: what it answers, and its answer.
+    * For each sentence, the messages that share most of its words, anywhere in the chunk (for a digest, in its
+      stretch), and one more that has many of the words that these lack.
+    * For a narrative, which names no sources, also the answer to the best of these messages: a "yes" shares no words.
     """
     claims = tuple(claims)
     places = {message.seq: place for place, message in enumerate(chunk)}
@@ -51,9 +52,10 @@ def evidence(claims: Iterable[Claim], chunk: Sequence[Message]) -> tuple[Message
 def background(
     claims: Sequence[Claim], shown: Iterable[Message], previous: Sequence[StateEntry]
 ) -> tuple[StateEntry, ...]:
-    """Of the state so far: what claims give up or change, and what tells words of them that no message shown holds.
+    """The entries of the state so far that a verifier needs beside the messages.
 
-    Of a narrative only the sentences that do.
+    These are the entries that claims give up or change, and entries with words of the claims that are in no shown
+    message. Of such a narrative only the sentences with these words are shown.
     """
     named = {name for claim in claims for name in (claim.target, *claim.replaces)}
     wanted = {word for claim in claims for word in content(claim.text)}
@@ -78,7 +80,7 @@ def background(
 
 
 def content(text: str) -> frozenset[str]:
-    """The words of a text that tell what it is about, without their endings."""
+    """The stems of the words that say what a text is about."""
     return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS
 
 
@@ -114,7 +116,7 @@ class _Alike:
                 self._holding[word].append(place)
 
     def best(self, wanted: AbstractSet[str], within: range) -> list[int]:
-        """The places of the ``MOST_ALIKE`` that share most, the best first, and of one that holds much of the rest."""
+        """The places of the ``MOST_ALIKE`` texts that share most, the best first, then of one with many other words."""
         shared = self._weights_of_shared_words(wanted, within)
         chosen = _greatest(shared)[:MOST_ALIKE]
         rest = self._weights_of_shared_words(wanted - {word for place in chosen for word in self._texts[place]}, within)

@@ -1,8 +1,8 @@
 """The exact checks of a summary: values that nobody stated, and orders to the reader.
 
-Honest text is never made worse: a text that fails is asked about again; what fails still loses the part that holds the
-value (``cutting``), or goes as a whole. No other sentence is ever put in its place, but for one: where less than half
-of a narrative holds, the newest entries are told instead.
+Honest text must not be made worse. So the model is asked again about a text that fails. If it still fails, the part
+with the value is cut out (``cutting``), or the whole text is removed. No other sentence takes its place, with one
+exception: if less than half of a narrative holds, the newest entries are put there instead.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from app.core.validation.shown import BACKGROUND, Shown
 from app.core.validation.written_calculations import written_calculations
 
 STRETCHES: Final = "segments"
-"""The field of what is told of stretches."""
+"""The field name of failures in descriptions of stretches."""
 _HANDOVER: Final = "current_state"
-"""The field that a handover is for."""
+"""The field that matters most in a handover."""
 _MOST_FAILING: Final = 1 / 3
 _LEAST_LEFT: Final = 0.5
 _LINE_ITEMS: Final = 2
 _MOST_RECKONED: Final = 8
-"""Values of one statement that may follow from others."""
+"""The most values of one statement for which calculations are tried."""
 _MOST_CALCULATED: Final = 60
-"""The same of all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
+"""The same for all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
 _MOST_ORDERS: Final = 100
-"""The most orders in an answer that are looked for in the whole span. Further ones count as asked for by nobody."""
+"""The most orders in an answer that are looked for in the span. Further ones count as if nobody had asked for them."""
 
 
 MOST_DOUBTS: Final = 40
-"""Failures of an answer that its writer is asked about again."""
+"""The most failures of an answer that the model is asked about again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,9 @@ class Failure:
     """The place of an item in its candidate, or the number of a segment; ``None`` for a sentence of a narrative."""
     values: tuple[Value, ...] = ()
     orders: tuple[str, ...] = ()
-    """The sentences that order the reader about."""
+    """The sentences that give the reader orders."""
     says: str = ""
-    """What the messages hold that may be meant, for whoever is asked again."""
+    """What the messages say that may be meant instead: a hint for the model that is asked again."""
 
     @property
     def key(self) -> tuple[str, int | None, str]:
@@ -71,7 +71,7 @@ class Failure:
 
     @property
     def is_item(self) -> bool:
-        """Whether it is an item of a list, and no sentence among others."""
+        """Whether the statement is an item of a list, not one of several sentences."""
         return self.index is not None and self.field != STRETCHES
 
 
@@ -82,9 +82,9 @@ class Examined:
     candidate: Candidate
     failures: tuple[Failure, ...] = ()
     borrowed: tuple[Repair, ...] = ()
-    """Texts with a value that stands elsewhere than in their sources: no failure, but on record."""
+    """Texts with a value that is elsewhere than in their sources: that is not a failure, but is recorded."""
     calculated: Given = dataclass_field(default_factory=Given)
-    """What items calculated from their sources: its other texts, which name none, may tell that too."""
+    """The values that items calculated from their sources: texts without sources may state them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,8 @@ class Settled:
     candidate: Candidate
     repairs: tuple[Repair, ...] = ()
     is_refused: bool = False
-    """More than a third of the text that is the whole state, or of what a handover is for, fails, and more than one
-    sentence of it where it has several."""
+    """Whether too much of an important text fails: more than a third of the text that is the whole state, or of the
+    main field of a handover, and more than one sentence if it has several."""
 
 
 def examine(candidate: Candidate, shown: Shown) -> Examined:
@@ -113,15 +113,15 @@ def unsupported_values(
     left: Budget | None = None,
     now: date | None = None,
 ) -> list[Value]:
-    """The values of a statement that were not shown, and that do not follow from others that were.
+    """The values of a statement that were not shown and do not follow from shown values.
 
     Args:
         text: The statement.
         found: Its values.
         shown: What was shown.
         seqs: The sources that it names.
-        beside: What it takes the place of.
-        calculated: What was calculated already.
+        beside: The entries that it replaces.
+        calculated: The values that were calculated already.
         left: How many values of the answer may still be calculated.
         now: The day of the newest message, for a sentence of a narrative: it may count days to it.
     """
@@ -131,7 +131,7 @@ def unsupported_values(
     written, basis = written_calculations(text), None
 
     def left_after(value: Value) -> list[Value]:
-        # What is told twice follows twice, unless a calculation beside it has another result.
+        # If a value follows, its repetitions follow too, unless a calculation beside one has another result.
         told_again = [one for one in novel if one.forms == value.forms and not written.deny(text, one)]
         return [one for one in novel if one is not value and one not in told_again]
 
@@ -185,7 +185,7 @@ class _Examination:
         )
 
     def fails(self, text: str) -> bool:
-        """Whether a sentence that takes the place of another fails too."""
+        """Whether a sentence that replaces another fails too."""
         known = len(self._failures)
         return len(self.of(Candidate(narrative={STRETCHES: text})).failures) > known
 
@@ -249,12 +249,13 @@ class _Examination:
 
 
 def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
-    """The candidate with what the model says when it is asked again.
+    """The candidate with the model's answers to what it was asked again.
 
     Args:
-        examined: Its failures, in the order in which they were asked about.
-        answers: By the failure's number from 1 on; an empty text withdraws the statement. What has no answer stays.
-        shown: What the model was shown: an answer that states something else is not put into a text.
+        examined: The candidate and its failures, in the order in which they were asked about.
+        answers: The new statement by the failure's number, from 1 on; an empty text withdraws the statement. A
+            statement without an answer stays.
+        shown: What the model was shown: an answer with other values is not used.
     """
     examination = _Examination(shown, examined.calculated)
     told = {
@@ -273,7 +274,7 @@ def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -
 
 def _answer_as_statement(failure: Failure, answer: str) -> str:
     text, end = " ".join(answer.split()), failure.statement[-1:]
-    # Without an end like its statement's, the next sentence would be a part of it.
+    # The answer needs a final mark like its statement's, or the next sentence would become a part of it.
     return text + end if text and not failure.is_item and end in ENDS and text[-1] not in ENDS else text
 
 
@@ -290,8 +291,8 @@ def without_failures(examined: Examined, schema: StateSchema, previous: Iterable
 
     Args:
         examined: The candidate, with what fails in it.
-        schema: Its own.
-        previous: Earlier entries: a shortened item is sure to replace only those that its rest still says.
+        schema: The schema of the candidate.
+        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still tells.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_mostly_made_up(candidate, failures, schema):
@@ -321,7 +322,7 @@ def _kept_sentences_before(field: str, narrative: str, gone: Collection[tuple[st
 
 
 def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
-    # Orders to the reader stay away, and code describes a stretch whose text was cut.
+    # Orders to the reader are never restored, and code describes a stretch whose text was cut.
     if failure.reason != "novel_value" or failure.field == STRETCHES:
         return None
     if failure.index is not None:
@@ -336,7 +337,7 @@ def _is_mostly_made_up(candidate: Candidate, failures: Sequence[Failure], schema
         if not is_whole and field != _HANDOVER:
             continue
         failing, told = sum(failure.field == field for failure in failures), len(sentences(text))
-        # One sentence of two may as well be an error.
+        # One failing sentence of two may just as well be an error of the check.
         if failing > _MOST_FAILING * told and (failing > 1 or told == 1):
             return True
     return False
@@ -348,10 +349,10 @@ def _edited(
     *,
     previous: Mapping[str, str] | None = None,
 ) -> Candidate:
-    """The candidate with other statements: ``edit`` gives the new one, empty for none, ``None`` for as it is.
+    """The candidate with edited statements: ``edit`` gives the new text, empty to remove it, ``None`` to leave it.
 
-    ``previous``: what is changed lost a part of it. So an item is sure to take the place only of such of these entries
-    that it still tells, and half of a digest is none.
+    ``previous`` is given if edited statements lose a part. Then an item surely replaces only those of these entries
+    that it still tells, and a digest that lost a part is dropped.
     """
     items = []
     for index, item in enumerate(candidate.items):
@@ -390,7 +391,7 @@ def _redescribed(
 
 
 def _retold(text: str, edit: Callable[[str], str | None]) -> str:
-    """A text sentence by sentence; what is not changed stays to the letter, spaces included."""
+    """A text edited sentence by sentence; unchanged sentences stay exactly as they are, spaces included."""
     pieces: list[str] = []
     end = 0
     for start, stop in sentence_spans(text):
@@ -405,9 +406,9 @@ def _retold(text: str, edit: Callable[[str], str | None]) -> str:
 
 
 def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
-    """The narratives: those with at least half left, and for the others lines made from the newest entries.
+    """The narratives of which at least half is left, and for the others lines made from the newest entries.
 
-    Entries of the field of facts, where there are any: the mood tells nobody what happened.
+    Entries of the field of facts are used if there are any, since entries about the mood do not say what happened.
     """
     newest = [item for item in made.items if item.field == facts] or made.items
     kept: dict[str, str] = {}

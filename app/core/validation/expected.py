@@ -11,15 +11,15 @@ from typing import Final
 from app.core.text.operands import Operands, Quantity
 
 Results = Iterator[float]
-"""Of one kind of calculation with some operands, in the unit of what is looked for."""
+"""The results of one kind of calculation with some operands, in the unit of the expected value."""
 Marks = tuple[str, ...]
-"""What is known of a calculation: its kind, where its operands stand, how they fit."""
+"""What is known about a calculation: its kind, where its operands stand, how well they fit."""
 DAY_SECONDS: Final = 86_400.0
 YEAR_MONTHS: Final = 12
 Derivation = tuple[Marks, Results]
-"""The results of one calculation, or of a few of which the same is known."""
+"""The marks and the results of one calculation, or of a few with the same marks."""
 AmountsBetween = Callable[[str, float, float], Sequence[float]]
-"""The amounts of a unit that were shown, from one size to another, and those without a unit (of the empty one)."""
+"""(unit, least, most) to the shown amounts of that unit and size, with those that have no unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Source:
 
     operands: Operands
     close: tuple[tuple[int, int, int], ...] = ()
-    """Its clauses, as start and end, and how close each is to the statement: 2 as none is closer, 1 by some word."""
+    """(start, end, closeness) of each clause: 2 if none shares more words with the statement, 1 if it shares any."""
 
     def closeness(self, place: int) -> int:
         """How close the clause at this place is to the statement."""
@@ -40,11 +40,12 @@ class Basis:
     """The operands that a statement may have been calculated from."""
 
     statement: Operands
-    """Of its own values that hold, and of its small numbers; dates without a year are there as relative days."""
+    """The operands among the statement's own values that hold, and its small numbers. Its dates without a year are also
+    given as relative days."""
     own: Sequence[Source] = ()
-    """Each of its sources."""
+    """The statement's sources."""
     near: Sequence[Source] = ()
-    """Each message beside them."""
+    """The messages near the sources."""
     now: date | None = None
     """The day of the newest message, for a sentence of a narrative: it may count days to it."""
 
@@ -61,7 +62,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Expected(ABC):
-    """A value as its place ``at`` in a row of values, with the first and the last of those that are like it."""
+    """A value as its place ``at`` in a row of values; the values similar to it reach from ``first`` to ``last``."""
 
     at: int
     first: float
@@ -69,33 +70,33 @@ class Expected(ABC):
 
     @abstractmethod
     def place(self, result: float) -> int | None:
-        """Where a result stands in that row; ``None``: between two places."""
+        """The place of a result in that row; ``None`` if it lies between two places."""
 
     @abstractmethod
     def shown(self, basis: Basis) -> Results:
-        """The operands of its own kind: a value that stands there needs no calculation."""
+        """The operands of the value's own kind: if it is among them, it needs no calculation."""
 
     @abstractmethod
     def within(self, basis: Basis) -> Iterator[Results]:
-        """What the statement itself shows how to calculate."""
+        """The results of calculations with the statement's own values."""
 
     @abstractmethod
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        """All other results, by what is known of their calculations."""
+        """All other results, with the marks of their calculations."""
 
     def may_differ_from(self, one: Quantity) -> bool:  # noqa: ARG002
-        """Whether it may be a difference of this amount and another."""
+        """Whether the value may be a difference of this amount and another."""
         return False
 
     def differences_between(self, amounts: Sequence[Quantity]) -> Results:  # noqa: ARG002
-        """Between each two of these amounts; none where it is no amount."""
+        """The differences between any two of these amounts; none if the value is not an amount."""
         return iter(())
 
     def differences(self, amounts: Sequence[Quantity], shown: AmountsBetween) -> Results:  # noqa: ARG002
-        """Between these amounts and all that were shown; none where it is no amount."""
+        """The differences between these amounts and all shown amounts; none if the value is not an amount."""
         return iter(())
 
 
 def together(several: Iterable[Operands]) -> Operands:
-    """The operands of several texts."""
+    """The operands of several texts in one."""
     return sum(several, Operands())

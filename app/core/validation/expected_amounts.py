@@ -24,12 +24,12 @@ from app.core.validation.expected import (
 )
 
 _LEAST_AROUND: Final = 38
-"""Values that are looked at around one, at least: of a number with one digit there are only few of its size."""
+"""The least number of similar values that are considered: a number with one digit has only few of its size."""
 _AROUND_PRICE: Final = 125
-"""The same of money: prices and what follows from them are rounder than other numbers."""
+"""The same for money: prices and what follows from them are rounder than other numbers."""
 _SMALL, _SMALL_BARE = 10, 100
-"""A smaller number, zeros at its end apart, follows from nearly any others; one without a unit does so sooner, below
-a thousand."""
+"""Smaller numbers (final zeros left off) follow from nearly any other numbers. The second limit is for numbers without
+a unit below a thousand, for which that is even easier."""
 _LARGE: Final = 1_000
 _EXACT: Final = 1e-6
 _MOST_OPERANDS: Final = 24
@@ -38,23 +38,23 @@ _MOST_PAIRS: Final = 2_000
 _MOST_TERMS: Final = 12
 _PAIR: Final = 2
 _WHOLE: Final = 100
-"""Percent: "34 % are fields, the other 66 % woods"."""
+"""All parts together in percent: "34 % are fields, the other 66 % woods"."""
 _LONGEST_RUN: Final = 8
 _MONTHS: Final = (12.0,)
 _USUAL: Final = (12.0, 2.0, 60.0, 1_000.0)
 _SELDOM: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
-"""Factors between units: of time, of the metric system, and for each of two."""
+"""Less usual factors between units of time and of the metric system; ``_USUAL`` also has the factor of a pair."""
 _UNSAID: Final = (1_000.0, 100.0, 10.0)
-"""Prices are told without their thousands, sizes without their unit."""
+"""Factors that are left unsaid: prices are given without their thousands, sizes without their unit."""
 _Placed = tuple[Quantity, int]
-"""With how close its clause is to the statement."""
+"""An amount, and how close its clause is to the statement."""
 
 
 def expected_amount(value: Value) -> Expected | None:
-    """A number among those of its size and precision."""
+    """The amount in the row of numbers of its size and precision; ``None`` for 0."""
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
     step = resolution(plain(amount))
-    step = min(step, 1.0) if value.base == "%" else step  # 10 % is told as exactly as 11 %
+    step = min(step, 1.0) if value.base == "%" else step  # 10 % is as exact as 11 %
     at = round(amount / step)
     around = _AROUND_PRICE if is_money else _LEAST_AROUND
     unit = MONEY if is_money else value.base
@@ -119,17 +119,17 @@ class _Amount(Expected):
                 yield (f"unsaid {factor:.0f}", f"close {close}"), self._converted([one], (factor,))
 
     def may_differ_from(self, one: Quantity) -> bool:
-        """Whether both may have one unit."""
+        """Whether both amounts may have the same unit."""
         return self._is_alike(one)
 
     def differences_between(self, amounts: Sequence[Quantity]) -> Results:
-        """Between each two of these amounts."""
+        """The differences between any two of these amounts."""
         for one, other in combinations(amounts, 2):
             for name, results in self._sums(one, other):
                 yield from results if name == "difference" else ()
 
     def differences(self, amounts: Sequence[Quantity], shown: AmountsBetween) -> Results:
-        """Between these amounts and all that were shown."""
+        """The differences between these amounts and all shown amounts."""
         reach = self.last * self.step
         for one in amounts:
             unit, factor = (self.unit, self.factor) if self.unit else (one.unit, one.factor)
@@ -270,7 +270,7 @@ class _Instants:
 
 
 def _length_between(one: date, other: date, unit: str) -> float:
-    # In seconds, or in whole months where it is told in months or years.
+    # The length is in seconds, or in whole months if the value is in months or years.
     if unit == "s":
         return abs((one - other).days) * DAY_SECONDS
     first, last = sorted((one, other))

@@ -18,16 +18,16 @@ _DAY_MINUTES: Final = 1_440
 _WEEK: Final = 7
 _LONGEST_LIFE: Final = 150
 _TIME_STEPS: Final = (30, 15, 10, 5, 1)
-"""Minutes in which times are told: unlike ``values.py``, to the minute too, and a full hour is one of the halves."""
+"""Precisions of times in minutes. Unlike in ``values.py``, one minute is among them, and full hours count as 30."""
 
 
 def expected_year(year: int) -> Expected:
-    """A year among those of some decades."""
+    """The year in the row of years some decades around it."""
     return _Year(year, year - _NEAR_YEARS, year + _NEAR_YEARS)
 
 
 def expected_date(forms: Iterable[str]) -> Expected | None:
-    """A day among those of some months; ``None`` where only a month is told."""
+    """The day in the row of days some months around it; ``None`` if only a month is given."""
     in_order = sorted(forms)
     days = [day for form in in_order if (day := day_in(form))]
     of_year = [day for form in in_order if (day := day_of_year_in(form))]
@@ -38,7 +38,7 @@ def expected_date(forms: Iterable[str]) -> Expected | None:
 
 
 def expected_time(forms: Iterable[str]) -> Expected | None:
-    """A time among all of a day that are told with the same precision."""
+    """The time in the row of all times of a day with the same precision."""
     times = [minutes for form in sorted(forms) if (minutes := minutes_in(form)) is not None]
     if not times:
         return None

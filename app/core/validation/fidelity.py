@@ -1,6 +1,6 @@
-"""What a compaction kept: which exact values of what was folded stand verbatim in what is served now.
+"""Measures what a compaction kept: which exact values of the folded messages are still served verbatim.
 
-Deterministic and cheap enough to be taken at every compaction, so that a loss is seen when it happens.
+The measure is deterministic, and cheap enough for every compaction, so that a loss is seen when it happens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.core.text.identifiers import identifiers
 from app.core.text.values import is_of_word
 
 MOST_VALUES: Final = 2_000
-"""If there are more distinct values, only every n-th is looked for: this bounds the work of a probe."""
+"""The most distinct values that are looked for. If there are more, only every n-th is: this bounds the work."""
 MOST_CHARACTERS: Final = 60_000
 """The most characters that are probed, in a tenth of a second. Of a longer span only every n-th message is probed."""
 _OUTER: Final = " \t\n\"'“”«»„`「」"
@@ -39,12 +39,12 @@ def _sampling_step(count: int, most: int) -> int:
 def fidelity(
     values: Sequence[str], *, state: Mapping[str, Any], layout: Layout, span: Sequence[Message] = ()
 ) -> float | None:
-    """The share of these values that is served; ``None`` when there are none.
+    """The share of these values that is served; ``None`` without values.
 
     Args:
-        values: What was folded (``exact_values``).
-        state: The state as served: looked at as texts, since its JSON escapes characters.
-        layout: Anchors and digests beside it, and which messages are held.
+        values: The values of the folded messages (``exact_values``).
+        state: The state as served. Its texts are searched, not its JSON, which escapes characters.
+        layout: The anchors and digests served with it, and which messages are held.
         span: The folded messages: the held ones among them are served verbatim.
     """
     if not values:
@@ -56,7 +56,7 @@ def fidelity(
 
 
 def stands_in(value: str, text: str) -> bool:
-    """Whether the value stands there as a whole: ``5`` does not stand in ``150``."""
+    """Whether the value is in the text as a whole: ``5`` is not in ``150``."""
     start = text.find(value)
     while start >= 0:
         end = start + len(value)

@@ -1,15 +1,16 @@
-"""The gate: every check that a summarizer's answer has to pass before anything is made of it.
+"""The gate: every check that a summarizer's answer has to pass before it is used.
 
 The checks have an order, and the first that refuses gives the recorded reason:
 
-1. How the provider says its answer ended (``FINISH``): a blocked or cut-off answer is refused even if it can be read.
+1. How the provider says that its answer ended (``FINISH``): a blocked or cut-off answer is refused even if it can be
+   read.
 2. Whether it can be read (``parse_candidate``).
-3. What it proposes (``CHECKS``), from "this is no record" to "this is a poor one": a model's excuses come before empty
-   skeletons, and these before the language, which needs words.
+3. What it proposes (``CHECKS``), from "this is no record" to "this is a poor one": first a model's excuses, then empty
+   skeletons, then the language, which can only be checked if there are words.
 
 In an accepted answer, ids of anchors, which no reader sees, become the numbers of their messages. Then the exact
-checks follow (``app.core.validation``). What fails in them refuses no answer: the model is asked about it again, and
-what still fails is cut or removed. Last, days are added to relative times (``dates``).
+checks follow (``app.core.validation``). Their failures do not refuse the answer: the model is asked about them again,
+and what still fails is cut or removed. Last, dates are added to relative times (``dates``).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ FINISH: Final[Mapping[FinishReason, str]] = {
     "length": "cut_off",
     "tool_call": "not_a_summary",
 }
-"""How a call ended, to why its answer is refused whatever it says."""
+"""The reason for which an answer is refused, whatever it says, by how its call ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +67,21 @@ class GateReport:
     candidate: Candidate | None = None
     reason: str | None = None
     examined: Examined | None = None
-    """The answer as it came: what fails in it can be asked about again, also where that is why it is refused."""
+    """The answer as it came, with its failures: the model can be asked about them again, even if the answer is refused
+    because of them."""
     repairs: tuple[Repair, ...] = ()
     by_model: bool = True
-    """A language model wrote it; the offline summarizer quotes, and is not asked again."""
+    """Whether a language model wrote it. The offline summarizer quotes, and is not asked again."""
     shown: Shown | None = None
 
     @property
     def ungrounded(self) -> int:
-        """Texts that were changed or went, because they said what nobody said."""
+        """How many texts were changed or removed because they said what nobody had said."""
         return sum(repair.reason in _CHANGES for repair in self.repairs)
 
     @property
     def named(self) -> tuple[Repair, ...]:
-        """The texts in which a kept passage was named by its id."""
+        """The repairs of texts in which a kept passage was named by its id."""
         return tuple(repair for repair in self.repairs if repair.reason == "passage_named")
 
 
@@ -106,7 +108,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
         if reason := check(candidate, request):
             return GateReport(reason=reason)
     attributed = attribute_sources(_without_excuses(candidate), request.messages, request.previous)
-    if not by_model:  # it quotes: there is nothing to look up
+    if not by_model:  # the offline summarizer quotes, so no value has to be looked up
         return _with_dates(GateReport(candidate=_with_orders_quoted(attributed, request), by_model=False), request)
     whole, repairs = _without_passage_names(
         replace(attributed, digests=described(attributed.digests, request)), request
@@ -115,7 +117,7 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
 
 
 def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
-    """The report with what the model answered when it was asked again; what cannot be used changes nothing."""
+    """The report with the model's answers to what it was asked again; answers that cannot be used are ignored."""
     if report.examined is None or FINISH.get(proposal.finish):
         return report
     second = second_answer(proposal.text, request.schema, request)
@@ -135,7 +137,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
 
 
 def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
-    """What is left after the exact checks; refused when that is nothing, or no item of a span that holds facts."""
+    """The report after the exact checks. It is a refusal if nothing is left, or no item though the span has facts."""
     shown = so_far.shown or Shown.of(request)
     examined = examine(candidate, shown)
     left = without_failures(examined, request.schema, request.previous)
@@ -150,7 +152,7 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
 
 
 def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tuple[Candidate, tuple[Repair, ...]]:
-    """The candidate without ids of kept passages, and what was changed for that."""
+    """The candidate without ids of kept passages, and the repairs that removed them."""
     known = {name for name, _ in names_of(request.anchors)}
     if not known:
         return candidate, ()
@@ -174,7 +176,7 @@ def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tup
 
 
 def _without_secrets(candidate: Candidate) -> Candidate:
-    # A text put together of several messages can name a secret that none of them names.
+    # A text that joins several messages can reveal a secret that none of them reveals alone.
     items = tuple(replace(item, text=redact(item.text)) for item in candidate.items)
     return replace(
         candidate, items=items, narrative={field: redact(text) for field, text in candidate.narrative.items()}
@@ -189,7 +191,7 @@ def _with_dates(report: GateReport, request: SummaryRequest) -> GateReport:
 
 
 def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candidate:
-    """What the offline summarizer quotes and reads like an order, as the words of whoever said it."""
+    """The candidate with quotes that read like orders marked as the words of their speaker."""
     messages = {message.seq: message for message in request.messages}
     items = []
     for item in candidate.items:
@@ -208,12 +210,12 @@ def _without_role_label(text: str) -> str:
 
 
 def saves_too_little(span_tokens: int, block_before: int, block_after: int) -> bool:
-    """Whether folding saves less than a tenth of the folded span's tokens, at the same tail: reason ``not_smaller``.
+    """Whether folding saves less than a tenth of the folded span's tokens, for the same tail: reason ``not_smaller``.
 
     Args:
-        span_tokens: What leaves the context.
-        block_before: What the state block weighed.
-        block_after: What it weighs now.
+        span_tokens: The tokens that leave the context.
+        block_before: The tokens of the state block before.
+        block_after: The tokens of the state block now.
     """
     return span_tokens + block_before - block_after < LEAST_SAVED * span_tokens
 
@@ -224,7 +226,7 @@ def _is_no_record(candidate: Candidate, request: SummaryRequest) -> str | None:
 
 
 def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
-    # Where the state is one text, that text has to say something.
+    # If the state is one text, that text has to say something.
     tells = candidate.items or (not request.schema.home("fact").is_list and _says_something(candidate))
     return "skeleton" if not tells and _holds_facts(request.messages, request.previous) else None
 
@@ -243,7 +245,7 @@ def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> st
     if not _is_foreign(candidate.texts(), spoken):
         return None
     items = attribute_sources(candidate, request.messages).items
-    # What is said in the language of its own source is no translation.
+    # An item in the language of its own source is not a translation.
     translated = [item.text for item in items if not _is_as_its_source(item, request.messages, spoken[0])]
     return "wrong_language" if _is_foreign([*candidate.narrative.values(), *translated], spoken) else None
 
@@ -263,7 +265,7 @@ Check = Callable[[Candidate, SummaryRequest], str | None]
 CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton, _is_in_another_language)
 """The checks in their order. Each returns a reason word or nothing."""
 QUOTERS_CHECKS: Final[tuple[Check, ...]] = (_is_no_record, _is_skeleton)
-"""The checks of the offline summarizer's answers. In a talk in two languages a quote may be in either."""
+"""The checks of the offline summarizer's answers. Their language is not checked: a quote has that of its message."""
 
 
 def _without_excuses(candidate: Candidate) -> Candidate:
@@ -276,11 +278,11 @@ def _without_excuses(candidate: Candidate) -> Candidate:
 _FACTS: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """The weight of a value by its kind, 2 for all others: shouted words, abbreviations and quoted words say little."""
-_MUCH: Final = 40  # different content words of users that the state lacks: ten messages that are more than small talk
+_MUCH: Final = 40  # different content words that the state lacks: about ten messages that are more than small talk
 _PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
-_PAIRS_PER_WORD: Final = 3  # of a Chinese text, to a content word of the same text in English or Russian
-_TOLD: Final = 8  # different content words: an account of anything at all
-_SCANNED: Final = 100_000  # characters of the span that are looked at
+_PAIRS_PER_WORD: Final = 3  # pairs of Chinese characters that correspond to one content word of English or Russian
+_TOLD: Final = 8  # different content words: with fewer, a text tells nothing
+_SCANNED: Final = 100_000  # the most characters of the span that are searched
 _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
 
 
@@ -294,7 +296,7 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
 
 
 def new_words(said: str, recorded: str) -> float:
-    """How many different content words are said and not recorded; of Chinese, a pair of characters counts a third."""
+    """How many different content words are said and not recorded; a pair of Chinese characters counts as a third."""
     found = {stem(word) for word in words(said) if word not in GENERIC} - set(stems(recorded))
     pairs = sum(_PAIR.fullmatch(word) is not None for word in found)
     return len(found) - pairs + pairs / _PAIRS_PER_WORD

@@ -1,4 +1,4 @@
-"""Several state versions verified together: which entries went between them, and which stay on record."""
+"""Several state versions verified together: which entries were lost between them, and which stay on record."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from app.core.validation.verified_state import VerifiedState
 def gone_between(
     present: Sequence[StateEntry], earlier: Iterable[Sequence[StateEntry]], judged: Iterable[StateEntry] = ()
 ) -> tuple[StateEntry, ...]:
-    """The entries that were served earlier and of which the present version tells nothing any more.
+    """The entries that were served earlier and are neither served nor on record in the present version.
 
-    Each names the entries that took its place in the end, so that it can come back where those are contradicted. What
-    the judged version still served names none: it can only be put on record as contradicted.
+    Each names the entries that replaced it in the end, so that it can come back if they are contradicted. An entry that
+    the judged version still served names none: it can only be recorded as contradicted.
 
     Args:
-        present: Entries of the version that is judged, those on record included.
-        earlier: Entries of the versions that are judged with it, the newest first.
-        judged: Entries of the newest of these, where the present version is a later one.
+        present: Entries of the version that is judged, pruned ones included.
+        earlier: Entries of the versions that are judged with it, the newest version first.
+        judged: Entries of the newest of these versions, if the present version is a later one.
     """
     known = {entry.id for entry in present}
     gone: dict[str, StateEntry] = {}
@@ -37,9 +37,9 @@ def gone_between(
 
 
 def without_gone(state: VerifiedState, gone: Iterable[StateEntry]) -> VerifiedState:
-    """The state without the entries that were gone before and did not come back.
+    """The state without the entries that were lost before and did not come back.
 
-    One that was contradicted stays on record: else it would come back once what took its place is contradicted too.
+    A contradicted entry stays on record, or it would come back once the entry that replaced it is contradicted too.
     """
     names = {entry.id for entry in gone}
     kept = tuple(one for one in state.entries if not (one.pruned and one.id in names - state.refuted))
@@ -50,7 +50,7 @@ def without_gone(state: VerifiedState, gone: Iterable[StateEntry]) -> VerifiedSt
 
 
 def _last(names: Sequence[str], gone: Mapping[str, StateEntry]) -> tuple[str, ...]:
-    """The entries that replaced these in the end, however many replaced each other on the way."""
+    """The entries that replaced these in the end, through any number of replacements."""
     found, waiting, seen = list[str](), list(names), set[str]()
     while waiting:
         name = waiting.pop(0)

@@ -1,7 +1,7 @@
 """Finds what is wrong with a stored state: an error text, an excuse, something empty or cut off.
 
-The gate lets none of these in; only an item may tell of an error, or of what somebody cannot do. A state that was
-imported, or written by an earlier version, never passed it.
+The gate lets none of these in. Only an item may report an error, or what somebody cannot do. A state that was imported,
+or written by an earlier version, never passed the gate.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from app.core.validation.damage import DamageKind
 from app.core.validation.excuses import is_excuse
 
 Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | DamageKind
-"""What ``findings`` looks for, and what earlier checks did, which only an examination finds."""
+"""What ``findings`` looks for, and the kinds of damage by earlier checks, which only an examination finds."""
 
 FEW: Final = 4
-"""A state of at most this many covered messages may honestly have nothing to say."""
+"""A state that covers at most this many messages may rightly have nothing to say."""
 _MANY: Final = 3
-"""Facts of one field that are not all dropped at once."""
+"""So many facts of one field, or more, are never rightly dropped all at once."""
 
 _ERRORS: Final = compiled(
     r"\W*(?:Traceback \(most recent call last\)"
@@ -60,17 +60,17 @@ def findings(
     given_up: Collection[str] = (),
     told: Collection[str] = (),
 ) -> list[Finding]:
-    """What is wrong with a state; nothing, as a rule.
+    """What is wrong with a state; mostly nothing.
 
     Args:
-        schema: Of the state.
+        schema: The schema of the state.
         state: Texts by field.
         covered_messages: How many messages it stands for.
-        before: An earlier state under the same schema that stood for some of them.
-        given_up: Fields of which the version says that something went, for want of room as a rule: nothing is
-            missing there.
-        told: Texts of items that name the messages on which they rest: such an item tells of an error, or of what
-            somebody cannot do.
+        before: An earlier state under the same schema that stood for some of these messages.
+        given_up: Fields from which the version says that something was removed, mostly for lack of room: nothing counts
+            as missing there.
+        told: Texts of items that name their source messages: such an item reports an error, or what somebody cannot
+            do, and is not itself an error text or an excuse.
     """
     texts = list(_texts(schema, state))
     if not texts:
@@ -110,8 +110,8 @@ def _sickness(text: str, *, is_told: bool) -> Sickness | None:
 
 
 def is_cut_off(text: str) -> bool:
-    """Whether a text surely stops in the middle: its last character is one after which something must follow.
+    """Whether a text surely stops in the middle: something must follow after its last character.
 
-    A semicolon is none: a line of code may end with it.
+    A semicolon does not count as such a character: a line of code may end with it.
     """
     return text.rstrip()[-1:] in _GOING_ON

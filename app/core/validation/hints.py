@@ -1,7 +1,7 @@
-"""Which values a statement may mean in place of those that were not shown: a hint for whoever is asked again.
+"""Finds values that a statement may mean in place of those that were not shown: a hint for the model asked again.
 
-A hint that names any value tempts into telling it. So only values of the same kind, unit and size are named that stand
-in the sentence of a message that shares most words and other values with the statement.
+A model tends to use any value that a hint names. So a hint names only values of the same kind, unit and size, and only
+those in the sentence of a message that shares most words and other values with the statement.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from app.core.validation.evidence import content
 _MOST: Final = 2
 """The most hints for one value."""
 _LIKE_SIZE: Final = 5
-"""Times larger or smaller: an error in a digit, not another thing."""
+"""How many times larger or smaller a value may be to count as an error in a digit, not as another thing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A sentence with the values that it tells."""
+    """A sentence, as the words about its subject and its values."""
 
     words: frozenset[str]
     values: tuple[Value, ...]
 
     def shared(self, words: frozenset[str], forms: frozenset[str]) -> int:
-        """How many of these words, and values of these forms, it holds."""
+        """How many of these words, and how many values with these forms, the sentence has."""
         return len(words & self.words) + sum(not forms.isdisjoint(one.forms) for one in self.values)
 
 
 def told_in(message: Message) -> tuple[Told, ...]:
-    """The sentences of a message that tell values."""
+    """The sentences of a message that have values."""
     text = message_text(message)
     return tuple(_told(text, values(text, message.created_at)))
 
@@ -46,9 +46,9 @@ def meant(statement: str, novel: Iterable[Value], said: Iterable[tuple[int, Sequ
     """Values that a statement may mean, each with its message: ``#12: 3 years``.
 
     Args:
-        statement: What it tells rightly is not meant once more.
-        novel: Those of its values that were not shown.
-        said: What messages tell, by number.
+        statement: The statement. Values that it states already are not hinted at.
+        novel: The values of the statement that were not shown.
+        said: The sentences with values of each message, with the message's number.
     """
     stated = values(statement)
     forms = frozenset[str]().union(*(one.forms for one in stated))

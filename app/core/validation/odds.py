@@ -82,4 +82,4 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "year now mo": 0.30,
     "year told ": 0.27,
 }
-"""The weight of each mark of a calculation. Their sum is the log odds that its result is the one that is told."""
+"""The weight of each mark of a calculation. Their sum is the log odds that the stated value is the result of it."""

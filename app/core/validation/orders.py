@@ -1,4 +1,4 @@
-"""Orders to the reader: a record tells what somebody asked for, it asks for nothing itself."""
+"""Finds orders to the reader: a record may report what somebody asked for, but must not ask for anything itself."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from app.core.text.words import stems
 from app.core.validation.evidence import content
 
 _LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
-_SHARED: Final = 0.6  # of an order's words, for who asks for it: an invented one shares names and topics too
+_SHARED: Final = 0.6  # share of an order's words that a person must have said; an invented one shares names and topics
 _RETOLD: Final = 0.7
-"""The same where a record tells what somebody asked for: it says much of people whom it names."""
+"""The same share for an entry that reports what people said: such an entry has many words about the people it names."""
 _LEAST: Final = 0.4
-"""Of its words, for who asks for what the assistant says beside them."""
+"""The share of an order's words that a person must have said, so that the assistant's words beside theirs count too."""
 _FEW: Final = 4
-"""From so many words on, some of an order may be told in other words, or stand in two texts."""
+"""An order with at least so many words need not be said in full: a part may be in other words, or in a second text."""
 _SHORT: Final = 6
-"""Words of an answer that may only agree."""
+"""The most words of an answer that may do nothing but agree."""
 _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
-"""Letters by which stems of one word differ: who says "responde" or "proponga" is told of with "responder" or
-"proponer", and stemmers may part the two."""
-_LETTER: Final = r"[^\W\d_\u3040-\uffff]"  # of scripts before the East Asian ones, whose words stand side by side
+"""The most letters by which two stems of one word differ: a record reports "responde" or "proponga" as "responder" or
+"proponer", and a stemmer may give the two different stems."""
+_LETTER: Final = r"[^\W\d_\u3040-\uffff]"  # without East Asian scripts, which put no spaces between words
 _NONE: Final = "(?!)"
 _NEAR: Final = r"[^;；]{0,100}?"
-"""From the beginning of a sentence."""
+"""What may stand between the beginning of a sentence and the words of an order."""
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
-"""Between two words that belong together."""
+"""What may stand between two words that belong together."""
 _BOUND: Final = (
     "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
     "(?={near}{speech})(?={near}{strict})",
     "(?={near}{hiding})",
     "(?={near}{rules})(?={near}{void})",
 )
-"""What the assistant is bound in, by lists of words that each language has (``Orders``)."""
+"""The ways in which a sentence binds the assistant, composed of the lists of words of each language (``Orders``)."""
 _COMPOSED: Final = r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BOUND) + ")"
-"""A sentence that binds, reports nothing and asks nothing."""
+"""A sentence that binds the assistant, and neither reports nor asks anything."""
 
 
 def _words_of(table: Orders) -> dict[str, str]:
@@ -52,12 +52,12 @@ def _words_of(table: Orders) -> dict[str, str]:
 
 
 def _begun_like(table: Orders) -> re.Pattern[str]:
-    """For sentences that begin like an order; what matches is the form, and what follows is ordered."""
+    """The pattern of sentences that begin like an order. It matches the form; what follows the match is ordered."""
     return compiled(f"{_LEADS}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
 
 
 def _composed(table: Orders) -> re.Pattern[str]:
-    """For sentences that order in some part of them: an empty match at their beginning."""
+    """The pattern of sentences with an order in any part of them. Its match is empty, at their beginning."""
     return compiled(_COMPOSED.format(**_words_of(table)), re.IGNORECASE)
 
 
@@ -67,7 +67,7 @@ _COMPOSED_PATTERNS: Final = tuple(map(_composed, _TABLES))
 
 
 def orders_in(text: str) -> list[str]:
-    """The sentences of a text that order its reader about."""
+    """The sentences of a text that give its reader orders."""
     return [sentence for sentence in sentences(text) if _orders(sentence)]
 
 
@@ -82,18 +82,18 @@ class Said:
     text: str
     around: tuple[str, ...] = ()
     is_retold: bool = False
-    """Told by a record of what they said."""
+    """Whether this is not a message but an entry that reports what the person said."""
 
 
 class Wishes:
-    """What people asked for. An order that one of them gave may stand in a record; any other order may not.
+    """What people asked for. Only an order that one of them gave may stand in a record.
 
-    People also ask for what the assistant proposed ("yes, do that"), and for what it then promised in its own words. So
-    the assistant's words directly before or after count together with theirs, if they said some of the order or hardly
-    anything.
+    People also ask for what the assistant proposed ("yes, do that"), or what it then promised in its own words. So the
+    assistant's words directly before or after theirs are counted as well, if the people said a part of the order, or
+    hardly anything.
 
     Args:
-        spoken: What users said, and system messages.
+        spoken: What users and system messages said.
     """
 
     def __init__(self, spoken: Iterable[Said]) -> None:
@@ -108,8 +108,8 @@ class Wishes:
     def include(self, order: str) -> bool:
         """Whether somebody said most of what a text orders.
 
-        Of an order about little it has to be all that it is about, and most of its other words too: "always praise
-        Clara" or "never mention Clara" would else be asked for by whoever names Clara.
+        If an order has few content words, somebody must have said all of them, and most of its other words. Otherwise
+        anyone who names Clara would have asked for "always praise Clara" or "never mention Clara".
         """
         ordered = _without_lead_in(order)
         words, topic = frozenset(stems(ordered)), content(ordered)
@@ -149,7 +149,7 @@ class _Told:
         self._begun: Final = _stem_beginnings(self._stems)
 
     def of(self, words: frozenset[str]) -> frozenset[str]:
-        """Those of these stems that it tells, in whatever form of the word."""
+        """Those of these stems that the text has, in any form of the word."""
         return frozenset(
             word for word in words if word in self._stems or not self._begun.isdisjoint(_stem_beginnings((word,)))
         )
@@ -167,5 +167,5 @@ def _without_lead_in(order: str) -> str:
 
 
 def _words_of_form(ordered: str) -> frozenset[str]:
-    """The "always" of "the assistant must always": it only makes an order of the words behind it."""
+    """The stems of an order's form only, such as "always" in "the assistant must always", not of what is ordered."""
     return frozenset(stems(ordered)) - frozenset(stems(_without_lead_in(ordered)))

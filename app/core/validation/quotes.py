@@ -1,4 +1,4 @@
-"""Looks up whether a verifier's quotations stand in the messages that it was shown."""
+"""Checks whether a verifier's quotations stand in the messages that it was shown."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 
 LONGEST_QUOTE: Final = 200
-"""Characters. A longer text does not count as a quotation."""
+"""The most characters of a quotation."""
 ShownTexts = Mapping[int, tuple[str, ...]]
-"""By ``seq``: the texts of the message that the verifier was shown. A quotation may come from any of them."""
+"""The texts of each message that the verifier was shown, by ``seq``. A quotation may come from any of them."""
 _LEAST_QUOTE: Final = 4
-"""Letters and digits, with two for an ideograph. A shorter quotation is found everywhere, and proves nothing."""
+"""The fewest letters and digits of a quotation; an ideograph counts as two. A shorter one is found everywhere, and
+proves nothing."""
 _MOST_PLACES: Final = 100  # places of one quotation that are looked at in one text
 _BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no spaces between words."""
@@ -26,8 +27,8 @@ _MARKS: Final = str.maketrans(dict.fromkeys("'‘’‚‛“”„‟«»‹›
 class Quotes:
     """The messages that were shown, for looking up quotations in them.
 
-    Differences in Unicode form, spaces and quotation marks are ignored, and no others. A quotation has to begin and end
-    at the edge of a word: "a budget of 90" does not stand in "a budget of 900".
+    Only differences in Unicode form, spaces and quotation marks are ignored. A quotation has to begin and end at the
+    edge of a word: "a budget of 90" does not stand in "a budget of 900".
     """
 
     def __init__(self, shown: ShownTexts) -> None:
@@ -37,8 +38,8 @@ class Quotes:
     def seq_of(self, quote: str, seq: int | None) -> int | None:
         """The message in which a quotation stands, or ``None``.
 
-        Looked at first is ``seq``, the message that the verifier named. If the words are not there, they count when
-        exactly one other message has them: verifiers mistake numbers more often than words.
+        The message ``seq``, which the verifier named, is searched first. If the words are not there, exactly one other
+        message must have them: verifiers confuse numbers more often than words.
         """
         if len(quote) > LONGEST_QUOTE:
             return None

@@ -1,6 +1,6 @@
-"""Puts back what code cut out of a state, where a verifier supports it.
+"""Puts back what code cut out of a state, if a verifier supports it.
 
-Code cuts values that it does not find in the messages. Some of these are right all the same: they follow from others.
+Code cuts values that it does not find in the messages. Some of these values are right: they follow from others.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ class Restoring:
     version: int
     """The number of the version that is being written."""
     next_entry: int
-    """The number that its next new entry gets."""
+    """The number that the version's next new entry gets."""
     boundary_seq: int
     """The last message that the version covers."""
     messages: Sequence[Message] = ()
-    """The folded messages, which tell whose words an entry rests on."""
+    """The folded messages, from which the origins of an entry are found."""
 
 
 def is_proof(cut: Claim, quote: str, seq: int) -> bool:
     """Whether a quotation is about the cut text that it is to prove.
 
-    It is, if its message is a source of the text or shares a content word with it. A sentence of a narrative names no
-    sources, and may share no word with what it was calculated from: for it a value in the quotation is enough.
+    It is, if its message is a source of the text, or if the quotation shares a content word with the text. A sentence
+    of a narrative names no sources, and may share no word with what it was calculated from: for it a value in the
+    quotation is enough.
     """
     is_about = seq in cut.seqs or not content(quote).isdisjoint(content(cut.text))
     return is_about or (cut.names_no_sources and bool(values(quote)))
@@ -61,8 +62,8 @@ def with_restored(
     * An item that was cut as a whole becomes a new entry of its field, in the order of the sources. An entry that it
       was to replace is removed if the verifier agrees, stays if a message contradicts the replacement, and is in doubt
       otherwise.
-    * Nothing is put back that is already told again, whose shortened text is no longer served, or whose sources the
-      version does not cover, because somebody went back to an earlier one.
+    * A text is not put back if it is already stated again, if its shortened text is no longer served, or if the version
+      does not cover its sources, because somebody went back to an earlier version.
 
     Args:
         entries: The entries of the current version, pruned ones included.
@@ -87,7 +88,7 @@ class _Made:
         self._new = 0
 
     def tells(self, claim: Claim) -> bool:
-        """Whether a served entry tells the text of a claim again."""
+        """Whether a served entry states the text of a claim again."""
         return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
 
     def put_back(self, claim: Claim, into: Restoring, said: Mapping[GivenUp, str]) -> None:

@@ -1,4 +1,4 @@
-"""Which earlier messages a retold sentence rests on: a narrative names no sources, and says old things again."""
+"""Finds the earlier messages that sentences of a narrative come from: a narrative repeats old facts without sources."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.core.model.overlap import Overlap, message_text
 from app.core.text.words import stems
 
 MOST_SOUGHT: Final = 48
-"""The most words by which earlier messages are looked up."""
+"""The most words by which earlier messages are searched."""
 
 
 def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str, ...]:
-    """Stems of narratives' sentences that no message of the chunk holds: the first of each, then the second of each."""
+    """Stems of narratives' sentences that no message of the chunk has: the first of each sentence, then the second."""
     told = [list(stems(claim.text)) for claim in claims if claim.names_no_sources]
     if not told:
         return ()
@@ -27,12 +27,12 @@ def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str
 
 
 def retold_sources(claims: Iterable[Claim], chunk: Sequence[Message], earlier: Sequence[Message]) -> tuple[int, ...]:
-    """The earlier messages that narratives' sentences were drawn from, where none of the chunk says the same, by seq.
+    """The ``seq`` of the earlier messages that narratives' sentences come from, if no message of the chunk says so.
 
     Args:
-        claims: Of a version.
+        claims: The claims of a version.
         chunk: The messages that the verifier is shown anyway.
-        earlier: Messages before them that hold words of those sentences.
+        earlier: Messages before them that have words of those sentences.
     """
     if not earlier:
         return ()

@@ -1,4 +1,4 @@
-"""Tells whether a statement is about the same as an earlier one that it is said to replace."""
+"""Decides whether a statement is about the same as an earlier one that it is said to replace."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Final
 from app.core.validation.evidence import content
 
 _KEPT: Final = 0.6
-"""The share of the earlier statement's content words that a replacement keeps at least.
+"""The least share of the earlier statement's content words that a replacement keeps.
 
 In the open half of the corpus of ``bench.trust`` 37 % of the honest replacements keep as many; the most that an
-invented one keeps is 44 %. The limit is set well above that: an entry that is set aside in vain is served in doubt
-until a verifier reads it, while one that is removed in vain is lost.
+invented one keeps is 44 %. The limit is set well above that: an entry that is wrongly set aside is served in doubt
+until a verifier reads it, while one that is wrongly removed is lost.
 """
 
 _LEAST: Final = 0.15
-"""A smaller share means another subject. Of 984 honest replacements (the open half and four blind sets) 8 % keep less;
-of the pairs of an entry in those sets and any other new item of its field, 83 %."""
+"""A smaller share means another subject. Of 984 honest replacements (the open half and four blind sets) 8 % keep less.
+Of the pairs of an entry in those sets and any other new item of its field 83 % keep less."""
 
 
 def is_about_same(statement: str, earlier: str) -> bool:
-    """Whether a statement says much of what an earlier one says, as one that changes, completes or joins it does."""
+    """Whether a statement says much of what an earlier one says, as it does if it changes, completes or joins it."""
     return _kept(statement, earlier) >= _KEPT
 
 
 def is_about_another(statement: str, earlier: str) -> bool:
-    """Whether a statement says next to nothing of what an earlier one says: it can hardly take that one's place."""
+    """Whether a statement says next to nothing of what an earlier one says, and so can hardly replace it."""
     return _kept(statement, earlier) < _LEAST
 
 

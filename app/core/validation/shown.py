@@ -27,22 +27,22 @@ from app.core.validation.hints import Told, meant, told_in
 from app.core.validation.orders import Said, Wishes, orders_in
 
 BACKGROUND: Final = 0
-"""The source of what belongs to no message: the system prompt."""
+"""The source number of what belongs to no message: the system prompt."""
 _REACH: Final = 2
-"""Messages before and after a source: an answer is understood from its question."""
+"""How many messages before and after a source are near it: an answer is understood from its question."""
 _MOST_HINTS: Final = 6
 _MOST_MEANT: Final = 5
-"""Values of a statement that hints are given for: as many as whoever is asked again is told of."""
+"""The most values of a statement for which hints are given: the model that is asked again is told of as many."""
 _FEW: Final = 4
-"""Sources of a value: one that stands in more tells nothing of where a statement comes from."""
+"""The most sources of a value that still tells where a statement comes from."""
 _MOST_SOURCES: Final = 3
 _MOST_ALIKE: Final = 2
-"""Sources of a statement that neither names any nor tells a value that holds."""
+"""The most sources that are assumed for a statement that names none and has no known value."""
 _SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
 _LEAST_UNSCALED: Final = 10
-"""Smaller whole numbers stand everywhere."""
+"""The least whole number that is looked for without its scale: smaller ones are everywhere."""
 _LEAST_TELLING: Final = 100
-"""Where a smaller number without a unit stands, there it stands by chance."""
+"""The least number without a unit that tells where a statement comes from: smaller ones are everywhere by chance."""
 _LIKE_SIZE: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
@@ -97,11 +97,11 @@ class Shown:
         return cls(request.messages, request.previous, request.anchors, request.system_prompt)
 
     def sources(self, value: Value) -> frozenset[int]:
-        """Where a value stands, or else its number without its scale, beside an amount of its size: "70k? No, 60"."""
+        """The sources that have a value, else its number without scale near an amount of its size: "70k? No, 60"."""
         return self._given.sources(value) or self._unscaled(value)
 
     def shows(self, value: Value, seqs: Sequence[int]) -> bool:
-        """Whether a value stands anywhere, or may be meant in or beside these messages."""
+        """Whether a value was shown anywhere, or may be meant in or near these messages."""
         return bool(self._given.plainly(value) or self._unscaled(value)) or self._tells_day(value, seqs)
 
     def _tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
@@ -110,7 +110,7 @@ class Shown:
         # A statement that names no messages may rest on any.
         if named and (not near or not named.isdisjoint(near)):
             return True
-        # The day ("the 18th") must stand near, its month anywhere; without named messages both near each other.
+        # The day ("the 18th") must stand near these messages, its month anywhere; without messages, near each other.
         return any(
             (bool(months) and seq in near) if near else not months.isdisjoint(self.near([seq]))
             for days, months in self._given.days_and_months(value)
@@ -127,20 +127,20 @@ class Shown:
         return frozenset(seq for seq in held if not sized.isdisjoint(self.near([seq])))
 
     def holds_number(self, number: float) -> bool:
-        """Whether a number stands anywhere, whatever it counts."""
+        """Whether a number was shown anywhere, whatever it counts."""
         return bool(self._given.holding(number))
 
     def amounts_like(self, value: Value) -> AmountsBetween:
-        """Look up the amounts that were shown, those of money in the currency of this value."""
+        """A function that looks up shown amounts; amounts of money are those in the currency of this value."""
         currency = value.measure or MONEY
         return lambda unit, first, last: self._given.amounts_between(currency if unit == MONEY else unit, first, last)
 
     def numbers(self, entries: Iterable[str]) -> list[int]:
-        """The sources that entries of the previous state are."""
+        """The source numbers of entries of the previous state."""
         return [self._numbers[entry] for entry in entries if entry in self._numbers]
 
     def near(self, seqs: Sequence[int], entries: Iterable[str] = ()) -> set[int]:
-        """The given messages with their neighbours, and the given entries; of earlier messages what rests on them."""
+        """The given messages with their neighbours, the given entries, and entries that rest on the given messages."""
         found = set(self.numbers(entries))
         for seq in seqs:
             if (place := self._places.get(seq)) is not None:
@@ -150,17 +150,17 @@ class Shown:
         return found.union(self._entries_resting_on(seqs))
 
     def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
-        """The sources of a text, with each message added that alone has one of its values.
+        """The sources of a text, with each message added that is the only one to have one of its values.
 
-        So erasing such a message also reaches the text. A value that only one entry holds brings that entry's sources,
-        and a value that the text shares with an entry it replaces brings the sources of that one. A value that several
-        other messages or entries hold may be from any of them: then none is added, unless the text has no sources at
-        all.
+        So erasing such a message also reaches the text. If only one entry has a value, that entry's sources are added;
+        if the text shares a value with an entry that it replaces, the sources of that entry are. If several other
+        messages or entries have a value, it may be from any of them: then none is added, unless the text has no sources
+        at all.
 
         Args:
-            seqs: The sources that it names.
-            found: Its values.
-            entries: Those that it takes the place of.
+            seqs: The sources that the text names.
+            found: The values of the text.
+            entries: The entries that the text replaces.
         """
         named = dict.fromkeys(seqs)
         covered = {*seqs, *self._entries_resting_on(seqs)}
@@ -194,12 +194,12 @@ class Shown:
 
         Args:
             text: The statement.
-            novel: Its values that stand nowhere: no operands.
-            known: Its other values; the messages that hold most of them are its sources where it names none, and those
-                in much the same words where it tells none.
+            novel: Its values that were not shown: they are no operands.
+            known: Its other values. If the statement names no sources, the messages with most of these values are used;
+                if it has no such values, those in the most similar words.
             seqs: The sources that it names.
-            beside: What it takes the place of: among the texts beside its sources, the first.
-            without: Stretches of the statement that hold no operands either.
+            beside: The entries that it replaces: they come first among the texts near its sources.
+            without: Further parts of the statement that are no operands.
         """
         words = frozenset(stems(text))
         seqs = tuple(seqs)
@@ -221,7 +221,7 @@ class Shown:
         return moment.date() if moment else None
 
     def _newest_moment(self, seqs: Iterable[int]) -> datetime | None:
-        # Days without a year are those around it.
+        # A day without a year is taken as one around this moment.
         said = [self.messages[seq] for seq in seqs if seq in self.messages] or list(self.messages.values())
         return max((message.created_at for message in said), default=None)
 
@@ -235,7 +235,7 @@ class Shown:
         return sorted(weights, key=lambda source: (-weights[source], -source))[:_MOST_ALIKE]
 
     def _close(self, sources: Iterable[int], words: frozenset[str]) -> list[Source]:
-        """Sources with their operands, and how close each clause is to a statement of these words."""
+        """The sources with their operands, and how close each clause is to a statement with these words."""
         shared = {source: [len(words & said) for *_, said in self._clauses_of(source)] for source in sources}
         most = max((count for counts in shared.values() for count in counts), default=0)
         return [
@@ -264,7 +264,7 @@ class Shown:
         return self._operands[source]
 
     def says(self, statement: str, novel: Sequence[Value], seqs: Iterable[int]) -> str:
-        """What these messages hold that a statement may mean in place of values that were not shown."""
+        """Hints: values in these messages that a statement may mean in place of those that were not shown."""
         said = [(seq, self._told_in(seq)) for seq in seqs if seq in self.messages]
         if not said:
             return ""
@@ -278,7 +278,7 @@ class Shown:
 
     @cached_property
     def wishes(self) -> Wishes:
-        """What people asked for, now or before: an order that the state tells already was looked up when it came."""
+        """What people asked for, now or before. Orders in the previous state count, since they were checked before."""
         entries = self._entries.values()
         said = (entry.text for entry in entries if {"user", "system"} & {*entry.origins})
         told = (order for entry in entries for order in orders_in(entry.text))
@@ -298,7 +298,7 @@ class Shown:
 
 
 def _listed_numbers(message: Message, text: str) -> str:
-    # In data a comma without a blank may part two numbers: "[1200,3450]", "@@ -141,7", "sed -n 210,222p".
+    # In data a comma without a space may separate two numbers: "[1200,3450]", "@@ -141,7", "sed -n 210,222p".
     lists = _LIST.findall(text) if tells_of_tools(message.role, message.parts) else ()
     return "\n".join(lists).replace(",", "\n")
 

@@ -1,4 +1,4 @@
-"""Finds values that users gave and that would be told nowhere once a summary replaces its messages."""
+"""Finds values that users gave and that would no longer be served once a summary replaces its messages."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from app.core.text.token_counts import least_tokens
 from app.core.text.values import Given, Value, values
 
 _LONGEST_SENTENCE: Final = 300
-"""Characters of a sentence that is kept whole; of a longer one the clauses with its values are, of longer code nothing:
-a program or a trace is full of what reads as paths and identifiers, and shreds of it tell nothing."""
-_LONGEST_LEAD: Final = 180  # characters of the sentence that one which points back to it is told with
-_FRAME: Final = 5  # tokens of the words around a quote, in the language in which they are fewest
-_MOST_VALUES: Final = 2_000  # values that are looked after in one chunk
-_OWN_WORDS: Final = 4_000  # characters: of a longer message most was pasted
-_LONG_NUMBER: Final = 5  # digits: a number that long names something
-_OPENING: Final = 4  # messages with which a talk sets out
+"""The most characters of a sentence that is kept whole. Of a longer one the clauses with its values are kept, of longer
+code nothing: programs and traces are full of apparent paths and identifiers, and pieces of them tell nothing."""
+_LONGEST_LEAD: Final = 180  # characters of the sentence before, if one that points back is kept together with it
+_FRAME: Final = 5  # the fewest tokens that the words around a quote take, in any language
+_MOST_VALUES: Final = 2_000  # the most values of one chunk that are checked
+_OWN_WORDS: Final = 4_000  # characters; most of a longer message was pasted
+_LONG_NUMBER: Final = 5  # digits; a number with as many identifies something
+_OPENING: Final = 4  # the number of messages that open a talk
 _MOST_CLAUSES: Final = 400
 _WHOLE: Final = frozenset({"path", "url"})
 """Kinds of values that have to be found whole, since a part of one names something else."""
 
 
 Stale = Callable[[str, int], Collection[str] | None]
-"""What of a sentence, said in a message, later messages changed: its values, or ``None`` for all of it."""
+"""Which values of a sentence in a message later messages changed; ``None`` if they changed the whole sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class LostSentence:
     seq: int
     text: str
     said: str
-    """The sentence with its speaker, as an entry; with the sentence before it if it begins by pointing back."""
+    """The sentence with its speaker, as an entry. If it points back, the sentence before it is included."""
 
 
 def lost_sentences(
@@ -58,15 +58,16 @@ def lost_sentences(
     stale: Stale | None = None,
     room: Budget | None = None,
 ) -> Iterator[LostSentence]:
-    """The sentences of a span whose values nothing tells, those that matter most first, each when it is asked for.
+    """The sentences of a span with values that are no longer served, the most important first, computed one by one.
 
     Args:
         span: The folded messages; held ones are served anyway.
         served: What is served in their place: entries, narratives, descriptions of stretches.
         shown: Anchors that are served.
         hidden: Anchors of the span for which there is no room.
-        stale: What no longer holds is not lost; a sentence that is kept has "…" in its place.
-        room: What is left for them, which the caller spends; what is surely longer is not read. ``None``: no end.
+        stale: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is kept.
+        room: The tokens left for the sentences, which the caller spends; sentences that surely do not fit are skipped.
+            ``None``: no limit.
     """
     present = Told()
     for text in served:
@@ -89,7 +90,7 @@ def lost_sentences(
 def _lost(
     span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, room: Budget | None
 ) -> Iterator[tuple[Message, str, str, list[str]]]:
-    """(message, sentence, the one that it points back to or "", values): values of the sentence that nothing tells."""
+    """(message, sentence, the sentence that it points back to or "", its values that are no longer served)."""
     looked_at = 0
     for message in sorted(span, key=lambda one: _urgency_rank(one, anchored)):
         usable = ""
@@ -105,25 +106,25 @@ def _lost(
             lost = [value.text for value in stated if not present.holds(value)]
             if lost:
                 yield message, text, before if begins_unresolved(text) else "", lost
-                present.add(text, message.created_at)  # said twice, it is lost once
+                present.add(text, message.created_at)  # a value that is said twice is lost only once
             elif text == sentence:
                 usable = text
 
 
 class Told:
-    """What is served: a value is told in any form, a path or an address only whole."""
+    """What is served. A value counts as told in any of its forms, a path or a URL only as a whole."""
 
     def __init__(self) -> None:
         self._given: Final = Given()
         self._texts: Final[list[str]] = []
 
     def add(self, text: str, at: datetime | None = None) -> None:
-        """Serve a text; ``at``: when it was said."""
+        """Add a served text; ``at``: when it was said."""
         self._given.add(1, text, at)
         self._texts.append(text.casefold())
 
     def holds(self, value: Value) -> bool:
-        """Whether a value is told."""
+        """Whether a value is served."""
         if value.kind in _WHOLE:
             return any(value.text.casefold() in text for text in self._texts)
         return self._given.holds(value)

@@ -1,7 +1,7 @@
 """Reads the answer of a verifier: its verdict on each claim.
 
-The verifier is a model. What it writes may be cut off, wrapped in prose or broken: what can be read is read, and
-whatever cannot be read is no verdict.
+The verifier is a model. Its answer may be cut off, wrapped in prose or broken: what can be read of it is read, and the
+rest is ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_READ: Final = 1_000
 _MOST_DIGITS: Final = 15
 _ARRAY: Final = compiled(r"\[\s*+\{")
 _SUPPORTED: Final = compiled(r'"supported"\s*+:\s*+\[(?P<numbers>[\d\s,."#]*+)(?P<end>\]?)')
-"""A key of an object, not a word inside a quote: there its quotation marks would be escaped."""
+"""Matches a key of an object. The same word inside a quotation does not match: its quotation marks are escaped."""
 _READER: Final = json.JSONDecoder(strict=False)
 
 
@@ -38,19 +38,19 @@ class Verdict:
     seq: int | None = None
     """The message that the verifier names as the one that contradicts the claim, or supports it."""
     quote: str = ""
-    """Words of that message, not looked up yet. A contradiction needs them, and so does support for what code cut."""
+    """Words of that message, not yet looked up. A contradiction needs them, and so does support for what code cut."""
 
 
 def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     """Read an answer: a list of the numbers of supported claims, and an array of verdicts.
 
-    Both may stand alone, in an object or among prose. An answer that was cut off is read up to there. Verdicts on
-    unknown claims are ignored. A claim that gets two different verdicts has none.
+    Both may stand alone, in an object or among prose. An answer that was cut off is read as far as it goes. Verdicts on
+    unknown claims are ignored. If a claim gets two different verdicts, neither counts.
     """
     known = {claim.n for claim in claims}
     found: dict[int, Verdict] = {}
     disputed: set[int] = set()
-    if text.lstrip().startswith("<"):  # thoughts hold drafts; behind the first verdict, what reads so is quoted
+    if text.lstrip().startswith("<"):  # thoughts hold drafts of verdicts; after the first verdict such tags are quoted
         text = without_reasoning(text)
     if len(text) > _MOST_CHARACTERS:
         return ()
@@ -72,7 +72,7 @@ def _supported_numbers(text: str) -> Iterator[int]:
     if found is None:
         return
     numbers = found["numbers"].split(",")
-    # The last number of a list that was cut off may go on.
+    # The last number of a list that was cut off may be incomplete.
     for number in islice(numbers if found["end"] else numbers[:-1], _MOST_READ):
         if (n := _whole_number(number.strip(' \t\r\n"'))) is not None:
             yield n

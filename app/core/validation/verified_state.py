@@ -3,7 +3,7 @@
 The verifier is a model, and may be wrong, careless or hostile. So its word alone removes nothing that the summarizer
 wrote: a contradiction counts only with a quotation that stands in the messages it was shown. An entry that the
 summarizer itself gave up is removed when the verifier agrees. If the verifier disagrees, the entry stays, or comes back
-where it was already replaced.
+if it was already replaced.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from app.core.validation.verdicts import Verdict, VerdictWord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictCounts:
-    """How many claims had which verdict."""
+    """How many claims got each verdict."""
 
     supported: int = 0
     contradicted: int = 0
     """Contradictions with a quotation that was found in a message."""
     not_stated: int = 0
     unproven: int = 0
-    """Contradictions, and support for what code cut, without a quotation that was found: they change nothing."""
+    """Contradictions, and support for what code cut, whose quotation was not found: they change nothing."""
     unanswered: int = 0
 
 
@@ -55,7 +55,8 @@ class VerifiedState:
     """Claims about anchors that are not supported: they are dropped."""
     is_changed: bool = False
     is_order_only: bool = False
-    """Only marks of doubt changed. They decide what is left out first, so they can wait for the next compaction."""
+    """Whether only marks of doubt changed. They decide what is left out first, so they can wait for the next
+    compaction."""
 
 
 def applied_verdicts(
@@ -78,7 +79,7 @@ def applied_verdicts(
         shown: The messages that the verifier saw, for looking up its quotations.
         before: The entries of the version that stood before the judged one, as they are stored now. An entry that was
             replaced comes back as it stands there: what was erased meanwhile stays erased.
-        restoring: What is needed to put back what code cut; ``None``: nothing of that is put back.
+        restoring: What is needed to put back what code cut; ``None``: nothing is put back.
     """
     said, unproven = _verdicts_with_proof(
         verdicts, Quotes(shown), {claim.n: claim for claim in claims if claim.kind == "cut"}
@@ -127,7 +128,7 @@ def applied_verdicts(
 
 
 def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
-    """The items that are contradicted with a quotation that was found, and after them those that nothing states."""
+    """The items that are contradicted with a quotation that was found, then those that nothing states."""
     said, _ = _verdicts_with_proof(verdicts, Quotes(shown), {})
     words = ("contradicted", "not_stated")
     found = [claim for claim in claims if claim.kind == "item" and said.get(claim.n) in words]
@@ -137,7 +138,7 @@ def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: 
 def _without_parts_of_restored(
     judged: Iterable[tuple[Claim, VerdictWord]], back: Iterable[Claim]
 ) -> list[tuple[Claim, VerdictWord]]:
-    # To put a cut back, the rest of its item has to stand as it was left.
+    # A cut can only be put back if the rest of its item is unchanged.
     lefts = {claim.target for claim in back if claim.left}
     return [(claim, word) for claim, word in judged if not (claim.kind == "part" and claim.target in lefts)]
 
@@ -145,7 +146,7 @@ def _without_parts_of_restored(
 def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[Claim]:
     denied = {(claim.field, claim.text) for claim, word in judged if word == "contradicted"}
     for claim, word in judged:
-        # Where the rest of a supported cut is contradicted, the verdicts contradict each other.
+        # If the rest of a supported cut is contradicted, the verdicts contradict each other.
         if claim.kind == "cut" and word == "supported" and (claim.field, claim.left) not in denied:
             yield claim
 
@@ -246,11 +247,11 @@ class _State:
     ) -> None:
         """Decide on one entry that was given up.
 
-        * An entry that was contradicted itself and is gone stays gone, whatever is said of its successors.
+        * A removed entry that was itself contradicted stays removed, whatever the verdicts on its successors.
         * An entry that is served without doubt stays so, unless all verdicts agree that it may go.
-        * Where verdicts contradict each other, the entry is served in doubt.
-        * An entry that was pushed out while nothing took its place comes back without doubt, unless all verdicts agree
-          that it may go. In doubt it would be the first to be pushed out again.
+        * If verdicts contradict each other, the entry is served in doubt.
+        * An entry that was pushed out and not replaced comes back without doubt, unless all verdicts agree that it may
+          go. In doubt it would be the first to be pushed out again.
         """
         if entry.pruned and entry.id in refuted:
             return
@@ -286,7 +287,7 @@ class _State:
             self._record(kept, reason, kept.text, before="")
 
     def _doubt(self, entry: StateEntry, sound: set[str]) -> None:
-        """Put an entry in doubt. If some of its sentences are supported, only the others, as an entry of their own."""
+        """Put an entry in doubt. If some of its sentences are supported, only the others are, as a separate entry."""
         left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
         if not (self._into and left and removed):
             self._put(replace(entry, in_doubt=True))
@@ -307,12 +308,12 @@ class _State:
         self._record(doubted, "not_stated", doubted.text, before="")
 
     def _refute(self, entry: StateEntry, earlier: StateEntry | None, sound: Collection[str]) -> None:
-        """Replace a contradicted entry: by its earlier text, else by its supported sentences, else by nothing."""
+        """Replace a contradicted entry by its earlier text, else by its supported sentences, else remove it."""
         if entry.pruned:
             self._put(replace(entry, replaced_by=()))
         elif earlier is None or earlier.text == entry.text:
             left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
-            stays = bool(left and removed)  # a text that is false though each sentence is sound goes whole
+            stays = bool(left and removed)  # a false text whose sentences are all sound is removed as a whole
             self._put(replace(entry, text=left) if stays else replace(entry, pruned=True, replaced_by=()))
             self._record(entry, "contradicted", left if stays else None)
         else:
@@ -391,7 +392,7 @@ def _served(entries: Iterable[StateEntry]) -> set[tuple[str, str]]:
 
 
 def _without(text: str, gone: set[str]) -> tuple[str, list[str]]:
-    """A text without the sentences in ``gone``, its rest unchanged; and the sentences that were removed."""
+    """A text without the sentences in ``gone``, otherwise unchanged, and the sentences that were removed."""
     pieces: list[str] = []
     removed: list[str] = []
     end = 0
@@ -411,8 +412,7 @@ def _verdicts_with_proof(
 ) -> tuple[dict[int, VerdictWord], set[int]]:
     """The verdicts that count, by the number of the claim, and the numbers of claims whose verdict lacks its proof.
 
-    ``cuts`` are the claims about what code cut, by number. Supporting one of them needs a proof, as a contradiction
-    does.
+    ``cuts`` are the claims about what code cut, by number. Support for one of them needs a proof, like a contradiction.
     """
     said: dict[int, VerdictWord] = {}
     unproven: set[int] = set()

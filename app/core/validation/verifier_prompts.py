@@ -1,4 +1,4 @@
-"""What a verifier is told: claims of what a summarizer wrote, and what they can be judged by."""
+"""Prompts for a verifier: claims about what a summarizer wrote, and the texts by which they can be judged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.core.validation.quotes import LONGEST_QUOTE
 from app.core.validation.verdicts import VERDICT_WORDS
 
 VERIFY_VERSION: Final = "verify-6"
-"""Recorded with each verification, so that figures can be told apart by it."""
+"""The version of the prompt. It is recorded with each verification, so that figures can be compared by version."""
 
 _OUTPUT_EACH: Final = 100  # tokens of one verdict with its quote, in scripts that need more of them too
 _OUTPUT_THOUGHT: Final = 2_048
@@ -60,9 +60,9 @@ def render_verification(request: VerificationRequest) -> SummaryPrompt:
 
 
 def shown_texts(request: VerificationRequest) -> dict[int, tuple[str, ...]]:
-    """The texts as the verifier was shown them, by message, for looking up quotes.
+    """The texts of each message as the verifier was shown them, for looking up quotes.
 
-    Of an elided text these are the pieces that were left, without our note on what is missing between them: a quote of
+    For an elided text these are the pieces that were left, without our note on what is missing between them: a quote of
     the note would prove nothing.
     """
     texts: defaultdict[int, list[str]] = defaultdict(list)
@@ -77,14 +77,14 @@ def shown_texts(request: VerificationRequest) -> dict[int, tuple[str, ...]]:
 
 
 def halves(request: VerificationRequest) -> tuple[VerificationRequest, ...]:
-    """The request in two, each with half of the claims, for an answer that was cut off; none of a single claim."""
+    """The request in two halves, for an answer that was cut off; empty for a request with a single claim."""
     middle = (len(request.claims) + 1) // 2
     parts = (request.claims[:middle], request.claims[middle:])
     return tuple(replace(request, claims=claims) for claims in parts) if all(parts) else ()
 
 
 def output_room(claims: Sequence[Claim]) -> int:
-    """The output tokens that verdicts on so many claims take, with what a model thinks before."""
+    """The output tokens for verdicts on these claims, including what a model thinks before."""
     return _OUTPUT_THOUGHT + _OUTPUT_EACH * min(len(claims), MOST_CLAIMS)
 
 
@@ -121,14 +121,14 @@ def _claims(request: VerificationRequest) -> Iterator[str]:
 def _statement_of_claim(claim: Claim, told: Mapping[str, int], known: Collection[tuple[str, str]]) -> str:
     if not claim.gives_up:
         return claim.statement
-    # What the request tells already is named by its id, or by its claim's number.
+    # An entry that the request already contains is named by its id, or by the number of its claim.
     brief = replace(claim, text="") if (claim.target, claim.text) in known else claim
     number = told.get(claim.by or f"cut {claim.by_text}")
     return brief.given_up(f"claim {number}" if number is not None else None)
 
 
 def _place_attribute(claim: Claim) -> str:
-    # The field matters: the same words may tell what is known or what is open.
+    # The verifier has to know the field: the same words may state what is known or what is open.
     if claim.kind == "digest" and claim.seqs:
         return f' of="messages {claim.seqs[0]} to {claim.seqs[-1]}"'
     return "" if claim.gives_up or claim.kind == "anchor" else f' field="{claim.field}"'

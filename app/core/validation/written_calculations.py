@@ -1,7 +1,8 @@
 """Calculations that a statement writes out: "16.7 % too many (400 / 2,400)", "9 left (12 - 3)".
 
-What is written out is calculated as it stands. The result holds if all numbers were told, however many there are. A
-number that nobody told proves nothing. A value whose own calculation has another result follows from nothing else.
+A written calculation is computed as it stands. Its result holds if all its numbers were shown, however many there are.
+A number that was not shown proves nothing. If the calculation written for a value has another result, no other
+calculation is tried for the value.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from app.core.text.values import ROUGHLY, Value
 _BETWEEN: Final = 30
 _COUNTED: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
 _CROSS: Final = "".join(sorted(word for word in words_of("values", "between_sides") if len(word) == 1))
-"""The sign of a product as one letter of another script; "on" and "by" are too common words."""
+"""Signs of a product that are one letter of another script. Words such as "on" and "by" are too common."""
 _OPERATOR: Final = capped(
     rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?P<closed>\)?)\s?"
     rf"(?:(?P<times>[*×·x{_CROSS}])|(?P<share>{alternatives('values', 'out_of')})"
@@ -36,7 +37,7 @@ _EQUALS: Final = capped(rf"{_COUNTED}\s?=\s?[€$£¥]?", _BETWEEN)
 _DIVIDED: Final = frozenset("/÷:")
 _RANKS: Final = {"(": 0, ")": 1, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _SMALL: Final = 10
-"""A smaller number may be counted without being told."""
+"""A smaller whole number may be an operand without having been shown."""
 _USUAL: Final = frozenset({12.0, 24.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 1_000.0})
 _WHOLE: Final = 100
 _UNITS: Final = (1_000.0, 100.0, 60.0)
@@ -55,12 +56,12 @@ class _Term:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCalculation:
-    """One calculation as it is written out; its places are those of the text before it was folded."""
+    """One calculation as it is written out; its places are those in the original text."""
 
     terms: tuple[_Term, ...]
     signs: tuple[str, ...]
     around: str
-    """What stands before and after it, as far as it tells whose calculation it is."""
+    """How it is joined to its value: ``brackets`` around it, or an equals sign (``equals``)."""
     start: int
     end: int
 
@@ -71,7 +72,7 @@ class WrittenCalculation:
                 yield result
 
     def gives(self, value: Value, is_told: Callable[[float], bool] | None = None) -> bool:
-        """Whether it has that result, rounded as the value is written; where that is asked, from told numbers."""
+        """Whether its result, rounded like the value, is the value. With ``is_told``, its numbers must all be told."""
         amount = abs(value.amount or 0.0)
         if value.kind not in {"number", "money"} or not amount:
             return False
@@ -85,7 +86,7 @@ class WrittenCalculation:
         )
 
     def is_of(self, value: Value) -> bool:
-        """Whether it stands in brackets behind the value, or before it with a sign that both are the same."""
+        """Whether it stands in brackets after the value, or before the value with an equals sign between."""
         return (self.around == "brackets" and value.end <= self.start) or (
             self.around == "equals" and value.start >= self.end
         )
@@ -98,7 +99,7 @@ class WrittenCalculations:
     all: tuple[WrittenCalculation, ...] = ()
 
     def untold(self, is_told: Callable[[float], bool]) -> list[tuple[int, int]]:
-        """The places of their numbers that nobody told: no operands."""
+        """The places of their numbers that were not told, and so are no operands."""
         return [
             (term.start, term.end)
             for one in self.all
@@ -107,7 +108,7 @@ class WrittenCalculations:
         ]
 
     def prove(self, value: Value, is_told: Callable[[float], bool]) -> bool:
-        """Whether one of them gives that value from told numbers, or has it as what a told percentage leaves."""
+        """Whether one of them gives the value from told numbers, or has it as a term that a told percentage leaves."""
         amount = value.amount or 0.0
         is_term = any(value.start == term.start for one in self.all for term in one.terms)
         return any(one.gives(value, is_told) for one in self.all) or (is_term and _is_rest(amount, is_told))

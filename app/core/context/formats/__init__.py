@@ -1,7 +1,7 @@
 """A context in the request shape of a provider.
 
-``plain`` keeps one entry per message. The others follow what the providers refuse: roles alternate where they must,
-nothing is empty, and a result stands directly after its call (``thread.py`` has these laws, one for all).
+``plain`` keeps one entry per message. The other formats avoid what providers refuse: roles alternate where they must,
+nothing is empty, and a result stands directly after its call (``thread.py`` has these rules for all formats).
 """
 
 from __future__ import annotations

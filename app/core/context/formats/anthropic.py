@@ -1,4 +1,4 @@
-"""Writes a context as Anthropic's messages: system apart, roles in turn, ``tool_use`` and ``tool_result`` blocks."""
+"""Writes a context as Anthropic's messages: separate system text, alternating roles, blocks for calls and results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: Final = {
 
 
 def anthropic_messages(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
-    """(``system``, ``messages``) of a request."""
+    """The fields ``system`` and ``messages`` of a request."""
     system, thread = two_sided(messages, say)
     rendered = [_rendered(entry) for entry in thread]
     if rendered and rendered[-1]["role"] == "assistant":
@@ -55,6 +55,6 @@ def _block(piece: Piece) -> dict[str, Any]:
 
 
 def _trim_end(block: dict[str, Any]) -> None:
-    # A request that ends with the assistant's words is refused if they end with spaces.
+    # Anthropic refuses a request that ends with words of the assistant and spaces after them.
     if block["type"] == "text":
         block["text"] = block["text"].rstrip()

@@ -1,4 +1,4 @@
-"""Pairs tool calls with their results, wherever in a context either stands."""
+"""Pairs tool calls with their results, wherever in a context they stand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from app.core.text.contents import is_base64
 from app.core.text.parts import Part, as_text, own_content
 
 STUB_RESULT: Final = "interrupted"
-"""What stands for the result of a call that never got one: providers refuse an unanswered call."""
+"""The substitute for the result of a call that never got one, since providers refuse an unanswered call."""
 
 Place = tuple[int, int]
-"""A part's message and its number in it."""
+"""(the number of a part's message, the number of the part in it)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,20 +26,20 @@ class Pairs:
     """The calls of a context, each with its result."""
 
     calls: Mapping[int, Sequence[tuple[Call, Result]]]
-    """By the number of the message that makes them, in order."""
+    """The calls, in order, by the number of the message that makes them."""
     answering: frozenset[Place]
-    """Results that belong to a call: not told anywhere else."""
+    """The places of results that belong to a call: they are not sent anywhere else."""
 
     def unanswering(self, index: int, message: ContextMessage) -> list[Part]:
-        """The parts of a message that are no results of calls here."""
+        """The parts of a message that are not results of calls in this context."""
         return [part for number, part in enumerate(message.parts) if (index, number) not in self.answering]
 
 
 def pair_up(messages: Sequence[ContextMessage], *, empty: str) -> Pairs:
-    """Pair them: a result answers the last call of its id before it, and the last result of a call counts.
+    """Pair calls and results: a result answers the last call with its id before it, and a call's last result counts.
 
-    An id that a client used for several calls stands for each of them in turn. ``empty`` is told of a result that says
-    nothing: providers refuse empty content.
+    If a client used one id for several calls, the results are assigned to them in order. ``empty`` replaces a result
+    without content, since providers refuse empty content.
     """
     made: dict[str, list[Place]] = defaultdict(list)
     for place, part in _parts_of_kind(messages, "tool_call"):
@@ -61,7 +61,7 @@ def _with_unique_ids(
     found: Mapping[Place, tuple[Place, Part]],
     empty: str,
 ) -> dict[int, list[tuple[Call, Result]]]:
-    """Calls in order of place, under ids that no two share."""
+    """The calls in order of place, with unique ids."""
     pairs: dict[int, list[tuple[Call, Result]]] = defaultdict(list)
     ids = Ids()
     for place in sorted(place for places in made.values() for place in places):
@@ -93,7 +93,7 @@ def _first_result(message: ContextMessage) -> int:
 
 
 def _result_content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
-    # What the message says besides goes with the first of its results.
+    # Other text of the message is sent with the first of its results.
     is_told = message.role == "tool" and is_first
     content, said = part.get("content"), own_content("tool", message.content, message.parts) if is_told else ""
     if said.strip():
@@ -102,7 +102,7 @@ def _result_content(part: Part, message: ContextMessage, *, is_first: bool) -> A
 
 
 def _gemini_signature(part: Part) -> str | None:
-    # A client's own, or Gemini's that came with the call; never another provider's.
+    # The signature is a client's own, or one that came with the call from Gemini, never from another provider.
     found = part.get("thought_signature", part.get("thoughtSignature"))
     details = part.get("details")
     if found is None and isinstance(details, Mapping) and str(details.get("provider")).startswith("google"):

@@ -1,4 +1,4 @@
-"""Writes a context as Gemini's contents: system instruction apart, ``functionCall`` and ``functionResponse`` parts."""
+"""Writes a context as Gemini's contents: separate system instruction, ``functionCall`` and ``functionResponse``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST: Final = compiled(r"[A-Za-z_]")
 
 
 def gemini_contents(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
-    """(the text of ``system_instruction``, ``contents``) of a request."""
+    """The text of ``system_instruction`` and the ``contents`` of a request."""
     system, thread = two_sided(messages, say)
     return system, [_rendered(entry) for entry in thread]
 
@@ -46,7 +46,7 @@ def _call(call: Call) -> dict[str, Any]:
 
 
 def _function_response(result: Result) -> dict[str, Any]:
-    # Gemini wants an object, and knows the key ``output``.
+    # Gemini requires an object, and knows the key ``output``.
     content = result.content
     response = dict(content) if isinstance(content, Mapping) else {"output": content}
     return {"functionResponse": {"id": result.call_id, "name": _function_name(result.name), "response": response}}

@@ -1,4 +1,4 @@
-"""Writes a context as OpenAI's chat completions: system in place, ``tool_calls``, results of role ``tool``."""
+"""Writes a context as OpenAI's chat completions: system messages in place, ``tool_calls``, results of role ``tool``."""
 
 from __future__ import annotations
 

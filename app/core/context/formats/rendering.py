@@ -21,15 +21,15 @@ class Formatted:
     """A context as a provider's request has it."""
 
     messages: Sequence[Mapping[str, Any]]
-    """As the provider's request has them."""
+    """The messages in the form of the provider's request."""
     system: str | None = None
-    """The system text, for formats that keep it apart from the messages."""
+    """The system text, for formats that separate it from the messages."""
 
 
 def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str = FALLBACK) -> Formatted:
-    """The messages in a format; pure, and the same messages are the same bytes.
+    """The messages in a format; the same messages always give the same bytes.
 
-    What a format has to put in words is in the language of ``locale``.
+    What a format has to put in words is written in the language of ``locale``.
     """
     say = catalogue_of(locale)
     match format_:

@@ -1,7 +1,7 @@
 """Turns a context into entries that alternate between two sides, as every provider demands.
 
-A call is followed by its result at once, wherever the result was appended, or by a stub; a result whose call is not
-here is told as text; nothing is blank; neighbours of one side are one entry, so that the sides alternate.
+A call is directly followed by its result, wherever the result was appended, or by a stub. A result whose call is not in
+the context becomes text. Nothing is blank. Neighbours of one side become one entry, so that the sides alternate.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from app.core.text.parts import Part, own_content, own_parts
 
 
 def thread_of(messages: Sequence[ContextMessage], say: Catalogue) -> list[Entry]:
-    """The entries in order, system messages in their place."""
+    """The entries in order, with system messages in their place."""
     return joined(_entries(messages, say))
 
 
 def two_sided(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[Asked | Said]]:
-    """(the system text, the entries without it), for providers that keep the two apart.
+    """The system text, and the entries without it, for providers that separate the two.
 
-    The user's side is first, since providers want it so: where it would be the model's, a word of ours begins it.
+    The user's side comes first, as providers require: if the model's would, a text of ours is put before it.
 
     All system messages are joined in the system text, in their order: anywhere else they would be a user's words.
     """
@@ -40,7 +40,7 @@ def two_sided(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str |
 
 
 def joined(entries: Iterable[Entry]) -> list[Entry]:
-    """Neighbours of one side and name as one entry. Results only ever follow calls, so that none is moved by this."""
+    """The entries with neighbours of the same side and name joined. Results always follow calls, so none is moved."""
     thread: list[Entry] = []
     for (_, name), group in groupby(entries, key=lambda entry: (type(entry), entry.name)):
         match list(group):
@@ -86,7 +86,7 @@ def _assistant_entries(
 def _pieces(content: str, parts: Sequence[Part], say: Catalogue) -> Iterator[Piece]:
     if content.strip():
         yield Text(content)
-    said = split_off(content)[1]  # what was recalled for it is not said by who says it
+    said = split_off(content)[1]  # recalled messages in the content are not the speaker's own words
     pieces = (piece_of(part, say) for part in own_parts(said, parts))
     yield from (piece for piece in pieces if piece is not None)
 

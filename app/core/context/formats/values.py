@@ -1,4 +1,4 @@
-"""The values that the messages of every provider's format are made of."""
+"""The values of which the messages of every provider's format are made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Media:
 
     media_type: str
     data: str
-    """Base64, checked."""
+    """Valid Base64."""
     words: str
-    """What it is, for a provider that does not read its type."""
+    """A description in words, for a provider that does not read this media type."""
 
 
 Piece = Text | Media
@@ -33,11 +33,11 @@ class Call:
     """A tool call as providers take it."""
 
     id: str
-    """Unique in the thread, of letters that every provider accepts."""
+    """An id that is unique in the thread, with only letters that every provider accepts."""
     name: str
     arguments: Mapping[str, Any]
     signature: str | None = None
-    """What Gemini gave with the call, and wants back with it (``thought_signature`` of the part)."""
+    """The signature that Gemini sent with the call and requires back with it (``thought_signature`` of the part)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,12 @@ class Result:
     call_id: str
     name: str
     content: Any
-    """JSON; never blank."""
+    """A JSON value that is never blank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the operator says: a message of role ``system``."""
+    """Words of the operator: a message of role ``system``."""
 
     text: str
     name: str = ""
@@ -60,17 +60,17 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The user's side: results of the calls just before, then pieces."""
+    """An entry of the user's side: results of the calls just before, then pieces."""
 
     results: tuple[Result, ...] = ()
     pieces: tuple[Piece, ...] = ()
     name: str = ""
-    """The name of who says the pieces, for a provider that has a field for it."""
+    """The name of the speaker of the pieces, for a provider that has a field for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """The model's side."""
+    """An entry of the model's side."""
 
     texts: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()

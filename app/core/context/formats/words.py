@@ -1,4 +1,4 @@
-"""Writes parts in words, and ids, names and arguments so that every provider accepts them."""
+"""Writes parts in words, and makes ids, names and arguments acceptable to every provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.core.text.speakers import named
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
-_MEDIUM_NAME: Final = 100  # characters of what a medium is called
+_MEDIUM_NAME: Final = 100  # the most characters of a medium's name
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 
@@ -31,13 +31,13 @@ def with_names(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
 def _with_name_in_words(message: ContextMessage) -> ContextMessage:
     if message.role != "user" or not (message.content.strip() or message.parts):
         return replace(message, name="")
-    # What is recalled is not said by who says the words.
+    # Recalled messages are not the speaker's own words.
     recalled, said = split_off(message.content)
     return replace(message, name="", content=before_text(recalled.rstrip(), "", named(message.name, said)))
 
 
 def piece_of(part: Part, say: Catalogue) -> Piece | None:
-    """A part of a user's message: inline data where it is such, else words; ``None`` when it says nothing."""
+    """A part of a user's message as inline data if it has any, else in words; ``None`` if it says nothing."""
     media = _inline_media(part, say) if part.get("type") == "media" else None
     if media is not None:
         return media
@@ -46,7 +46,7 @@ def piece_of(part: Part, say: Catalogue) -> Piece | None:
 
 
 def in_words(part: Part, say: Catalogue) -> str:
-    """A part that can only be told: its text, or what it is."""
+    """A part in words: its text, or a description."""
     name = str(part.get("name") or say.text("context.part.a_tool"))
     match part.get("type"):
         case "media":
@@ -62,7 +62,7 @@ def in_words(part: Part, say: Catalogue) -> str:
 
 
 def type_and_name(part: Part, say: Catalogue) -> tuple[str, ...]:
-    """What a medium is, and what it is called, if it has a name."""
+    """The type of a medium, and its name if it has one."""
     kind, name = str(part.get("media_type") or say.text("context.part.a_file")), part.get("name")
     return (kind, " ".join(name.split())[:_MEDIUM_NAME]) if isinstance(name, str) and name else (kind,)
 
@@ -76,7 +76,7 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def served_arguments(arguments: Any) -> dict[str, Any]:
-    """Arguments of a served call as an object. Only once JSON text is read can its escapes spell an element of ours."""
+    """Arguments of a served call as an object, without our elements, which escapes in their JSON text could spell."""
     found = arguments_of(arguments)
     return dict(value_as_data(found, 1)) if isinstance(arguments, str) else found
 
@@ -87,14 +87,14 @@ def tool_name(name: Any) -> str:
 
 
 class Ids:
-    """Ids of calls as every provider accepts them, no two alike."""
+    """Unique ids of calls in a form that every provider accepts."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
 
     def like(self, given: Any) -> str:
-        """The id as given where providers accept it, else one like it; a repeated one gets a number."""
+        """The given id if providers accept it, else a similar one; a repeated id gets a number."""
         stem = _NOT_IN_NAMES.sub("_", str(given or "call"))[:ID_LENGTH]
         found = stem
         while found in self._taken:
@@ -108,7 +108,7 @@ class Ids:
 def _inline_media(part: Part, say: Catalogue) -> Media | None:
     media_type = str(part.get("media_type") or "").lower()
     data = inline_base64(part) if media_type else None
-    # Media that is given by address is named in words: nobody here opens it.
+    # Media given by address are described in words: the service does not open addresses.
     if data is None:
         return None
     return Media(media_type, data, in_words({**part, "media_type": media_type}, say))

@@ -1,8 +1,8 @@
 """Thresholds that follow a conversation's pace within its policy's bounds. Off unless the policy says so.
 
-Two aims pull in different directions. A compaction rewrites what the provider has cached, so where much comes from the
-cache compactions should be rare: later, and folding more. But nobody should have to wait: what a conversation grows by
-while a compaction runs must fit below the trigger that compacts inside a turn.
+Two aims pull in different directions. A compaction rewrites what the provider has cached. So where much comes from the
+cache, compactions should be rare: they begin later and fold more. But nobody should have to wait: what is added while a
+compaction runs must fit below the trigger that compacts inside a turn.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ BELOW_SYNC: Final = Fraction(5, 100)
 DEEPER: Final = Fraction(20, 100)
 """How far below its own target a policy lets a compaction fold by default, as a share of the budget."""
 _STEP: Final = 100
-"""Thresholds are whole percents of the budget: they say what is meant, and do not move with every turn."""
+"""Thresholds are whole percents of the budget: they are easy to read, and do not move with every turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Shares of the budget between which the thresholds stay; each pair holds the policy's own number."""
+    """Shares of the budget between which the thresholds stay; the policy's own numbers lie within them."""
 
     background_min: Fraction
     background_max: Fraction
@@ -41,31 +41,32 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapted:
-    """The thresholds in force, as shares of the budget, and what they follow from."""
+    """The thresholds in force, as shares of the budget, and the numbers from which they were computed."""
 
     background: float
     target: float
     own_background: float
-    """The policy's own number, from which it was adapted."""
+    """The policy's own number, from which ``background`` was adapted."""
     own_target: float
     pace: Pace | None
-    """``None`` while too few turns are there: the policy's own numbers hold."""
+    """The pace to which they were adapted; ``None`` while there are too few turns: the policy's own numbers hold."""
 
 
 def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floor: int = 0) -> Adapted | None:
     """The thresholds for a conversation of this pace.
 
-    The more a turn adds, and the longer a compaction takes, the earlier it begins; the more comes from the cache, the
-    later it begins and the deeper it folds.
+    The more a turn adds and the longer a compaction takes, the earlier a compaction begins. The more comes from the
+    provider's cache, the later it begins and the more it folds.
 
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
-        pace: As ``pace_of`` measured it.
-        floor: Tokens that no compaction takes away: never a target below them, unless the policy's own is.
+        pace: The pace that ``pace_of`` measured.
+        floor: Tokens that no compaction can take away. The target is not set below them, unless the policy's own
+            target is lower.
 
     Returns:
-        ``None`` where the policy does not ask for it, or has no trigger that can be adapted.
+        ``None`` if the policy does not ask for adaptive thresholds, or has no trigger that can be adapted.
     """
     trigger = adaptable(policy)
     if policy.adaptive != "on" or trigger is None or budgets.budget <= 0:
@@ -97,13 +98,13 @@ def in_force(policy: CompactionPolicy, budgets: Budgets, adapted: Adapted) -> tu
 
 
 def adaptable(policy: CompactionPolicy) -> Trigger | None:
-    """The trigger whose threshold can follow: a background one at a share of the budget, which folds to the target."""
+    """The trigger with an adaptable threshold: a background one at a share of the budget that folds to the target."""
     asked = (trigger for trigger in policy.triggers if trigger.on == "stored" and trigger.fold == "to_target")
     return next((one for one in asked if one.at.share is not None and one.at.tokens is None), None)
 
 
 def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> Bounds:
-    """The policy's bounds; where it names none, from its own numbers.
+    """The policy's bounds; those that it does not name are computed from its own numbers.
 
     By default a compaction begins between the middle of target and trigger, and 0.05 of the budget below the trigger
     inside a turn; and it folds down to the policy's target, or up to 0.20 of the budget deeper.
@@ -153,7 +154,7 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
 
 
 def _background_share(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
-    # As late as the provider's cache is worth it, and so early that nobody has to wait.
+    # The more comes from the provider's cache, the later; but early enough that nobody has to wait.
     known = pace.compaction_seconds is not None and pace.turn_seconds is not None
     wish = own + exact(pace.cached_share) * (bounds.background_max - own) if known else own
     grows = Fraction(pace.largest_turn)

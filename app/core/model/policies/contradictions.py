@@ -19,7 +19,7 @@ class Fixed(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """All of it."""
+        """The sum of both."""
         return self.system + self.files
 
 

@@ -1,4 +1,4 @@
-"""An operator's own numbers for presets: they replace a preset's, and a conversation's policy replaces them."""
+"""An operator's own numbers for presets: they replace those of a preset; a conversation's policy replaces them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ALL: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class OperatorNumbers:
-    """Overrides of policies by the name of a preset."""
+    """Overrides of policies, by the name of the preset."""
 
     by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def beneath(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A conversation's overrides, with these numbers where it says nothing of the kind.
+        """A conversation's overrides, completed with these numbers for fields that it does not set.
 
         Raises:
             UnknownPresetError: No such preset.
@@ -31,7 +31,7 @@ class OperatorNumbers:
         if "triggers" in overrides:
             _drop(numbers, ("triggers", *SHORT_FORMS))
         elif numbers.get("max_tokens") == -1 and any(overrides.get(name) is not None for name in THRESHOLDS):
-            # It clears the preset's own triggers, and none that the conversation adds.
+            # Clear the preset's own triggers, but keep those that the conversation adds.
             numbers = {**numbers, "max_tokens": 0, "triggers": []}
         if any(name in overrides for name in _KEEPS):
             _drop(numbers, _KEEPS)
@@ -50,8 +50,8 @@ def operator_numbers(
 
     Args:
         given: By preset, fields of its policy, or numbers under the names that its design has for them.
-        max_tokens: For all presets that compact above a number of tokens; −1: no automatic compaction; 0: their own.
-        keep_tail: Messages that those keep as they were; 0: their own number.
+        max_tokens: The trigger in tokens, for all presets that have one; −1: no automatic compaction; 0: their own.
+        keep_tail: How many messages these presets keep as they were; 0: their own number.
 
     Raises:
         UnknownPresetError: There is no preset of such a name.
@@ -67,7 +67,7 @@ def operator_numbers(
 
 
 def _check_operator_numbers(preset_name: str, numbers: Mapping[str, Any], called: Mapping[str, str]) -> None:
-    """Refuse what cannot hold, by the name that the operator gave it."""
+    """Raise ``PolicyInvalidError`` for numbers that cannot hold, under the names that the operator used."""
     try:
         resolve(preset_name, numbers)
     except PolicyInvalidError as error:
@@ -92,7 +92,7 @@ def _above_tokens() -> list[str]:
 
 
 def _with_policy_field_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a policy; of the names of designs, small letters and capitals mean the same."""
+    """The given numbers as fields of a policy. In the names of designs, case is ignored."""
     preset = preset_named(preset_name)
     names = preset.own_names
     given = {lowered if (lowered := name.lower()) in names else name: value for name, value in given.items()}

@@ -1,7 +1,6 @@
-"""The policy of a conversation, one frozen and validated value: its triggers, its shares, and what they are in tokens.
+"""The policy of a conversation, one frozen and validated value: its triggers and shares, and the shares in tokens.
 
-``budgets_of`` is where it is decided how large a context may be. Which trigger is due is decided in
-``core.planning.triggers``.
+``budgets_of`` decides how large a context may be. ``core.planning.triggers`` decides which trigger is due.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class _Frozen(BaseModel):
 
 
 class Threshold(_Frozen):
-    """Where a trigger fires: at a share of the budget, a share of the window, or a number of tokens or messages.
+    """The size at which a trigger fires: a share of the budget or the window, or a number of tokens or messages.
 
     Shares fire when they are reached, ``tokens`` and ``messages`` when they are exceeded. With both ``tokens`` and
     ``share`` the smaller of the two counts, so that a number made for a large model also holds for a small one.
@@ -104,7 +103,7 @@ class Threshold(_Frozen):
         return None if self.messages is None else self.messages + 1
 
     def reached(self, budgets: Budgets, *, tokens: int, messages: int) -> bool:
-        """Whether a context of this size fires."""
+        """Whether the trigger fires at a context of this size."""
         first = self.first_tokens(budgets)
         return tokens >= first if first is not None else messages >= (self.first_messages or 0)
 
@@ -147,7 +146,7 @@ class Trigger(_Frozen):
         return self
 
     def request(self) -> FoldRequest:
-        """What a compaction by this trigger is asked to fold."""
+        """The request of a compaction that this trigger starts."""
         return FoldRequest(
             fold=self.fold,
             keep_turns=self.keep_turns,
@@ -161,12 +160,11 @@ class SegmentBy(_Frozen):
 
     by: Literal["topic", "turns", "messages", "time"] = "topic"
     size: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    """Turns or messages in a segment, or the minutes of silence that end one; ``None`` = 10, 20, 180; topics: unused.
-    """
+    """Turns or messages in a segment, or minutes of silence that end one; ``None`` = 10, 20, 180. Topics ignore it."""
 
 
 class AdaptiveBounds(_Frozen):
-    """Shares of the budget between which adaptive thresholds stay; ``None`` = as the policy's own numbers give it."""
+    """Shares of the budget between which adaptive thresholds stay; ``None`` = follows from the policy's own numbers."""
 
     background_min: Share | None = None
     background_max: Share | None = None
@@ -184,7 +182,7 @@ class CompactionPolicy(_Frozen):
     adaptive: Literal["off", "on"] = "off"
     """Whether the background trigger and the target follow the conversation's pace."""
     adaptive_bounds: AdaptiveBounds = AdaptiveBounds()
-    """How far they may move."""
+    """How far the adaptive thresholds may move."""
     manual_keep: Keep = Keep(turns=1)
     context_window: Annotated[int, Field(ge=1_000, le=100_000_000)] | None = None
     """The limit in tokens; ``None`` = the model's input limit."""
@@ -195,16 +193,16 @@ class CompactionPolicy(_Frozen):
     state_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
     """How large a state should be; at most 0.12 × budget."""
     state_cap: Annotated[int, Field(ge=50, le=200_000)] | None = None
-    """The most that a state may weigh; ``None``, and at most, twice its planned size."""
+    """The most tokens of a state; at most, and if ``None``, twice its planned size."""
     state_share: Annotated[float, Field(gt=0, le=0.5)] | None = None
-    """How large a state should be as a share of the window, in place of ``state_tokens``; at most half of what the
+    """The size of a state as a share of the window, used in place of ``state_tokens``; at most half of what the
     summarizer can write."""
     served_as: Literal["pair", "assistant"] = "pair"
     held_roles: tuple[Literal["system"], ...] = ("system",)
     protect: tuple[Protect, ...] = ("turn_0",)
-    """Turn 0's message, event types, and goal statements found by rule: held verbatim for ever."""
+    """Which messages are held verbatim for ever: turn 0's message, event types, goal statements found by rule."""
     anchor_share: Annotated[float, Field(ge=0, le=1)] | None = 0.15
-    """Share of the budget for anchors; ``None`` = all the room there is, and what does not fit rejects."""
+    """Share of the budget for anchors; ``None`` = all the room there is; if they do not fit, the compaction fails."""
     pin_share: Annotated[float, Field(ge=0, le=1)] = 0.10
     """Share of the budget for messages that are pinned or protected (held system messages apart)."""
     over_allotment: Literal["fold", "refuse"] = "fold"
@@ -215,41 +213,41 @@ class CompactionPolicy(_Frozen):
     segment_by: SegmentBy = SegmentBy()
     """How covered messages are cut into segments."""
     digest_share: Annotated[float, Field(ge=0, le=1)] = 0.10
-    """Share of the budget for digests of segments; only what keeps block and held messages below half the budget."""
+    """Share of the budget for digests of segments, as far as block and held messages stay below half the budget."""
     recall: Literal["off", "auto"] = "off"
     """Whether a turn brings back earlier messages that its question needs."""
     recall_share: Annotated[float, Field(ge=0, le=1)] = 0.15
     """Share of the budget for what a turn recalls."""
     oversized: Literal["refuse", "elide"] = "refuse"
-    """A message that can never fit: refused, or stored whole and served without its middle."""
+    """What becomes of a message that can never fit: it is refused, or stored whole and served without its middle."""
     fallback_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Asked once when the summarizer's retry was refused too."""
+    """The model that is asked once when the summarizer's retry was refused too."""
     on_failure: Literal["truncate", "keep_full"] = "truncate"
     on_disconnect: Literal["finish", "interrupt"] = "finish"
     reasoning: Reasoning = "shown"
-    """What becomes of what a chat model shows of its thoughts: dropped, told and stored, or also asked for."""
+    """What is done with a chat model's thoughts: dropped, passed on and stored, or also asked for."""
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
     verify: Literal["auto", "off"] = "auto"
     """Whether a model judges, after a compaction, what a model wrote."""
     continuity_floor: Annotated[float, Field(ge=0, le=1)] | None = None
-    """A background compaction with a lower continuity score is made once more, with what was lost named; ``None`` =
-    none is."""
+    """A background compaction with a lower continuity score is made once more, with the losses named; ``None`` = no
+    compaction is."""
     inject_system_context: bool = False
     """Whether the summarizer is shown the terms, synonyms and workflow hints of the system prompt."""
     instructions: Annotated[str, Field(max_length=4_000)] = ""
     """Further words for the summarizer."""
     notifications: Literal["events", "summary", "before_and_after"] = "events"
-    """What events about compactions say in words: nothing, what was done, or also that it begins."""
+    """What events about compactions say in words: nothing, what was done, or also that one begins."""
     minimum_progress: Annotated[float, Field(ge=0, le=1)] = 0.05
     """The rise, as a share of the budget, that ends a quiet period."""
     sync_deadline: Annotated[float, Field(gt=0, le=300)] = 20.0
     """Seconds that a turn spends on waiting and compacting together."""
     calls_per_chunk: Annotated[int, Field(ge=1, le=20)] = 6
-    """Model calls per chunk outside a turn: the ladder, halving and bisection together."""
+    """The most model calls per chunk outside a turn: retries, halving and bisection together."""
     calls_per_hour: Annotated[int, Field(ge=1, le=100_000)] = 40
-    """Metered model calls of this conversation's compactions within an hour."""
+    """The most metered model calls of this conversation's compactions within an hour."""
     cache: CacheMode = "auto"
-    """Whether what every request begins with stands in a cache of the provider's: not, where it pays, or always."""
+    """Whether the common beginning of all requests is kept in a provider's cache: never, where it pays, or always."""
     cache_ttl: Annotated[int, Field(ge=SHORTEST_TTL, le=LONGEST_TTL)] = 3_600
     """For how many seconds such a cache is kept; one that is used near its end is kept for as long again."""
 
@@ -273,7 +271,7 @@ class CompactionPolicy(_Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The policy's shares in tokens, each rounded down. 4 000 gives 3 600, 3 060, target 1 836."""
+    """The policy's shares in tokens, each rounded down: limit 4 000, window 3 600, budget 3 060, target 1 836."""
 
     limit: int
     window: int
@@ -285,14 +283,14 @@ class Budgets:
     """The room for anchors; ``None`` = all there is."""
     pin_tokens: int
     digest_tokens: int = 0
-    """The room for digests; 0 where none is served."""
+    """The room for digests; 0 if none is served."""
 
     def share(self, share: float) -> int:
         """A share of the budget in tokens, rounded down."""
         return part_of(share, self.budget)
 
     def digest_room(self, *, beside: int) -> int:
-        """Tokens for digests: their share, or less where the block and held messages would exceed half of the budget.
+        """Tokens for digests: their share, or less if the block and held messages would exceed half of the budget.
 
         ``beside`` is the size of the block without digests and of the held messages after it.
         """
@@ -309,7 +307,7 @@ def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int 
     Args:
         policy: The policy.
         model_limit: The chat model's input limit.
-        output_limit: The summarizer's; needed where the state is a share of the window.
+        output_limit: The summarizer's output limit; needed if the state is a share of the window.
     """
     limit = policy.context_window or model_limit
     default_reserve = min(RESERVE_MAX, math.floor(RESERVE_SHARE * limit))
@@ -349,11 +347,11 @@ def _counts_messages(at: Any) -> bool:
 
 @lru_cache(maxsize=1_024)
 def exact(share: float) -> Fraction:
-    """0.7 as seven tenths: binary fractions would round 2 142 down to 2 141."""
+    """A share as an exact fraction, 0.7 as seven tenths: with binary fractions 2 142 would be rounded down to 2 141."""
     return Fraction(str(share))
 
 
 def part_of(share: float, whole: int) -> int:
-    """An exact share of a whole, rounded down: in whole numbers, for each request asks for many."""
+    """An exact share of a whole, rounded down. It is computed in whole numbers for speed: each request needs many."""
     found = exact(share)
     return found.numerator * whole // found.denominator

@@ -1,4 +1,4 @@
-"""Errors of a policy in the words it was written in: the field, what it may be, and what it was."""
+"""Errors of a policy, in the client's own terms: the field, what it may be, and what it was."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS: Mapping[str, str] = {
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",
 }
-"""Our words for a value of another kind, by pydantic's."""
+"""Our message for a value of the wrong type, by pydantic's name of the error."""
 
 
 def policy_invalid(

@@ -128,7 +128,7 @@ SESSIONS: Final = Preset(
         output_reserve=0,
         levels=(),
         protect=("turn_0", "initial_objective", "constraint", "auth_checkpoint", "goal", "goal_statements"),
-        pin_share=0.25,  # with state and anchors at their most it is the target: a full allotment still lets it be met
+        pin_share=0.25,  # state, anchors and pins at their most add up to the target, which can thus still be met
         over_allotment="refuse",
     ),
     own_names={

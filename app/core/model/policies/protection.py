@@ -1,4 +1,4 @@
-"""Decides when a message is appended whether it is held: served verbatim even once it is covered."""
+"""Decides, when a message is appended, whether it is held, that is, served verbatim even after it is covered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_EVENT_TYPE: Final[Mapping[str, ProtectedReason]] = {
     "auth_checkpoint": "authentication",
     "goal": "goal_statement",
 }
-"""What an event type protects a message as, where the policy protects that type."""
+"""The reason for which a message of an event type is held, if the policy protects that type."""
 DEMANDS: Final = ("initial_objective", "constraint", "goal")
 """The event types of messages in which a user sets a constraint or a goal."""
 
@@ -25,14 +25,14 @@ DEMANDS: Final = ("initial_objective", "constraint", "goal")
 def protected_reason(
     policy: CompactionPolicy, *, role: Role, turn: int, event_type: str = "casual", content: str = ""
 ) -> ProtectedReason:
-    """Why the policy's rules hold a message, or ``compressible``.
+    """The reason for which the policy's rules hold a message; ``compressible`` if they do not.
 
     Args:
         policy: ``protect`` and ``held_roles`` decide.
         role: The message's role.
         turn: Its 0-based position.
-        event_type: The word that its client gave it.
-        content: Its text; only a user's states a goal.
+        event_type: The event type that its client gave it.
+        content: Its text; only a user's message can state a goal.
     """
     if role in policy.held_roles:
         return "system"
@@ -48,18 +48,18 @@ def protected_reason(
 def decided(
     policy: CompactionPolicy, messages: Sequence[Message], *, room: int, used: int = 0
 ) -> dict[int, ProtectedReason]:
-    """Why each of these messages is held, by ``seq``: pins first, then by the rules, in order.
+    """The reason for which each of these messages is held, by ``seq``. Pins get room first, then the rules, in order.
 
     Args:
-        policy: Its rules.
-        messages: Those to be decided.
+        policy: The policy with the rules.
+        messages: The messages to be decided.
         room: Tokens for pinned and protected messages together (``Budgets.pin_tokens``).
-        used: What those that are not decided here weigh already.
+        used: Tokens of pinned and protected messages that are not decided here.
 
     Returns:
-        A message for which there is no room any more is ``over_allotment``: not held. A tool call and its results are
-        held together or not at all. Messages held by their role take no room. Commands, erased messages
-        and replies that gave way to others are ``compressible``.
+        A message for which there is no room left is ``over_allotment`` and not held. A tool call and its results are
+        held together or not at all. Messages held by their role take no room. Commands, erased messages and replies
+        that were replaced by others are ``compressible``.
     """
     reasons: dict[int, ProtectedReason] = {}
     budget = Budget(room - used)
@@ -77,16 +77,16 @@ def decided(
 def units_of(messages: Sequence[Message]) -> list[list[Message]]:
     """Messages that can only be held together: a tool call with its results; any other message alone.
 
-    A result belongs to the last call of its id before it, since ids come again.
+    A result belongs to the last earlier call with its id, since ids may be used again.
     """
     return [[messages[number] for number in unit] for unit in _united([call_ids(message) for message in messages])]
 
 
 def partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: frozenset[int]) -> set[int]:
-    """The messages that can only be held together with one of these, as ``units_of`` has it.
+    """The messages that can only be held together with one of these, by the rule of ``units_of``.
 
     Args:
-        places: (the calls that a message makes, those that it answers) by ``seq``.
+        places: The calls that each message makes, and those that it answers, by ``seq``.
         of: The ``seq``s of some of them.
     """
     seqs = sorted(places)
@@ -95,8 +95,8 @@ def partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: 
 
 
 def _united(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
-    """Groups of messages that belong together. Given are, for each message, the calls that it makes and answers."""
-    above = list(range(len(calls)))  # each message's way to the first of its unit
+    """Groups of messages that belong together. ``calls`` are the calls that each message makes and answers."""
+    above = list(range(len(calls)))  # for each message an earlier one of its unit, or itself if it is the first
 
     def first(number: int) -> int:
         while above[number] != number:
@@ -129,7 +129,7 @@ def takes_room(reason: ProtectedReason) -> bool:
 
 
 def size_of(message: Message, estimator: Estimator) -> int:
-    """What a message weighs, in the policy's tokens."""
+    """The tokens of a message, by the policy's estimator."""
     return tokens_of(message.token_count, message.byte_length, estimator)
 
 

@@ -23,7 +23,7 @@ def preset_named(name: str) -> Preset:
     """The preset of that name.
 
     Raises:
-        UnknownPresetError: There is none; the error lists those there are.
+        UnknownPresetError: There is no such preset; the error lists the presets.
     """
     preset = PRESETS.get(name)
     if preset is None:
@@ -39,7 +39,7 @@ def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
         UnknownPresetError: No such preset.
         PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
     """
-    # Most conversations have one of a few policies, and each request needs its own several times.
+    # Results are kept: most conversations have one of a few policies, and each request needs its policy several times.
     return _resolved_policy(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
 
 

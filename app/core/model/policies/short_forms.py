@@ -13,19 +13,19 @@ _TRIGGERS: Final = {"background": "background_at", "sync": "sync_at", "max_token
 """The short form of the threshold of a trigger, by the trigger's name."""
 _MOMENTS: Final = {"background": "stored", "sync": "before_call"}
 THRESHOLDS: Final = tuple(_TRIGGERS[name] for name in _MOMENTS)
-"""Short forms that set a trigger at a share of the budget, or add it."""
+"""Short forms that set a trigger's share of the budget, or add the trigger."""
 _KEEPS: Final = {"messages": "keep_tail_messages", "turns": "keep_tail_turns"}
-"""The short form of what all triggers, and a compaction by hand, keep."""
+"""The short forms for what all triggers and a manual compaction keep, by the name of what is counted."""
 
 
 def expanded(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
     """A policy's values with the short forms written into the triggers that they stand for.
 
     Raises:
-        PolicyInvalidError: A short form is no number.
+        PolicyInvalidError: A short form is not a number.
     """
     if not isinstance(values.get("triggers"), list | tuple) or not all(isinstance(t, dict) for t in values["triggers"]):
-        return values  # the model's own validation says what is wrong
+        return values  # the validation of the policy reports what is wrong
     triggers = [dict(trigger) for trigger in values["triggers"]]
     for name, moment in _MOMENTS.items():
         triggers = _with_short_form(triggers, name, moment, short)
@@ -47,7 +47,7 @@ def short_form_of(path: Sequence[str | int], triggers: Sequence[str], sent: Coll
     """The short form by which a client set the field at this place of a policy; ``None`` if by no short form.
 
     Args:
-        path: The steps to the field, as ``("triggers", 0, "at", "share")``.
+        path: The steps to the field, such as ``("triggers", 0, "at", "share")``.
         triggers: The names of the policy's triggers, in their order.
         sent: The fields that the client sent.
     """
@@ -75,9 +75,10 @@ def _with_short_form(
 
 
 def _with_max_tokens(triggers: list[dict[str, Any]], short: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """−1 clears every automatic trigger, 0 or absent leaves the preset's, a number sets or adds one.
+    """The triggers with ``max_tokens`` applied: −1 removes every automatic one, 0 or none changes nothing.
 
-    A share beside the preset's own number stays, so that a number made for a large model holds for a small one.
+    Another number sets or adds a trigger. A share that the preset has beside its own number is kept, so that a number
+    made for a large model also holds for a small one.
     """
     limit = 0 if short.get("max_tokens") is None else short["max_tokens"]
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < -1:

@@ -1,4 +1,4 @@
-"""State schemas by name: each is one value."""
+"""The state schemas by name, each one value."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def schema_named(name: str) -> StateSchema:
 
 
 def in_order(schema: StateSchema, state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state with its members as the schema has them: JSONB keeps no order."""
+    """A state with its fields in the schema's order, which JSONB does not keep."""
     return {field.name: state[field.name] for field in schema.fields if field.name in state}

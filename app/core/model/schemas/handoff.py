@@ -13,7 +13,7 @@ class HandoffState(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     goal: list[str] = []
-    """What the session is for, as it was set at first, and what has changed about it."""
+    """The purpose of the session as first set, and what has changed about it."""
     progress: list[str] = []
     """What was completed, or done in part."""
     key_decisions: list[str] = []

@@ -1,1 +1,1 @@
-"""The summarizer without a model: it quotes."""
+"""The summarizer without a model: it quotes messages."""

@@ -17,10 +17,10 @@ from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
-"""Content words. An utterance with fewer can only be understood with the one before it."""
+"""The fewest content words of an utterance that can be understood without the one before it."""
 
-_REACH: Final = 8  # newest passages with a word that a correction looks back through
-_NEAR: Final = 6  # messages that a correction without a subject of its own may refer back
+_REACH: Final = 8  # how many of the newest passages with a word are compared with a correction
+_NEAR: Final = 6  # how many messages back a correction without a subject of its own may refer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _says_nothing_new(new: Content, old: Content) -> bool:
 
 
 def _corrects(new: Passage, content: Content, old: Passage, said: Content) -> bool:
-    # One shared word suffices only beside values, or beside what is given up.
+    # One shared word is only enough if there are values, or if something is given up.
     is_about = len(content.stems & said.stems) > 1 or bool(given_up(new.text) or (content.values and said.values))
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
@@ -69,7 +69,7 @@ class Corrections:
 
     Attributes:
         antecedents: The earlier passage that a passage corrects, by the index of the correcting one.
-        replaced: The ids of the entries of which a passage replaces a clause, by its index.
+        replaced: The ids of the entries in which a passage replaces a clause, by the passage's index.
         outdated: The indexes of passages that no longer hold.
         restated: The indexes of passages that repeat an earlier statement with another value.
     """
@@ -100,7 +100,7 @@ class Corrections:
         self._read_passages()
 
     def rest(self, entry: str) -> tuple[str, list[str]]:
-        """The label of an entry, and those of its clauses that still hold."""
+        """The label of an entry, and the clauses of it that still hold."""
         label, clauses = self._texts[entry]
         return label, [clause for place, clause in enumerate(clauses) if (entry, place) not in self._lost]
 

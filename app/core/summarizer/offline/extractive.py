@@ -1,7 +1,7 @@
-"""The offline summarizer: deterministic, without a vocabulary or a network. It only says what it was given.
+"""The offline summarizer: deterministic, without a vocabulary or a network. It only repeats what it was given.
 
 ``compress`` proposes a state, ``digest`` tells in a few lines what truncation leaves out, ``respond`` answers from the
-context. All three are linear in the number of messages.
+context. All three take time linear in the number of messages.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from app.core.text.shortening import fitted
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 
-_NEW_SHARE: Final = 0.25  # of the target is always there for the new span, at the cost of the weakest entries
-_GROWN: Final = 1.5  # of the target: what code added to an earlier state may stay; the rest up to the cap is code's
+_NEW_SHARE: Final = 0.25  # the share of the target that the new span always gets, at the cost of the weakest entries
+_GROWN: Final = 1.5  # times the target: a state to which code added may stay so large; the rest of the cap is for code
 _FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
-_ONE_FACT: Final = 120  # tokens: a span of facts never ends as a story alone, even where no fact is short
-_NARRATIVE_SHARE: Final = 0.12  # of the target
-_NARRATIVE_ROOM: Final = 0.3  # of what is new
+_ONE_FACT: Final = 120  # tokens for one fact, so that a span with facts never gives only a story, even if all are long
+_NARRATIVE_SHARE: Final = 0.12  # the share of the target for the narrative
+_NARRATIVE_ROOM: Final = 0.3  # the share of the room for new text that the narrative may take
 _NARRATIVE_MOST: Final = 90
 _NARRATIVE_LEAST: Final = 44
-_BRIEF: Final = 340  # tokens of target below which every one of them is needed for facts
+_BRIEF: Final = 340  # tokens; with a smaller target all are needed for facts
 _STYLE_SHARE: Final = 0.12
-_STYLE_LEAST: Final = 48  # the tone and one wish
+_STYLE_LEAST: Final = 48  # tokens for the tone and one wish
 _KNOWN_SHARE: Final = 0.12
-_FILES_SHARE: Final = 0.3  # of what is new, where a field asks for files
-_DATA_SHARE: Final = 0.5  # of the target: tools' data that takes more is told in fewer words
+_FILES_SHARE: Final = 0.3  # the share of the room for new text that files get, if a field asks for files
+_DATA_SHARE: Final = 0.5  # the share of the target; if tools' data takes more, it is written in fewer words
 _AIMS: Final = 1
 
 
@@ -62,7 +62,7 @@ def compress(request: SummaryRequest) -> str:
     """Propose a state for a span: the candidate as JSON, in the conversation's language.
 
     Every item is taken from the span nearly verbatim and names its messages; a correction replaces the entry that it
-    corrects. Where the state is one text, what it says stands for the entries.
+    corrects. If the state is one text, its statements are treated as entries.
     """
     language = request.language or language_of_locale(request.locale)
     if is_told(request.schema):
@@ -124,30 +124,30 @@ def _is_brief(request: SummaryRequest) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """How much may be told, in tokens."""
+    """How many tokens may be written."""
 
     target: int
-    """The whole state, its frame left out."""
+    """The tokens of the whole state, without its frame."""
     new: int
-    """Everything new, at most: more would not save."""
+    """The most tokens of everything new: with more, nothing would be saved."""
     least: int
-    """Everything new, at least, however full the state is."""
+    """The least room in tokens for everything new, however full the state is."""
 
     @classmethod
     def of(cls, request: SummaryRequest) -> _Limits:
-        """By what the state so far weighs, and the messages that are folded."""
+        """The limits by the size of the state so far and of the folded messages."""
         before = sum(cost(entry.text) for entry in request.previous)
         own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
         frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
         grown = request.target_tokens
-        if not is_told(request.schema):  # one text is told anew within its target, an entry stays
+        if not is_told(request.schema):  # entries may stay, while one text is written anew within its target
             grown = max(grown, min(before + frame, int(_GROWN * request.target_tokens)))
         target, new = max(grown - frame, request.target_tokens // 2), int(SAVING_SHARE * own)
         return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
 
 
 class _Collected:
-    """The items of one request, by role, and their way into the fields of its schema."""
+    """The items of one request, by role, and their distribution to the fields of its schema."""
 
     def __init__(
         self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
@@ -194,7 +194,7 @@ class _Collected:
         if not (self.story or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
             self.story = narrative(
                 passages, ratings, previous, language, room=_NARRATIVE_LEAST
-            )  # small talk is told too
+            )  # small talk is kept too
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
@@ -206,7 +206,7 @@ class _Collected:
         if field is None:
             return []
         elsewhere = {passage.index for item in self.open for passage in item.passages}
-        # What corrects something is told by the facts.
+        # Passages that correct something are among the facts.
         left_out = elsewhere | corrections.outdated | corrections.replaced.keys()
         known = [entry.text for entry in self._previous if entry.field == field.name]
         if self._aim is not None:
@@ -215,7 +215,7 @@ class _Collected:
 
     def _narrative_text(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
         target = request.target_tokens
-        # In so small a state each token is needed for facts.
+        # In such a small state each token is needed for facts.
         if _is_brief(request):
             return ""
         most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
@@ -255,32 +255,32 @@ class _Collected:
         facts = find(told=_told_in_texts([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
         if facts.items or (anchored and (self.open or self.style or self.known)):
             return facts
-        # A record of nothing would be none, also where anchors tell it all.
+        # A record must not be empty, even if anchors say everything: find one fact.
         one = find(told=_told_in_texts(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
         return Facts(items=one.items[:1] or self._beginning_of_long_passage(passages), given_up=())
 
     def _beginning_of_long_passage(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
-        if is_told(self._schema):  # its story says so
+        if is_told(self._schema):  # its story says how the talk began
             return ()
         long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
         best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
         return (Item(text=fitted(best.told, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
 
     def _fitting_items(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
-        # Open points without a field of their own stand among the facts.
+        # Open points without a field of their own are put among the facts.
         if role not in self._roles and role != "open":
             return []
         return first_fitting(items, room, lambda item: item.cost)
 
     def drops(self, last_seq: int) -> list[dict[str, Any]]:
-        """The entries that had to make room for what is worth more."""
+        """The drops of entries that had to make room for what is worth more."""
         if is_told(self._schema):
             return []
         weak = [entry for entry in self.given_up if entry not in self.replaced]
         return [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
 
     def fields(self) -> dict[str, Any]:
-        """Every field of the schema: each item where its kind is wanted, or else its role."""
+        """Every field of the schema with its items: each in the field for its kind, or else for its role."""
         lists: dict[str, list[dict[str, Any]]] = {field.name: [] for field in self._schema.fields if field.is_list}
         by_role: dict[FieldRole, list[Item]] = {
             "fact": self.facts,

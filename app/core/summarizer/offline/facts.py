@@ -1,4 +1,4 @@
-"""Chooses the facts of a span, as items that can be read alone and name the messages that they came from."""
+"""Chooses the facts of a span, as items that can be read alone and name their source messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from app.core.summarizer.offline.keeping import Keeping
 from app.core.summarizer.offline.phrasing import SHORT, Phrasing
 from app.core.text.relative import is_relative
 
-_CORRECTS: Final = 2.5  # more worth for what replaces something: it must not be missing
-_RESTATES: Final = 1.0  # more worth for what is said again with another value: it will be asked for
+_CORRECTS: Final = 2.5  # added worth for a passage that replaces something, and so must not be missing
+_RESTATES: Final = 1.0  # added worth for a statement repeated with another value, which will be asked for
 _RELATIVE: Final = TRAITS.index("relative time")
-_DAY: Final = 9  # tokens of the day that is written beside a relative time
-_SHARED: Final = 100  # about how many characters of records stand after one speaker and one name
+_DAY: Final = 9  # tokens of the day that is added to a relative time
+_SHARED: Final = 100  # the approximate characters of records after one speaker and one name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +33,11 @@ class Room:
     """How many tokens facts may take."""
 
     total: int
-    """At most for the facts of the state so far and the new ones together."""
+    """The most for the facts of the state so far and the new ones together."""
     new: int
-    """At most for the new ones."""
+    """The most for the new ones."""
     least: int
-    """At least for the new ones, even if weaker earlier ones have to go."""
+    """The least for the new ones, even if weaker earlier ones have to be given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +60,18 @@ def facts_of(
     corrections: Corrections,
     left_out: frozenset[int] = frozenset(),
 ) -> Facts:
-    """The facts of the span, in order. Where old and new ones do not fit together, the weakest go, old or new.
+    """The facts of the span, in order. If old and new ones do not fit together, the weakest of both are given up.
 
     Args:
         passages: The passages of the span.
         earlier: Facts and open entries of the state so far that nothing in the span replaces.
         room: How many tokens they may take.
-        told: What stands elsewhere already and is not told again.
+        told: What is already said elsewhere and is not repeated.
         ratings: How likely each passage is worth remembering.
         focus: What the summary was asked to keep.
         phrasing: Writes a passage so that it can be read alone.
         corrections: Which passages correct what.
-        left_out: Indexes of passages that are told elsewhere.
+        left_out: Indexes of passages that are used elsewhere.
     """
     worths = [
         worth.plus(_worth_of_correction(passage, corrections))
@@ -110,7 +110,7 @@ def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
     if passage.line is None or is_call(passage.text):
         return whole
-    # The records of one list share one speaker and one name, and so their cost.
+    # The records of one list share one speaker and one name, and the cost of both.
     record = passage.core[len(name_of(passage.core)) :]
     own = cost(record)
     return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
@@ -134,7 +134,7 @@ def _without_quoted_elsewhere(chosen: Sequence[Passage], phrasing: Phrasing) -> 
 def _passages_told_together(
     chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections
 ) -> list[list[Passage]]:
-    """Passages that share one item and its label: neighbours of one message, or of one speaker where room is scarce."""
+    """Groups of passages that share an item and its label: neighbours of one message, or of one speaker if brief."""
     runs: list[list[Passage]] = []
     for passage in chosen:
         last = runs[-1] if runs else []
@@ -154,7 +154,7 @@ def _passages_told_together(
 
 
 def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Iterator[Item]:
-    """The item of a run, after items with what still holds of each entry that it replaces."""
+    """The item of a run, after items with the parts that still hold of each entry that it replaces."""
     seqs = tuple(sorted({seq for passage in run for seq in phrasing.seqs(passage)}))
     replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))
     text = phrasing.text(run[0])

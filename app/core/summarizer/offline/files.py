@@ -1,4 +1,4 @@
-"""Which files were made, changed or looked at in a span: each path once, from the newest statement about it."""
+"""Finds the files that were made, changed or looked at in a span: each path once, by its newest statement."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from app.core.text.patterns import compiled
 _CHANGED: Final = pattern_of("work", "done")
 _AHEAD: Final = Cue(sources_of("work", "ahead"))
 _IN_FULL: Final = 0.3
-"""Of the room for files, what statements about them may take: the rest is for names, and else for other sections."""
+"""The share of the room for files that statements about them may take; the rest is for names, or other sections."""
 _FILE: Final = compiled(
     r".*\.\w{1,8}|(?:.*/)?(?:Dockerfile|Makefile|Procfile|Jenkinsfile|Gemfile|Rakefile|Vagrantfile)"
 )
-"""A path that ends like a file, or one of the files without an ending."""
+"""A path with the ending of a file, or a well-known file without an ending."""
 
 
 def lies_ahead(text: str) -> bool:
-    """Whether a text says what is to be done, not what was."""
+    """Whether a text says what is to be done, not what was done."""
     return _AHEAD.is_in(text)
 
 
@@ -40,11 +40,11 @@ def file_items(
     """What was done in each file, by the newest statement that says so, within ``room`` tokens.
 
     Args:
-        passages: Of the span.
-        known: Texts that are told already, the state so far among them.
-        phrasing: How passages are written.
-        room: For all of it; files whose statements it does not hold are named without them.
-        left_out: Indexes of passages that are told elsewhere, or do not hold any more.
+        passages: The passages of the span.
+        known: Texts that are already kept, including the state so far.
+        phrasing: Writes passages.
+        room: The tokens for all items; files without room for their statement are only named.
+        left_out: Indexes of passages that are used elsewhere or no longer hold.
     """
     told = " ".join(known)
     seen: set[str] = set()
@@ -64,7 +64,7 @@ def file_items(
 def _fitting_and_left(
     newest: Sequence[tuple[Passage, list[str]]], phrasing: Phrasing, room: int
 ) -> tuple[list[Passage], list[tuple[int, str]]]:
-    """The statements for which there is room beside the bare names of all others, and those names."""
+    """The statements for which there is room together with the bare names of all other files, and those names."""
     names = [cost(", ".join(files)) for _, files in newest]
     in_full = room * _IN_FULL
     chosen: list[Passage] = []
@@ -88,7 +88,7 @@ def _tells_of_work(passage: Passage) -> bool:
 
 
 def _items_of_messages(chosen: Sequence[Passage], phrasing: Phrasing) -> Iterator[Item]:
-    """One message's statements together, while they are no longer than an entry should be."""
+    """Items with the statements of one message joined, as long as they are not too long for an entry."""
     for seq, group in groupby(chosen, lambda one: one.seq):
         run: list[Passage] = []
         for passage in group:
@@ -110,7 +110,7 @@ def _item_of_run(run: Sequence[Passage], seq: int) -> Item:
 
 
 def _file_list(left: Sequence[tuple[int, str]], room: int) -> Iterator[Item]:
-    """Files in a row, the newest first, as many as fit."""
+    """Items that list files, the newest first, as many as fit."""
     seqs: set[int] = set()
     names: list[str] = []
     for seq, file in left:

@@ -1,4 +1,4 @@
-"""Items of a candidate. Their text is the name of a speaker, then clauses with semicolons between them."""
+"""Items of a candidate. Their text is the name of a speaker, then clauses separated by semicolons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text
 
 ITEM_OVERHEAD: Final = 1
-"""Tokens of the marks between two items of a list."""
+"""The tokens of the marks between two items of a list."""
 
 LONGEST: Final = 220
-"""The most characters of one entry. A longer one could only be kept or lost as a whole."""
+"""The most characters of one entry, since an entry can only be kept or lost as a whole."""
 
 ANSWERED: Final = " — "
-"""Stands between a question, or other earlier words, and the words that answer it."""
+"""The separator between a question, or other earlier words, and the answer."""
 
 _BETWEEN: Final = "; "
 
@@ -47,7 +47,7 @@ def cost(text: str) -> int:
 
 @memoized()
 def parted(text: str) -> tuple[str, tuple[str, ...]]:
-    """An entry's label and its clauses; a question with its answer is one clause, and so is a quotation."""
+    """An entry's label and its clauses; a question with its answer counts as one clause, and so does a quotation."""
     labels = tuple(words.open_question for words in PHRASES.values())
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]

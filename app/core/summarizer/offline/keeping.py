@@ -1,4 +1,4 @@
-"""Which entries of the state so far stay when there is no room for all: the weakest go, not the oldest."""
+"""Decides which entries of the state so far stay if there is no room for all: the weakest go, not the oldest."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from app.core.text.budget import each_fitting, without_last
 from app.core.text.relative import undated
 from app.core.text.words import stems
 
-_OPENED: Final = 12  # messages with which a talk sets out
-_OF_OPENING: Final = 0.4  # of the room at most is reserved for their exact values
-_STEADY: Final = 1.2  # what is kept stays unless something new is plainly worth more: a state must not flicker
-_BINDS: Final = 2.5  # a rule binds until it is taken back, however much is talked of since
+_OPENED: Final = 12  # the number of messages that open a talk
+_OF_OPENING: Final = 0.4  # the largest share of the room that is reserved for their exact values
+_STEADY: Final = 1.2  # the factor for earlier entries, so that only clearly better new ones replace them
+_BINDS: Final = 2.5  # the factor for the cues of a rule, which binds until it is taken back, however old it is
 _OPEN: Final = 2.0
-_ANSWER: Final = 1.4  # somebody had asked for it
-_WORDS: Final = 0.4  # of any entry, which was chosen once for what its words say
+_ANSWER: Final = 1.4  # added for an answer, since somebody had asked for it
+_WORDS: Final = 0.4  # the worth of the words of any entry, which was once chosen for them
 _ROLE: Final[Mapping[str, float]] = {"assistant": 0.6, "tool": 0.4}
 
 
@@ -51,10 +51,10 @@ class Keeping:
 
         Args:
             news: Options of the span; their keys are not negative.
-            total: Tokens for earlier and new ones together.
-            new: Tokens for new ones at most.
-            least: Tokens for new ones at least.
-            told: What stands elsewhere already.
+            total: The tokens for earlier and new options together.
+            new: The most tokens for new options.
+            least: The least tokens for new options.
+            told: What is already said elsewhere.
         """
         free = total - sum(map(_tokens_of, self._options))
         known = told.with_all(self._options)
@@ -67,7 +67,7 @@ class Keeping:
     def _chosen_with_replacements(
         self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
-        """The best of both, the first chosen ones and the exact values of the first messages among them."""
+        """The best of both kinds, always including ``first`` and the exact values of the opening messages."""
         spent = sum(map(_tokens_of, first))
         reserved = self._opening_with_values(total)
         left = total - spent - sum(map(_tokens_of, reserved))
@@ -87,7 +87,7 @@ class Keeping:
         return sorted([*first, *fresh], key=lambda option: option.key), gone
 
     def _opening_with_values(self, total: int) -> list[Option]:
-        # The exact values of the first messages say what the talk is about.
+        # The exact values of the opening messages say what the talk is about.
         opening = (
             option
             for entry, option in zip(self._earlier, self._options, strict=True)
@@ -102,7 +102,7 @@ def _tokens_of(option: Option) -> int:
 
 
 def option_of(entry: StateEntry, key: int) -> Option:
-    """A fact or open entry as an option that its words speak for; of equals the smaller key goes first."""
+    """A fact or open entry as an option, with a worth by its words; among equals the smaller key comes first."""
     tokens = cost(entry.text)
     label, clauses = parted(entry.text)
     said = parse_line("; ".join(clauses)).stems if role_of(label) == "tool" else frozenset(stems(entry.text))
@@ -110,7 +110,7 @@ def option_of(entry: StateEntry, key: int) -> Option:
 
 
 def worth_of(entry: StateEntry) -> Worth:
-    """What an entry of a state is worth, by its words alone: what its clauses are worth together."""
+    """The worth of an entry of a state by its words alone: that of all its clauses together."""
     label, clauses = parted(undated(entry.text))
     role = role_of(label)
     if role == "tool":

@@ -1,4 +1,4 @@
-"""Decides which field of a schema takes an item, by the kinds of its statements; finds what a talk set out with."""
+"""Decides which field of a schema takes an item, by the kinds of its statements, and finds the objective of a talk."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.supposing import is_supposed
 
 OBJECTIVE: Final = "objective"
-"""What the conversation was opened for."""
+"""The kind of the statement that says what the conversation is for."""
 PATH: Final = "path"
-"""Names a file."""
+"""The kind of a statement that names a file."""
 HYPOTHESIS: Final = "hypothesis"
-"""Something supposed."""
+"""The kind of a statement that is only supposed."""
 
 OBSTACLE: Final = "obstacle"
-"""Something in the way."""
+"""The kind of a statement about something that is in the way."""
 QUESTION: Final = "question"
-"""Asked; of what is open, not answered."""
+"""The kind of a question; among open points, of one that is not answered."""
 
 _SETTLED: Final[frozenset[Cue]] = frozenset({"correction", "update", "result", "event"})
 _AHEAD: Final[frozenset[Cue]] = frozenset({"plan", "commitment"})
-"""Of something that is so already they are no kinds: "the deadline moved: we launch in June"."""
+"""Cues that do not count as kinds if something has already happened: "the deadline moved: we launch in June"."""
 _MADE: Final[frozenset[Cue]] = frozenset({"decision"})
-"""What will be decided is not."""
+"""Cues that do not count as kinds of a statement about the future: what will be decided is not a decision."""
 _BINDING: Final[frozenset[Cue]] = frozenset({"constraint", "rule"})
-"""What an assistant says of them only repeats, or is a limit of its own."""
-_LOOKED_AT: Final = 12  # sentences among which the objective is looked for
-_TELLING: Final = 3  # content words
-_STATED: Final = 12.0  # a goal that is named as one is the objective, however long the other sentences are
+"""Cues that do not count as kinds of an assistant's words, which only repeat rules, or name its own limits."""
+_LOOKED_AT: Final = 12  # the number of sentences among which the objective is looked for
+_TELLING: Final = 3  # the fewest content words of an objective
+_STATED: Final = 12.0  # the worth of a stated goal: it is the objective, however long other sentences are
 _WANTED: Final = 4.0
-_FIRST: Final = 4.0  # the first words are mostly what it is about
-_LONG: Final = 10  # content words: more of them tell no more about what is wanted
+_FIRST: Final = 4.0  # the worth of the first sentence, which mostly says what the talk is about
+_LONG: Final = 10  # the most content words that count: further ones say no more about what is wanted
 _IN_THE_WAY: Final = Said(sources_of("claims", "obstacles"))
 _WANTS: Final = pattern_of("claims", "wanted")
 
 
 def field_for(item: Item, role: FieldRole, schema: StateSchema, opening: int | None = None) -> StateField:
-    """The first field that takes a kind of statement which the item holds; without one, its role's home.
+    """The first field that takes a kind of statement in the item; without one, the home of its role.
 
-    What is open goes to a field for what is open, where there is one; manner and shared terms to that of their role.
+    Open points are put into a field for open points, if there is one; style and shared terms into that of their role.
 
     Args:
-        item: Of a candidate.
-        role: Its own.
-        schema: Of the state.
+        item: An item of a candidate.
+        role: The role of the item.
+        schema: The schema of the state.
         opening: The index of the passage that says what the conversation is for.
     """
     if role in {"fact", "open"}:
         kinds = kinds_of(item, opening)
         is_open = role == "open" and any(field.role == "open" for field in schema.fields)
         fitting = [field for field in schema.fields if field.role == "open" or not is_open]
-        telling = (kinds - {PATH}, kinds)  # that it names a file says the least about a statement
+        telling = (kinds - {PATH}, kinds)  # the name of a file says least about a statement, so it is tried last
         taking = next((field for some in telling for field in fitting if field.takes & some), None)
         if taking is not None:
             return taking
@@ -68,7 +68,7 @@ def field_for(item: Item, role: FieldRole, schema: StateSchema, opening: int | N
 
 
 def kinds_of(item: Item, opening: int | None = None) -> frozenset[str]:
-    """The cues of an item's sentences, and what else a field may take."""
+    """The kinds of an item's statements: the cues of its sentences, and the further kinds of this module."""
     kinds: set[str] = {cue for passage in item.passages if not passage.is_question for cue in passage.cues}
     if kinds & _SETTLED:
         kinds -= _AHEAD
@@ -90,7 +90,7 @@ def kinds_of(item: Item, opening: int | None = None) -> frozenset[str]:
 
 
 def objective(passages: Sequence[Passage]) -> Passage | None:
-    """The sentence of a user's first telling messages that says what they are after; ``None`` where none is."""
+    """The sentence of a user's first meaningful messages that says what they want; ``None`` without one."""
     asked = [one for one in passages if one.role == "user" and not one.is_pasted][:_LOOKED_AT]
     telling = [one for one in asked if len(one.stems) >= _TELLING and not PLEASANTRY.match(one.text)]
     if not telling:

@@ -1,4 +1,4 @@
-"""The story so far, in sentences that somebody said: how the conversation began, then what came last."""
+"""Writes the story so far in sentences that somebody said: how the conversation began, then what came last."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.core.text.sentences import closed, sentences
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import estimate_text
 
-_LONGEST_PART: Final = 160  # characters of a quoted sentence
-_SHORTEST: Final = 24  # characters left when room runs out
-_BEGINNING: Final = 6  # messages
-_LATEST: Final = 2  # sentences
-_LATE: Final = 0.6  # of the span: where its last part begins
-_SETTLED: Final = 0.15  # more likely, where something was decided or has changed
+_LONGEST_PART: Final = 160  # the most characters of a quoted sentence
+_SHORTEST: Final = 24  # the fewest characters to which a sentence is cut
+_BEGINNING: Final = 6  # the number of messages that count as the beginning
+_LATEST: Final = 2  # the number of sentences about what came last
+_LATE: Final = 0.6  # the last part of a span begins after this share of it
+_SETTLED: Final = 0.15  # added likelihood for a sentence by which something was decided or changed
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update", "result", "event"})
 _STANDS: Final = 0.4
 
@@ -30,7 +30,7 @@ def narrative(
 ) -> str:
     """The story so far within about ``room`` tokens; empty only when nothing was said.
 
-    Its first sentence stays while there is room. What was said last stands last, in a frame that says so.
+    Its first sentence stays as long as there is room. What was said last comes last, in a frame that says so.
     """
     earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:

@@ -1,4 +1,4 @@
-"""Questions that nobody answered, and matters that were left open."""
+"""Finds questions that nobody answered, and matters that were left open."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from app.core.summarizer.offline.corrections import FEW
 from app.core.summarizer.offline.items import Item, bare
 from app.core.text.words import stems
 
-_MOST: Final = 6  # messages
+_MOST: Final = 6  # the most messages with open points that are kept
 
 
 def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
-    """Questions that nobody answered and matters that were left open, newest kept when there are too many."""
+    """Questions that nobody answered and matters that were left open; if there are too many, the newest are kept."""
     words_ = phrases(language)
     label = words_.open_question if words_ else ""
     by_message: defaultdict[int, list[Passage]] = defaultdict(list)

@@ -19,13 +19,14 @@ from app.core.text.sentences import closed
 from app.core.text.shortening import clip
 
 SHORT: Final = 90
-"""How many characters of the utterance before or after are quoted."""
+"""The most characters that are quoted of the utterance before or after."""
 
 _TELLING: Final = 40
-"""Characters. Readers would keep a third of shorter sentences, and two thirds of those twice as long."""
+"""The least characters of a sentence that can do without context. Readers would keep a third of shorter sentences, and
+two thirds of those twice as long."""
 _STANDS: Final = 0.25
-"""A sentence that is less likely than this to be understood alone is told with the one before it."""
-_THANKS: Final = 3  # words at most
+"""The least likelihood to be understood alone; other sentences are shown with the one before."""
+_THANKS: Final = 3  # the most words of mere thanks
 _ANAPHORA: Final = compiled(
     rf"^(?:{alternatives('clauses', 'open_beginnings')})\b|\b(?:{alternatives('clauses', 'open_ends')})", re.IGNORECASE
 )
@@ -39,7 +40,7 @@ def is_thanks(passage: Passage) -> bool:
 class Phrasing:
     """Writes passages of one span so that each can be read alone.
 
-    With ``is_brief``, room is scarce: sentences of one speaker share one label, also those of several messages.
+    With ``is_brief``, room is scarce: sentences of one speaker, even of several messages, share one label.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Phrasing:
         self._written: dict[int, str] = {}
 
     def text(self, passage: Passage) -> str:
-        """The passage with its speaker, and with what makes it clear, such as the question that it answers."""
+        """The passage with its speaker, and with what is needed to understand it, such as the question it answers."""
         if passage.index not in self._written:
             self._written[passage.index] = self._text_in_context(passage)
         return self._written[passage.index]
@@ -166,5 +167,5 @@ def _is_reply_to(passage: Passage, before: Passage) -> bool:
 
 
 def _with_sentence_end(text: str) -> str:
-    # Without an end the next sentence would read as a part of this one.
+    # Without a final mark the next sentence would read as a part of this one.
     return closed(text) if text[-1:].isalnum() else text

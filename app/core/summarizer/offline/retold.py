@@ -1,4 +1,4 @@
-"""States that are one text: read as entries, so that they can be carried on, and written from entries again."""
+"""States of one text: reads them as entries, so that these can be kept, and writes a text from entries again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.core.text.sentences import closed, sentences
 from app.core.text.speakers import label_of
 
 _LONGEST: Final = 420
-"""Characters of one speaker's sentences in a statement at most: a question quoted with its answer is hardly longer."""
+"""The most characters of one speaker's sentences in a statement, enough for a question quoted with its answer."""
 _ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
 _LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
 _FRAMED: Final = (*_LAST, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
@@ -36,12 +36,12 @@ def is_told(schema: StateSchema) -> bool:
 def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
     """The narrative as entries: its topic stays a narrative, and each further statement becomes a fact, in order.
 
-    Their ids and sources only number these entries: nothing else knows them. Entries of other roles stay.
+    Their ids and sources only number these entries and are used nowhere else. Entries of other roles stay.
     """
     found: list[StateEntry] = []
     numbers = count(1)
     field = schema.home("narrative")
-    for entry in sorted(entries, key=lambda one: not one.in_doubt):  # what was told earlier, in order of time
+    for entry in sorted(entries, key=lambda one: not one.in_doubt):  # earlier text, which is in doubt, comes first
         if entry.role != "narrative":
             found.append(entry)
             continue
@@ -52,9 +52,9 @@ def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: st
 
 
 def retold(story: str, texts: Iterable[str]) -> str:
-    """One text: the story, then each text as a sentence of its own. What two of them say is said once.
+    """One text: the story, then each text as a sentence of its own, without repetitions.
 
-    What the story tells as said last stands last, without the words that say so: the text is read in this order.
+    What the story marks as said last is put at the end, without the words that mark it.
     """
     told = list(dict.fromkeys(map(closed, texts)))
     told = [text for text in told if not any(text in other for other in told if other != text)]
@@ -76,13 +76,13 @@ def statements(text: str) -> list[str]:
 
 
 def pieces(text: str) -> list[str]:
-    """The text cut between its statements. Together, the pieces are the whole text but for spaces."""
+    """The text cut between its statements. Together, the pieces are the whole text, apart from spaces."""
     cuts = [0]
     for statement in _statements(text):
         found = text.find(statement, cuts[-1])
         if found >= 0:
             cuts.append(found + len(statement))
-    cuts[-1] = len(text)  # what follows the last statement belongs to it
+    cuts[-1] = len(text)  # the rest after the last statement belongs to it
     return [piece for start, end in pairwise([0, *cuts]) if (piece := text[start:end].strip())]
 
 
@@ -113,14 +113,14 @@ def _entry_of_piece(entry: StateEntry, field: StateField, letter: str, number: i
 
 def _topic_and_statements(text: str, language: str) -> tuple[str, list[str]]:
     told = statements(text)
-    # In a language without such frames the first sentence is what the text is about.
+    # In a language without such frames the first sentence counts as the topic.
     if told and (told[0].startswith(_ABOUT) or phrases(language) is None):
         first = sentences(told[0])[0]
         told = [told[0][len(first) :].strip(), *told[1:]]
     else:
         first = ""
     said = [(one, unframed(one)) for one in told]
-    # What has a frame was said last: it comes last.
+    # Statements with a frame were said last: they come last.
     ordered = sorted(said, key=lambda pair: pair[0] != pair[1])
     return first, [unframed for _, unframed in ordered if unframed]
 

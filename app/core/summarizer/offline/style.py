@@ -1,4 +1,4 @@
-"""Describes in a sentence how the user talks and how their mood changes, by plain cues."""
+"""Describes in a sentence how the user talks and how their mood changes, by simple cues."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from app.core.summarizer.offline.items import Item
 from app.core.text.pasted import before_paste
 from app.core.text.required_literals import PatternIndex
 
-_OFTEN: Final = 0.12  # of the messages
-_OFTEN_LOW: Final = 0.05  # of the messages in a low mood: fewer say little
-_FEWEST: Final = 4  # messages in which a tone can be heard
+_OFTEN: Final = 0.12  # the least share of messages with a tone
+_OFTEN_LOW: Final = 0.05  # the least share of messages in a low mood: fewer mean little
+_FEWEST: Final = 4  # the fewest messages from which a tone is recognised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mood:
-    """What one message sounds like: trouble below zero, delight above."""
+    """The mood of one message: negative for trouble, positive for delight."""
 
     seq: int
     value: int
@@ -42,7 +42,7 @@ class _Mood:
 def style_items(
     messages: Sequence[Message], passages: Sequence[Passage], previous: Sequence[StateEntry], language: str
 ) -> list[Item]:
-    """The tone and its direction, then every wish about manner; empty in a language without a table."""
+    """The tone and its direction, then every wish about style; empty in a language without phrases."""
     words = phrases(language)
     spoken = [message for message in messages if message.role == "user" and message.content.strip()]
     if words is None or not spoken:
@@ -67,7 +67,7 @@ def style_items(
 
 
 def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]] | None:
-    """What is worth telling of the tone: a mood that is low, or was; ``None`` where there is no such thing."""
+    """The tone as words, with its messages: a mood that is low or was; ``None`` if there is nothing to report."""
     spoken = [message for message in messages if message.role == "user"]
     texts = [before_paste(message.content) for message in spoken]
     moods = [_mood(message.seq, text) for message, text in zip(spoken, texts, strict=True)]
@@ -87,7 +87,7 @@ def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases
 
 
 def _mood_direction(moods: Sequence[_Mood], old: Sequence[StateEntry], words: Phrases) -> tuple[str, tuple[int, ...]]:
-    """Where the mood goes from the beginning of the span to its end."""
+    """How the mood changes from the beginning of the span to its end, as words, with the messages that show it."""
     low = [mood for mood in moods if mood.value < 0]
     last = moods[-1].seq
     if not low:

@@ -1,4 +1,4 @@
-"""What was explained and understood: the user's restatement, or what a "got it" of the user answers."""
+"""Finds what was explained and understood: the user's restatement, or the explanation before a user's "got it"."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.core.text.shortening import clip
 
 _UNDERSTOOD: Final = pattern_of("talk", "understood")
 _MOST: Final = 3
-_LONGEST: Final = 160  # characters of what was explained
+_LONGEST: Final = 160  # the most characters of an explanation
 
 
 def understood_items(
     passages: Sequence[Passage], likely: Sequence[float], previous: Sequence[StateEntry]
 ) -> list[Item]:
-    """The newest of them, in order."""
+    """The newest things that were understood, in order."""
     known = {entry.text for entry in previous if entry.role == "known"}
     found = [item for item in _understood_items(passages, likely) if item.text not in known]
     return found[-_MOST:]

@@ -1,1 +1,1 @@
-"""What the core knows of languages: one TOML file each, named by its code; ``dialect`` says what stands in one."""
+"""What the core knows about languages: a TOML file for each, named by its code; ``dialect`` describes the contents."""

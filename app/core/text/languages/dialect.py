@@ -1,9 +1,9 @@
-"""What a file of a language says, section by section. Only ``code`` and ``name`` are needed.
+"""The contents of a language's file, section by section. Only ``code`` and ``name`` are required.
 
-What a language leaves out it does without: nothing of that kind is recognised in it, and what the service has to write
-of its own is written in English. Where that is otherwise, the section says so.
+If a file leaves something out, nothing of that kind is recognised in the language, and words of the service's own are
+written in English. A section says so if something else holds for it.
 
-The kinds of values stand in ``kinds``, what each key means beside it in its section.
+The kinds of values are described in ``kinds``, each key in its section.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from app.core.text.languages.sections_of_values import Exact, Relative, Values
 
 
 class Language(Section):
-    """One file."""
+    """The contents of one file."""
 
     code: str
-    """ISO 639-1; also the name of the file."""
+    """The ISO 639-1 code; also the name of the file."""
     name: str
-    """In English, for instructions to models."""
+    """The English name of the language, for instructions to models."""
     script: Script = "latin"
     spaced: bool = True
     """Whether its words stand between spaces."""
     words_per_token: float | None = None
     """Words for each token of a model; 0.6 if it is not given."""
     characters_per_token: float | None = None
-    """Instead of that, where words are not spaced."""
+    """Characters for each token of a model, in place of words, for languages without spaces between words."""
     in_doubt: str | None = None
     """The mark after an entry that is in doubt."""
     earlier: str | None = None
-    """What stands before sentences of an earlier summary that the new one does not tell, without the colon."""
+    """The words before sentences of an earlier summary that the new one leaves out, without the colon."""
     roles: Roles | None = None
     quotes: Quotes | None = None
     phrases: Phrases | None = None
@@ -59,10 +59,10 @@ class Language(Section):
     questions: Questions = Questions()
     related: Related = Related()
     rivals: Mapping[str, Words] = {}
-    """By kind of technology, what it is mostly chosen for: of two of one kind, one is chosen. ``anchors.kinds`` tells
-    what the kind itself is called."""
+    """By kind of technology, the things that are mostly chosen for it: of two of one kind, one replaces the other.
+    ``anchors.kinds`` has the names of the kind itself."""
     serves_as: Mapping[str, Words] = {}
-    """By kind, what is chosen for it though it is mostly something else."""
+    """By kind, further things that are sometimes chosen for it, though they are mostly of another kind."""
     sentences: Sentences = Sentences()
     clauses: Clauses = Clauses()
     claims: Claims = Claims()

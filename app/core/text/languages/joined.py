@@ -14,30 +14,30 @@ _NOTHING: Final = r"(?!)"
 
 
 def words_of(section: str, key: str) -> frozenset[str]:
-    """The words that any language lists there."""
+    """The words that any language lists under this key."""
     return frozenset(word for language in languages() for word in getattr(getattr(language, section), key))
 
 
 def alternatives(section: str, key: str, given: Iterable[Language] | None = None, *, spaced: bool | None = None) -> str:
-    """What any language says there, as the alternatives of a pattern; they match nothing where none says anything.
+    """The entries of all languages under this key as alternatives of a pattern; without entries it matches nothing.
 
-    ``given`` are the languages, all where none are given. ``spaced``: only those whose words stand between spaces, or
-    only the others; both where it is left out.
+    ``given`` are the languages; ``None``: all. ``spaced``: only languages with spaces between words (true) or without
+    (false); ``None``: both.
     """
     asked = [one for one in (languages() if given is None else given) if spaced in {None, one.spaced}]
     return "|".join(part for one in asked for part in _parts(one, section, key)) or _NOTHING
 
 
 def pattern_of(section: str, key: str, given: Iterable[Language] | None = None) -> re.Pattern[str]:
-    """What matches where any language says this: whole words where words are spaced; nothing where none does.
+    """A pattern of the entries of all languages under this key: whole words in languages with spaces between words.
 
-    ``given`` are the languages, all where none are given.
+    It matches nothing if there are no entries. ``given`` are the languages; ``None``: all.
     """
     return compiled(whole_words(section, key, given), re.IGNORECASE)
 
 
 def sources_of(section: str, key: str) -> list[str]:
-    """The source of ``pattern_of`` for each language that says this."""
+    """The source of ``pattern_of`` for each language that has entries under this key."""
     return [whole_words(section, key, [one]) for one in languages() if _parts(one, section, key)]
 
 

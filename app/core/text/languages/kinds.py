@@ -1,11 +1,11 @@
 r"""The kinds of values that a file of a language has.
 
-* ``Pattern``: a regular expression without regard to case, with straight apostrophes where nothing else is said.
+* ``Pattern``: a regular expression; unless its field says otherwise, case is ignored and apostrophes are straight.
   Every repetition in it is bounded or possessive (see ``app.core.text.patterns``). ``Patterns``: one, or a list.
-* ``Words``: words between blanks.
-* ``Rows``: lines of a value and the words for it, between blanks: ``10 ten``. ``минут/а/ы`` stands for a stem alone and
-  with each ending, ``pasado_mañana`` for two words; small letters, "е" for "ё".
-* ``Template``: a text with names in braces that are filled in; which names, its field says.
+* ``Words``: words separated by spaces.
+* ``Rows``: lines with a value and the words for it, separated by spaces: ``10 ten``. ``минут/а/ы`` means the stem alone
+  and with each ending, ``pasado_mañana`` means two words. They are in lower case, with "е" for "ё".
+* ``Template``: a text with names in braces that are filled in; its field says which names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Script = Literal[
     "georgian", "armenian",
 ]  # fmt: skip
 CHECKED: Final = {"patterns": True}
-"""The context of a validation that tries each pattern too: that takes time, which the program's own files need not."""
+"""The context of a validation that also tries each pattern. That takes time, and is not needed for our own files."""
 
 
 def _tried(source: str, info: ValidationInfo) -> str:
@@ -90,6 +90,6 @@ OfDay = Annotated[str, AfterValidator(_naming("day", "month", "year", "weekday")
 
 
 class Section(BaseModel):
-    """A part of a file: a key that it does not have is an error."""
+    """A part of a file; an unknown key in it is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,7 +1,7 @@
 """Reads the files of languages once, and says in plain words what is wrong with one.
 
-The core does no other I/O. These files are a part of the program, like its modules: once they are read, nothing depends
-on a disk.
+Reading such files, which are a part of the program like its modules, is the only I/O of the core: once they are read,
+nothing depends on a disk.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_language(name: str, text: str, *, check: bool = True) -> Language:
     With ``check``, each of its patterns is tried, too.
 
     Raises:
-        LanguageError: It is no TOML, or something in it is wrong: one line for each mistake.
+        LanguageError: The text is not TOML, or something in it is wrong; the message has a line for each mistake.
     """
     try:
         language = Language.model_validate(tomllib.loads(text), context=CHECKED if check else None)

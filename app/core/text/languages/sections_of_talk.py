@@ -1,4 +1,4 @@
-"""Sections about who says what, and what of it is kept: roles, anchors, cues, work, orders."""
+"""Sections about speakers and what is kept of their words: roles, anchors, cues, work, orders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.core.text.languages.kinds import (
 
 
 class Roles(Section):
-    """How speakers without a name are called; each must be unlike those of other languages' other roles."""
+    """Names for speakers who have none. No name may be the same as that of another role in any language."""
 
     user: str
     assistant: str
@@ -25,7 +25,7 @@ class Roles(Section):
 
 
 class Quotes(Section):
-    """What stands before a quotation, without its colon, by whose words they are."""
+    """The words before a quotation, without its colon, by the origin of the quoted words."""
 
     user: str
     assistant: str
@@ -35,7 +35,7 @@ class Quotes(Section):
 
 
 class Phrases(Section):
-    """What the offline summarizer adds of its own; without them it writes a conversation's own words alone."""
+    """Phrases of the offline summarizer's own; without them it writes only words of the conversation."""
 
     open_question: Template
     tone: Template
@@ -53,91 +53,91 @@ class Phrases(Section):
 
 
 class Work(Section):
-    """What is said of work on files. Patterns that are tried on texts of every language: whole words where spaced."""
+    """Words about work on files. They are tried on texts of every language; in languages with spaces as whole words."""
 
     done: Pattern = ""
-    """Something was made, changed or looked at."""
+    """Words that say that something was made, changed or looked at."""
     ahead: Pattern = ""
-    """It is yet to be done."""
+    """Words that say that something is yet to be done."""
 
 
 class AnchorCues(Section):
-    """How one type of anchor is said. The patterns see the first 400 characters of a statement."""
+    """Patterns of statements of one type of anchor. They see the first 400 characters of a statement."""
 
     says: Patterns = ()
-    """For whoever speaks."""
+    """Patterns for any speaker."""
     user: Patterns = ()
-    """For users."""
+    """Patterns for users."""
     with_value: Patterns = ()
-    """For users, beside an exact value."""
+    """Patterns for users, if the statement has an exact value; the next two, if it has a name or a technology."""
     with_name: Patterns = ()
     with_technology: Patterns = ()
     assistant: Patterns = ()
-    """For assistants, beside an exact value; in questions also without one."""
+    """Patterns for assistants, if the statement has an exact value; in questions also without one."""
     asks: Patterns = ()
-    """For questions."""
+    """Patterns for questions."""
     never: Patterns = ()
-    """No anchor all the same."""
+    """Patterns of statements that are not anchors even if another pattern fits."""
     labelled: Patterns = ()
-    """For users, before any other type is thought of: a label that says it ("Rule:")."""
+    """Patterns for users that are tried before those of any other type: a label that names the type ("Rule:")."""
     standing: Patterns = ()
-    """Likewise: its own words leave no doubt ("Never disclose ...")."""
+    """Likewise patterns of statements whose words leave no doubt ("Never disclose ...")."""
 
 
 class Turn(Section):
-    """What a later message does to what was said."""
+    """Patterns of later messages that change or answer what was said."""
 
     evasive: Patterns = ()
-    """No answer."""
+    """Replies that are no answer."""
     yes: Patterns = ()
     no: Patterns = ()
     polite_no: Patterns = ()
-    """Turns nothing down."""
+    """A "no" that turns nothing down."""
     smalltalk: Patterns = ()
-    """Answers nothing."""
+    """Small talk, which answers nothing."""
     takes_back: Patterns = ()
-    """Says that something is taken back, not what."""
+    """Words that take something back without saying what."""
     because: Patterns = ()
-    """A reason begins."""
+    """Words with which a reason begins."""
     times: Patterns = ()
-    """Words for days and hours that take each other's place."""
+    """Words for days and hours, of which a later one can replace an earlier one."""
     purpose: Patterns = ()
-    """Its groups name what something is for."""
+    """Patterns whose groups name the purpose of something."""
     adds: Patterns = ()
-    """Beside what was said."""
+    """Words that say that something is added to what was said, and does not replace it."""
     chooses: Patterns = ()
-    """The words of a bare choice, all but what is chosen."""
+    """The words of a bare choice, without what is chosen."""
     changes: Patterns = ()
-    """Words that only say that something is chosen, or changes."""
+    """Words that only say that something is chosen or changes."""
     updates: Patterns = ()
-    """The same thing is otherwise now."""
+    """Words that say that the same thing is different now."""
     moves: Patterns = ()
-    """It tells of a change."""
+    """Words that report a change."""
     forbids: Patterns = ()
     equates: Patterns = ()
-    """What stands between a thing and what it is."""
+    """The words between a thing and what it is said to be."""
     own: Patterns = ()
-    """The speaker's."""
+    """Words for what belongs to the speaker."""
     which: Patterns = ()
-    """Rows of words, parted by `` / ``, that tell which of several is meant: who names one of a row does not speak of
-    another."""
+    """Rows of words, separated by `` / ``, that say which of several things is meant. Statements with different words
+    of one row are about different things."""
 
 
 class Anchors(Section):
-    """How commitments, decisions, questions, facts and corrections are said; ``^`` stands after the opening.
+    """Patterns of commitments, decisions, questions, facts and corrections; ``^`` is the place after the opening.
 
-    Tried on text that has a letter of the language's script.
+    They are tried on texts that have a letter of the language's script.
     """
 
     opening: Patterns = ()
-    """Words before the point ("well,"), which are skipped."""
+    """Words before the actual statement ("well,"), which are skipped."""
     reported: Patterns = ()
     hypothetical: Patterns = ()
-    """Both: speech that binds nobody."""
+    """Patterns of reported and of hypothetical speech: both bind nobody."""
     shows: Patterns = ()
-    """What leads in a text that is only shown ("translate this:"): what follows in the message is nobody's word."""
+    """Words that introduce a text that is only shown ("translate this:"): the rest of the message states nothing."""
     announces: Patterns = ()
-    """The same of what begins in the next line ("here is the page I found.")."""
+    """The same for a text that begins in the next line ("here is the page I found.")."""
     first_person: Patterns = ()
     """Words by which a speaker means themselves."""
     commitment: AnchorCues | None = None
@@ -147,11 +147,11 @@ class Anchors(Section):
     correction: AnchorCues | None = None
     turn: Turn = Turn()
     kinds: Mapping[str, Pattern] = {}
-    """By kind of technology (``database``, ...), what its things are called: ``our main database``."""
+    """By kind of technology (``database``, ...), the words for a thing of that kind: ``our main database``."""
 
 
 class Cues(Section):
-    """What tells an important sentence, whoever says it; tried on texts of every language."""
+    """Patterns of important sentences of any speaker. They are tried on texts of every language."""
 
     correction: Patterns = ()
     update: Patterns = ()
@@ -170,87 +170,87 @@ class Cues(Section):
 
 
 class Talk(Section):
-    """How people talk beside the matter, for the offline summarizer; tried on texts of every language."""
+    """Patterns of talk around the content, for the offline summarizer. They are tried on texts of every language."""
 
     in_words: Patterns = ()
-    """Counts and times told in words: as exact as a number, though no identifier."""
+    """Counts and times in words: they are as exact as a number, but are not found as identifiers."""
     pleasantry: Patterns = ()
-    """What a sentence begins with that only keeps up the talk."""
+    """The beginning of a sentence that is only polite talk."""
     filler: Patterns = ()
-    """Words before the point, left out; a mark follows them."""
+    """Words before the actual statement, followed by a punctuation mark; they are left out."""
     acceptance: Patterns = ()
     rejection: Patterns = ()
-    """Both: what an answer begins with."""
+    """The beginnings of answers that accept or reject something."""
     proposal: Patterns = ()
     non_answer: Patterns = ()
     style_wish: Patterns = ()
-    """How somebody wishes to be answered."""
+    """Wishes for the style of the answers."""
     frustration: Patterns = ()
     distress: Patterns = ()
     relief: Patterns = ()
     negated: Patterns = ()
-    """Before a feeling: it is not felt."""
+    """Words before a feeling that say that it is not felt."""
     delight: Patterns = ()
     polite: Patterns = ()
     informal: Patterns = ()
     understood: Patterns = ()
-    """What begins a message of who has understood what was explained."""
+    """The beginning of a message whose writer has understood an explanation."""
     headings: Patterns = ()
-    """What only says, in capitals, which kind of statement follows its colon; its case counts."""
+    """Headings in capitals that only say which kind of statement follows the colon; their case counts."""
     letters: Words = ()
-    """The first lines of a letter that somebody pasted, without their colon; their case counts."""
+    """The names of the first lines of a pasted letter, without their colon; their case counts."""
 
 
 class Orders(Section):
-    """Sentences that order the reader of a record about.
+    """Sentences that give orders to the reader of a record.
 
-    Each list from ``must`` on is one pattern of whole words. Without one, no order is composed that needs it.
+    Each list from ``must`` on is one pattern of whole words. Orders composed of a missing list are not recognised.
     """
 
     assistant: Pattern
-    """Who is addressed: the assistant, by its names, and whoever reads on; ``{assistant}`` in the forms."""
+    """Names for those who are addressed, the assistant and later readers; the forms refer to it by ``{assistant}``."""
     must: Pattern = ""
-    """What binds: "must", "is to", "may not"."""
+    """Words that bind: "must", "is to", "may not"."""
     replies: Pattern = ""
-    """What the assistant says from now on: "every answer", "questions about"."""
+    """Words for what the assistant says from now on: "every answer", "questions about"."""
     speech: Pattern = ""
-    """What is done in speech: "mention", "recommended", "criticism"."""
+    """Words for acts of speech: "mention", "recommended", "criticism"."""
     strict: Pattern = ""
-    """For good, or not at all: "always", "no longer", "forbidden"."""
+    """Words for "for ever" or "not at all": "always", "no longer", "forbidden"."""
     hiding: Pattern = ""
-    """What keeps something from the user."""
+    """Words for keeping something from the user."""
     rules: Pattern = ""
-    """What was asked for before: "earlier instructions"."""
+    """Words for what was asked for before: "earlier instructions"."""
     void: Pattern = ""
-    """What is done to rules: "disregard", "lifted"."""
+    """Words for cancelling rules: "disregard", "lifted"."""
     reported: Pattern = ""
-    """By which a sentence tells of an order, and gives none: "asked", "agreed", "according"."""
+    """Words that show that a sentence reports an order and does not give one: "asked", "agreed", "according"."""
     forms: Patterns
-    """For the beginning of a sentence; at most ten."""
+    """Patterns of the beginning of a sentence that is an order; at most ten."""
 
 
 class Claims(Section):
-    """What a sentence does to what was said, or is for; whole words where nothing else is said."""
+    """Patterns that show what kind of claim a sentence makes; whole words unless a field says otherwise."""
 
     supposed: Patterns = ()
-    """It is a hypothesis, a guess or a probability."""
+    """Words that call something a hypothesis, a guess or a probability."""
     gone: Patterns = ()
-    """Its group names what is given up; not whole words."""
+    """Patterns whose group names what is given up; not whole words."""
     under_way: Patterns = ()
     done: Patterns = ()
     not_done: Patterns = ()
     progress: Words = ()
-    """Words of how far a task is, which say nothing of which task it is."""
+    """Words for the progress of a task, which do not say which task it is."""
     obstacles: Patterns = ()
-    """Something is in the way."""
+    """Words that say that something is in the way."""
     wanted: Patterns = ()
-    """Somebody asks for something."""
+    """Words that say that somebody asks for something."""
     stated: Patterns = ()
-    """A plain statement that a record must hold; not whole words."""
+    """Patterns of plain statements that a record must hold; not whole words."""
     defined: Patterns = ()
-    """A term is explained."""
+    """Words that explain a term."""
     steps: Patterns = ()
     step: Pattern = ""
-    """How work goes; the word before a step's number."""
+    """Words about the course of work, and the word before a step's number."""
     own: Patterns = ()
-    """The words of those who talk for themselves and each other."""
+    """Pronouns for the speaker and the person spoken to: "I", "your"."""

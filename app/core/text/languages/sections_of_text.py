@@ -9,122 +9,123 @@ class CommonWords(Section):
     """Words that say little. Those of all languages are left out of a text of any language."""
 
     function: Words = ()
-    """What carries grammar and no content, in small letters. By these a language is told from others of its script:
-    without them it is detected only where it is the only one of its script."""
+    """Words that carry grammar and no content, in lower case. They distinguish a language from others of its script:
+    without them it is detected only if it is the only language of its script."""
     content: Words = ()
-    """What has content here, though it is grammar in other languages: "die" in English."""
+    """Words with content here that are grammar in other languages: "die" in English."""
     generic: Words = ()
     """Content words too common in talk to name a topic."""
     frame: Words = ()
-    """A record's own voice: whose words are told, and that they were said."""
+    """Words with which a record reports: who spoke, and that something was said."""
     technology: Words = ()
     """Names of technology that are written like ordinary words."""
     spelled_alike: Words = ()
-    """Pairs of letters: a word may be written with either, and is compared with the second."""
+    """Pairs of letters: a word may be written with either, and is compared in the spelling with the second."""
     signs: Words = ()
-    """Where words are not spaced: characters that are function words, or parts of very many words."""
+    """In languages without spaces: characters that are function words, or parts of very many words."""
 
 
 class Questions(Section):
-    """What questions ask for, what answers look like; searched in lower case."""
+    """Patterns of what questions ask for and what answers look like. They are searched in lower case."""
 
     when: Patterns = ()
     how_many: Patterns = ()
     time: Patterns = ()
     time_words: Words = ()
-    """Both: by which a message says when something was; mere words are found fastest."""
+    """Patterns and words by which a message says when something was; plain words are found fastest."""
     number: Patterns = ()
     first_person: Patterns = ()
     first_person_words: Words = ()
     told: Patterns = ()
-    """What a question says of what the assistant said before."""
+    """How a question refers to what the assistant said before."""
     user: Patterns = ()
     assistant: Patterns = ()
-    """What a question about a conversation calls its two sides."""
+    """The names of the two sides in a question about a conversation."""
     hello: Pattern = ""
-    """What stands before the name of who is spoken to."""
+    """Words before the name of the person spoken to."""
     called: Pattern = ""
-    """What stands before the speaker's own name."""
+    """Words before the speaker's own name."""
     courtesies: Pattern = ""
-    """What a message may consist of that only keeps up the talk."""
+    """The words of a message that is only polite talk."""
     fillers: Pattern = ""
-    """What may stand beside it."""
+    """Words that may stand beside such talk."""
     courtesy_signs: str = ""
-    """Single characters of the same kind, where words are not spaced."""
+    """In languages without spaces: single characters of the same kind."""
     instructions: Pattern = ""
-    """What asks to work on a text that comes along."""
+    """Words that ask for work on a text in the same message."""
     points_back: Pattern = ""
-    """What says that something was said, or is known, already."""
+    """Words that say that something was already said or is already known."""
 
 
 class Sentences(Section):
-    """Where a sentence does not end though a full stop stands there; all in small letters, without their last one."""
+    """Words after which a full stop does not end a sentence; in lower case, without the last full stop."""
 
     abbreviations: Words = ()
-    """A sentence ends after none of them."""
+    """Abbreviations after which a sentence never ends."""
     abbreviations_at_ends: Words = ()
-    """A sentence ends after them only where the next word begins with a capital, and that is no name of a day."""
+    """Abbreviations after which a sentence ends only if the next word is capitalised, and no name of a month or day."""
     before_ordinals: Words = ()
-    """Where ordinals have a full stop: before a number of two digits it belongs to the number ("im 3. Stock")."""
+    """For languages whose ordinals have a full stop: words after which the full stop of a number of at most two digits
+    belongs to the number ("im 3. Stock")."""
     short_words: Words = ()
-    """Words of one or two letters that are no abbreviations."""
+    """Words of one or two letters that are not abbreviations."""
 
 
 class Clauses(Section):
-    """What parts and ties the clauses of a sentence, and what needs the sentence before; whole words."""
+    """Words that separate or connect the clauses of a sentence, or point to the sentence before; as whole words."""
 
     reasons: Patterns = ()
-    """Conjunctions that a clause begins with, without a mark before them too."""
+    """Conjunctions with which a clause begins, even without a punctuation mark before them."""
     links: Patterns = ()
-    """Those that follow a comma."""
+    """Conjunctions with which a clause begins after a comma."""
     subjects: Patterns = ()
-    """What a clause begins with that has a subject of its own; not whole words."""
+    """The beginnings of clauses with a subject of their own; not whole words."""
     ties: Patterns = ()
-    """What only ties a sentence to the one before; its case counts."""
+    """Words that only connect a sentence to the one before; their case counts."""
     binds: Patterns = ()
-    """What turns or bounds the rest of its sentence, which is therefore never cut off."""
+    """Words that reverse or limit the rest of their sentence, and are therefore never cut off."""
     bounds: Patterns = ()
-    """A negation or a condition: without what stands under it, the rest would say the contrary."""
+    """Negations and conditions. If a part with one of them were cut, the rest could say the contrary."""
     contrasts: Patterns = ()
-    """What limits the clause before it, beside ``bounds`` and ``binds``: a contrast, a condition, an end."""
+    """Further words, beside ``bounds`` and ``binds``, that limit the clause before: a contrast, a condition, an end."""
     turns: Words = ()
-    """Words that turn or bound what the rest says."""
+    """Words that reverse or limit what the rest says."""
     articles: Words = ()
-    """Articles: they do not count where two texts are compared."""
+    """Articles, which are ignored when two texts are compared."""
     addressed: Patterns = ()
-    """Pronouns of who is spoken to."""
+    """Pronouns for the person spoken to."""
     unresolved: Patterns = ()
-    """A beginning that points to something said before it."""
+    """Beginnings that point to something said before."""
     open_beginnings: Patterns = ()
     open_ends: Patterns = ()
-    """What a sentence begins or ends with that cannot be understood alone."""
+    """The beginnings and ends of sentences that cannot be understood alone."""
     open_subjects: Patterns = ()
-    """Subjects that may be others each time."""
+    """Subjects that may mean something else each time."""
     equates: Patterns = ()
-    """What stands between a subject and what is said of it."""
+    """The words between a subject and what is said about it."""
     corrects: Patterns = ()
-    """What a sentence begins with that corrects the one before it ("No, in Graça."), where one speaker said both."""
+    """The beginnings of sentences that correct the sentence before of the same speaker ("No, in Graça.")."""
 
 
 class Refusals(Section):
-    """What a model writes that talks about its task instead of doing it; for the beginning of a text."""
+    """Patterns of the beginning of a text in which a model talks about its task instead of doing it."""
 
     openings: Patterns = ()
-    """What may stand before it."""
+    """Words that may stand before such a beginning."""
     forms: Patterns = ()
     errors: Words = ()
-    """What the text of an error begins with; its case counts."""
+    """The beginnings of error texts; their case counts."""
 
 
 class Replies(Section):
-    """What the offline responder is asked for."""
+    """Patterns of what the offline responder is asked for."""
 
     asks: Patterns = ()
-    """For the beginning of a message that wants an answer."""
+    """The beginnings of messages that want an answer."""
     asks_for_all: Patterns = ()
     greets: Patterns = ()
     thanks: Patterns = ()
-    """Both for the beginning."""
+    """The beginnings of messages that greet or thank."""
     notice: Patterns = ()
     """A part of the responder's own notice (``offline.notice`` in the catalogue), by which its replies are known."""
 
@@ -133,31 +134,31 @@ class Terms(Section):
     """Which words can name a topic, and how words are inflected."""
 
     function: Words = ()
-    """Where ``words`` has no table of function words: the commonest of them."""
+    """The most common function words, if the section ``words`` has no list of them."""
     determiners: Words = ()
     before_verbs: Words = ()
-    """The word after the one is mostly a noun, after the other a verb."""
+    """The word after a determiner is mostly a noun, the word after one of ``before_verbs`` a verb."""
     verbs: Patterns = ()
     adjectives: Patterns = ()
-    """Whole words, in small letters, that are hardly nouns."""
+    """Patterns of verbs and adjectives: whole words in lower case that are hardly ever nouns."""
     predicate_endings: Patterns = ()
     """Endings of words that name nothing."""
     courtesies: Words = ()
-    """Words, and stems, that change nothing of a statement."""
+    """Words and stems that do not change the meaning of a statement."""
     grammar_signs: Words = ()
-    """Where words are not spaced: characters of grammar and number, of which no term holds one."""
+    """In languages without spaces: characters for grammar and number, which no term contains."""
     alphabet: str = ""
-    """Its letters, by which misspelled words are looked for."""
+    """The letters of the language, with which misspelled words are looked for."""
     ending_vowels: str = ""
-    """Where names have cases: the letters of their endings."""
+    """In languages that inflect names: the letters of their endings."""
     endings: Words = ()
-    """Endings of inflected words, in the order in which they are tried. They may not change, since stems are stored."""
+    """Endings of inflected words, in the order in which they are tried. They must never change: stems are stored."""
 
 
 class Related(Section):
     """Related words, by general knowledge: "pets" is answered by "dog"."""
 
     kinds: str = ""
-    """Words that ask for a kind, a colon, words of that kind; a line each."""
+    """Lines with words that ask for a kind, a colon, and words of that kind."""
     forms: str = ""
-    """Forms that no ending tells, spellings of chats, and words that mean the same; between strokes."""
+    """Irregular forms, spellings of chats, and synonyms; words that belong together are separated by slashes."""

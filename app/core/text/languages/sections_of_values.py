@@ -8,48 +8,48 @@ from app.core.text.languages.kinds import Numbers, OfDay, Pattern, Patterns, Row
 
 
 class Values(Section):
-    """Words of numbers, units, money and the calendar. What all languages write (signs, codes) stands in English."""
+    """Words for numbers, units, money and the calendar. The English file also has signs and codes of all languages."""
 
     numbers: Numbers = ()
     scales: Numbers = ()
-    """Hundreds, thousands, ..., as numbers."""
+    """Words for hundred, thousand, ..., each with its number."""
     units: Rows = ()
-    """A base and the factor to it before the words; a base of no factor to another does not convert: ``m 1000 km``."""
+    """A base unit and the factor to it before the words: ``m 1000 km``. Different base units are not converted."""
     currencies: Rows = ()
-    """By ISO 4217 code."""
+    """Words for currencies, by ISO 4217 code."""
     months: Numbers = ()
     weekdays: Numbers = ()
-    """Monday is 0."""
+    """Words for weekdays; Monday is 0."""
     days: Numbers = ()
-    """Days from the message's day: ``-1 yesterday``."""
+    """Words for days, with the distance from the message's day: ``-1 yesterday``."""
     ordinals: Numbers = ()
     tens: Numbers = ()
-    """What may stand before an ordinal: "twenty-first"."""
+    """Tens that may stand before an ordinal: "twenty-first"."""
     shares: Numbers = ()
-    """``0.5 half``."""
+    """Words for fractions: ``0.5 half``."""
     ordinal_shares: Words = ()
-    """Shares that are ordinals directly before a unit: "the third day"."""
+    """Words for fractions that are ordinals directly before a unit: "the third day"."""
     half_units: Rows = ()
-    """One word that says how much of which unit: ``0.5 час полчаса``."""
+    """Single words for an amount of a unit: ``0.5 час полчаса``."""
     named_hours: Rows = ()
-    """``12:00 noon``."""
+    """Words for times of day: ``12:00 noon``."""
     spans: Rows = ()
-    """``week``, ``weekend``, ``month`` and ``year``, each with its words."""
+    """Words for ``week``, ``weekend``, ``month`` and ``year``."""
     compounds: Rows = ()
-    """What follows a number in one word ("семилетняя", "dreitägig"), after the unit that it names; ``-`` for none."""
+    """Parts of words after a number ("семилетняя", "dreitägig"), by the unit that they name; ``-``: none."""
     articles: Words = ()
-    """The number one where no number is meant."""
+    """Words that mean one of a thing without being a number: "a", "per", "every"."""
     ones: Words = ()
-    """Where there is no article: units of which one is meant."""
+    """In languages without articles: words for units that mean one unit if they stand alone."""
     no_numeral_after: Words = ()
-    """After "one" they show that it stands for a noun: "one of them"."""
+    """Words after "one" that show that it stands for a noun: "one of them"."""
     joints: Words = ()
-    """Words that only join others."""
+    """Words that only join other words."""
     approximate: Words = ()
     squares: Words = ()
     cubes: Words = ()
     numbering: Words = ()
-    """A bare number after them counts something off."""
+    """Words before a bare number that only numbers something, such as a step."""
     range_words: Words = ()
     before_hours: Words = ()
     late: Words = ()
@@ -61,123 +61,124 @@ class Values(Section):
     next: Words = ()
     this: Words = ()
     ahead: Words = ()
-    """Before a length of time: then."""
+    """Words before a length of time that mean "from now": "in two weeks"."""
     later: Words = ()
-    """After a length of time: then."""
+    """Words after a length of time that mean "from now": "two weeks later"."""
     ago: Words = ()
     date_fill: Words = ()
-    """What may stand within a date: "the", "of"."""
+    """Words that may stand within a date: "the", "of"."""
     ends: Words = ()
     month_ends: Words = ()
     before_months: Words = ()
     ambiguous: Words = ()
-    """Words of the calendar that are other words too."""
+    """Words of the calendar that also have another meaning."""
     ordinal_endings: Words = ()
     number_endings: Words = ()
     tens_and_ones: Words = ()
-    """How a ten and its one are written in one word: ``{one}und{ten}``. Where something stands here, larger numbers may
-    be written in one word too."""
+    """How a ten and its one are written in one word: ``{one}und{ten}``. If this is given, larger numbers may be written
+    in one word too."""
     endings: Words = ()
-    """What is written behind numbers and units in one word with them: the particles of Korean."""
+    """Endings written together with numbers and units, such as the particles of Korean."""
     within_words: Numbers = ()
-    """Numbers that stand so within one word alone: the "vent" of "ventuno"."""
+    """Forms of numbers that occur only within a word: the "vent" of "ventuno"."""
     compound_heads: Numbers = ()
-    """Beside the numbers themselves: what one word may begin with that holds a number and its unit."""
+    """Further beginnings, beside the numbers themselves, of a word that holds a number and its unit."""
     beginnings: Words = ()
-    """Beside numbers, units and the calendar: what a value may begin with."""
+    """Further words, beside numbers, units and the calendar, with which a value may begin."""
     and_more: Numbers = ()
-    """After a number or its unit: ``0.5 and_a_half``."""
+    """Words after a number or its unit that add a fraction: ``0.5 and_a_half``."""
     ten_joints: Words = ()
-    """Between a ten and its one: "treinta y ocho"."""
+    """Words between a ten and its one: "treinta y ocho"."""
     hundred_joints: Words = ()
-    """Between hundreds and what is below: "two hundred and five"."""
+    """Words between hundreds and the rest: "two hundred and five"."""
     one_or_article: Words = ()
-    """Number words that are articles where they stand alone."""
+    """Number words that are articles if they stand alone."""
     homographs: Words = ()
-    """Words of this section that are other words elsewhere: they count beside such words of this language alone, and in
-    a text that is in it."""
+    """Words of this section that mean something else in other languages. They count only in a text in this language, or
+    next to words that show it."""
     before_clock: Words = ()
-    """They show that a number is an hour of the clock: "las ocho y media"."""
+    """Words before a number that show that it is an hour of the clock: "las ocho y media"."""
     hour_words: Words = ()
-    """Between an hour and its minutes: "huit heures trente"; as often they tell a length."""
+    """Words between an hour and its minutes: "huit heures trente"; as often they mean a length of time."""
     past_hour: Words = ()
-    """Between an hour and the minutes after it: "ocho y media"."""
+    """Words between an hour and the minutes after it: "ocho y media"."""
     to_hour: Words = ()
-    """Between an hour and the minutes before it: "neuf heures moins dix"."""
+    """Words between an hour and the minutes before it: "neuf heures moins dix"."""
     quarters: Words = ()
-    """A quarter of an hour before the words of the next keys."""
+    """Words for a quarter of an hour, used before the words of the next keys."""
     half_before: Words = ()
-    """Before an hour: half of an hour before it, as in "halb sieben"."""
+    """Words before an hour that mean half an hour before it, as in "halb sieben"."""
     hour_joints: Words = ()
-    """Between a half or a quarter and the hour that it leads to: "wpół do dziewiątej"."""
+    """Words between a half or a quarter and the hour to which it leads: "wpół do dziewiątej"."""
     minutes_past: Words = ()
-    """Between minutes and the hour before them: "ten past nine"."""
+    """Words between minutes and the hour that they follow: "ten past nine"."""
     minutes_to: Words = ()
-    """Between minutes and the hour behind them: "zehn vor neun"."""
+    """Words between minutes and the hour that they precede: "zehn vor neun"."""
     loose_minutes: Words = ()
-    """Of the keys around: they stand beside two bare numbers that are no time as well ("5 to 3"), and so count beside
-    a quarter, an ordinal or a named hour alone; those before minutes beside an ordinal."""
+    """Those words of the neighbouring keys that also stand between two numbers that are not a time ("5 to 3"). They
+    count only with a quarter, an ordinal or a named hour; words of ``minutes_before`` only with an ordinal."""
     minutes_before: Words = ()
-    """Before minutes and the hour behind them: «без десяти девять»."""
+    """Words before minutes and the hour that they precede: «без десяти девять»."""
     past_behind: Words = ()
-    """Behind an hour and the minutes after it."""
+    """Words after an hour and minutes that follow the hour."""
     to_behind: Words = ()
-    """Behind an hour and the minutes before it."""
+    """Words after an hour and minutes that precede the hour."""
     half_past: Words = ()
-    """Directly behind an hour: half past it."""
+    """Words directly after an hour that mean half past it."""
     between_sides: Words = ()
-    """Between the lengths of two sides: "90 by 60 cm"."""
+    """Words between the lengths of two sides: "90 by 60 cm"."""
     date_signs: Words = ()
-    """In a script whose dates have signs behind their numbers: those of the year, the month, the day, the hour, the
-    minute and the half of an hour; several for one stand together."""
+    """In a script whose dates have signs after their numbers: the signs of the year, the month, the day, the hour, the
+    minute and the half hour; several signs for one of them are written together."""
     before_decimals: Words = ()
     """Units after which a digit stands for a tenth of them: 三块五, 一米五."""
     after_decimals: Words = ()
-    """What may stand after such a digit in a script without spaces."""
+    """Characters that may stand after such a digit in a script without spaces."""
     out_of: Words = ()
-    """Between a part and the whole: "23 out of 25"."""
+    """Words between a part and the whole: "23 out of 25"."""
     compared_behind: Words = ()
-    """Near behind a number that is a difference: "20 € cheaper", "5 cm below"; in a script without spaces, directly."""
+    """Words soon after a number that show that it is a difference: "20 € cheaper", "5 cm below"; in a script without
+    spaces, directly after it."""
     compared_before: Words = ()
-    """The same before it: "by 20 €", "leaves 20 €"."""
+    """The same before the number: "by 20 €", "leaves 20 €"."""
     ranges: Words = ()
-    """Between two numbers, the unit of the second of which is the first one's too."""
+    """Words between two numbers that show that the unit of the second also belongs to the first."""
     number_joints: Words = ()
-    """Between two amounts that are one: "five euros and ten cents"."""
+    """Words between two amounts that are one: "five euros and ten cents"."""
     points: Words = ()
-    """Before decimals that are told in words."""
+    """Words before decimals that are written in words."""
     shared: Words = ()
-    """Between a share and what it is of."""
+    """Words between a fraction and its whole."""
     before_weekdays: Words = ()
-    """Beside those of dates: they show that a word is a weekday."""
+    """Further words, beside those of dates, that show that the next word is a weekday."""
     before_lengths: Words = ()
-    """Before a length of time that is over: "vor drei Tagen"."""
+    """Words before a length of time that mean "ago": "vor drei Tagen"."""
     before_rounded: Words = ()
-    """Between a word that rounds and its number: "more than 5"."""
+    """Words between a word for rounding and its number: "more than 5"."""
     within_times: Words = ()
-    """Between an hour and its part of the day."""
+    """Words between an hour and its part of the day."""
     hours_of_length: Words = ()
-    """Words of the clock that are as often lengths."""
+    """Words of the clock that as often mean a length of time."""
     dozens: Words = ()
     short_scales: Words = ()
-    """Scales only directly after their number: "5 m" are metres, "5m" may be millions."""
+    """Words for scales only if they stand directly after their number: "5 m" is five metres, "5m" may be millions."""
     counted_scales: Words = ()
-    """Claimed only after a number above one: "two grand" is an amount, "un grand jardin" is none."""
+    """Words for scales only after a number above one: "two grand" is an amount, "un grand jardin" is not."""
     tight_units: Words = ()
-    """Words that are units only directly after their number."""
+    """Words that are units only if they stand directly after their number."""
     year_marks: Words = ()
-    """After a year, of which two digits may be left out."""
+    """Words after a year, of which the first two digits may be left out."""
     about_endings: Patterns = ()
     about_after: Patterns = ()
-    """After a number that is rounded: directly, and after its unit too."""
+    """Patterns of what shows that the number before is rounded: directly after it, or also after its unit."""
     no_numbers: Patterns = ()
-    """Where words are not spaced: words in which a numeral counts nothing."""
+    """In languages without spaces: words in which a numeral is not a number."""
     measures: Words = ()
-    """What a field of a tool's result is called whose number is a size, and no code."""
+    """Names of fields in a tool's result whose number is a size and not a code."""
 
 
 class SaidDay(Section):
-    """How the day of a message is written at the end of an entry, by what of it is needed."""
+    """How the day of a message is written at the end of an entry: with weekday, with day, or only month and year."""
 
     weekday: OfDay
     day: OfDay
@@ -185,43 +186,43 @@ class SaidDay(Section):
 
 
 class Relative(Section):
-    """Times that are told by the day on which they are said; without it no day is written beside them."""
+    """Words for times that depend on the day on which they are said. Without this section no day is added to them."""
 
     capital: bool = True
-    """What begins with a capital elsewhere than a sentence is a title or a noun, and no such word."""
+    """Whether such a word with a capital inside a sentence is taken for a title or a noun instead."""
     days: Mapping[str, int]
-    """Words whose day follows from that day, with their distance in days; the longest that fits counts."""
+    """Words that mean one certain day, with its distance in days; the longest that fits counts."""
     parts: tuple[str, ...] = ()
-    """Parts of a day that may stand after such a word, and belong to it."""
+    """Parts of a day that may stand after such a word and belong to it."""
     not_after: Pattern = ""
     not_before: Pattern = ""
-    """What may not stand directly beside such a word, of a fixed length."""
+    """Patterns of a fixed length of what may not stand directly before or after such a word."""
     by_weekday: Patterns = ()
     by_day: Patterns = ()
     by_month: Patterns = ()
-    """Times that are told by the day but name no single one, by what of it is needed; ``{number}`` stands for one."""
+    """Other times that depend on the day, by how much of its date is needed; ``{number}`` stands for a number."""
     number: Pattern = r"\d{1,3}"
     brackets: str = " ({})"
     day: OfDay
-    """How a day is written after such a word."""
+    """How a date is written after such a word."""
     said: SaidDay
     months: tuple[str, ...]
     weekdays: tuple[str, ...]
 
 
 class Exact(Section):
-    """What an exact value is found by verbatim beside the words of ``Values``, and capitals that begin no name."""
+    """Further words, beside ``Values``, by which exact values are found as written, and capitals that are no names."""
 
     month_first: bool = False
-    """Whether a day may stand behind its month: "May 3"."""
+    """Whether a day may stand after its month: "May 3"."""
     currencies: Patterns = ()
     counted: Patterns = ()
-    """What numbers count beside units; case counts."""
+    """Things that numbers count, beside units; case counts."""
     no_names: Words = ()
-    """Words that begin with a capital for another reason, in small letters."""
+    """Words, in lower case, that begin with a capital for another reason than being a name."""
     shouted: Words = ()
-    """Words that are written in capitals to be heard, in small letters."""
+    """Words, in lower case, that are written in capitals for emphasis."""
     titles: Words = ()
-    """A full stop after them ends no sentence."""
+    """Titles: a full stop after them does not end a sentence."""
     within_names: Words = ()
-    """Small words within a name."""
+    """Words in lower case that may stand within a name."""

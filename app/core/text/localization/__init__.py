@@ -1,1 +1,1 @@
-"""What the service says itself, in the language of a conversation."""
+"""Texts of the service's own, in the language of a conversation."""

@@ -1,13 +1,13 @@
 """Catalogues: what the service itself says to people (notices, errors, the command line), by language.
 
-A further language of these texts is a further ``<language>.toml`` beside this module; nothing names one. What the
-service *recognises* in conversations of a language stands in ``app/core/text/languages`` instead.
+Another language of these texts is another ``<language>.toml`` next to this module; nothing has to name it. What the
+service *recognises* in conversations of a language is in ``app/core/text/languages`` instead.
 
 The keys of a file: ``language`` (ISO 639-1); ``[numbers]`` with ``group`` and ``decimal``, the marks within a number;
-and messages in any tables, known by their path (``stats.tokens.saved``). A message is a text, or a table of plural
-forms chosen by its ``{count}`` as the CLDR chooses them for the language.
-``{words}`` in braces are filled in. What a file lacks is said in English. ``[own]`` holds what the English file lacks,
-since its English stands in the code: ``use.<schema>``, ``title.<error code>``.
+and messages in any tables, named by their path (``stats.tokens.saved``). A message is a text, or a table of plural
+forms chosen by its ``{count}`` by the rules of the CLDR for the language.
+``{words}`` in braces are filled in. Messages that a file lacks are in English. ``[own]`` holds messages whose English
+is in the code and not in the English file: ``use.<schema>``, ``title.<error code>``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FALLBACK: Final = "en"
 FORMS: Final = frozenset({"zero", "one", "two", "few", "many", "other"})
 """The names that the CLDR gives to plural forms."""
 OTHER: Final = "other"
-"""The form of every number that no rule takes; every language has it."""
+"""The plural form for numbers to which no rule applies; every language has it."""
 
 _PLACE: Final = compiled(r"\{(\w{1,40})\}")
 _RANGE: Final = compiled(
@@ -46,7 +46,7 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """One language."""
+    """The messages of one language."""
 
     language: str
     plurals: PluralRule
@@ -54,7 +54,7 @@ class Catalogue:
     decimal: str
     messages: Mapping[str, str | Mapping[str, str]]
     own: Mapping[str, str]
-    """What is said otherwise than the code says it in English; empty in English."""
+    """Translations of texts whose English is in the code; empty for English."""
 
     def date(self, day: date, *, with_year: bool = True) -> str:
         """A day with its weekday, as the language writes it for a chat model."""
@@ -63,11 +63,11 @@ class Catalogue:
         return self.text(key, weekday=weekday, day=str(day.day), month=month, year=str(day.year))
 
     def has(self, key: str) -> bool:
-        """Whether there is such a message, here or in English."""
+        """Whether this catalogue or the English one has the message."""
         return key in self.messages or key in CATALOGUES[FALLBACK].messages
 
     def wordings(self, section: str) -> tuple[str, ...]:
-        """The messages of a table that says the same in several ways, in their order."""
+        """The messages of a table that has several wordings of the same, in their order."""
         home = self if any(key.startswith(f"{section}.") for key in self.messages) else CATALOGUES[FALLBACK]
         return tuple(self.text(key) for key in home.messages if key.startswith(f"{section}."))
 
@@ -78,7 +78,7 @@ class Catalogue:
         return f"{written}{self.decimal}{fraction}" if fraction else written
 
     def text(self, key: str, **given: str | Number) -> str:
-        """The message with what is given in its places; ``count`` chooses the plural form.
+        """The message with the given values filled in; ``count`` chooses the plural form.
 
         Numbers are written as the language writes them, fractions with at most two digits.
 
@@ -95,7 +95,7 @@ class Catalogue:
         return _PLACE.sub(lambda place: filled.get(place[1], place[0]), message)
 
     def word(self, section: str, word: str) -> str:
-        """What a word of ours is called (``trigger``, ``manual``); one without a message is shown as it is."""
+        """The name of a word of ours (``trigger``, ``manual``) in this language; without a message, the word itself."""
         key = f"{section}.{word}"
         return self.text(key) if self.has(key) else word.replace("_", " ")
 
@@ -154,11 +154,11 @@ def _own(given: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
 
 
 def catalogue_of(*wishes: str | None) -> Catalogue:
-    """The catalogue for the first wish that has one; English if none has.
+    """The catalogue for the first wish for which there is one; otherwise the English one.
 
     Args:
-        wishes: Each a BCP 47 tag (``ru-RU``) or an ``Accept-Language`` header; ``None``, ``*`` and nonsense wish
-            nothing.
+        wishes: Each is a BCP 47 tag (``ru-RU``) or an ``Accept-Language`` header; ``None``, ``*`` and nonsense are
+            ignored.
     """
     spoken = (language for wish in wishes for language in languages(wish or ""))
     return next((CATALOGUES[language] for language in spoken if language in CATALOGUES), CATALOGUES[FALLBACK])
@@ -171,6 +171,6 @@ def languages(wish: str) -> Sequence[str]:
     return [language for weight, language in sorted(weighed, key=lambda one: -one[0]) if weight > 0]
 
 
-# No I/O in the core's sense: the files are part of the program, read with it, once.
+# This does not count as I/O of the core: the files are part of the program, and are read once with it.
 CATALOGUES: Final = read_catalogues(files("app.core.text.localization"))
 """The catalogues by language."""
