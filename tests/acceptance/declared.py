@@ -1,4 +1,4 @@
-"""Holds what a stream brings against the events that openapi.json declares."""
+"""Compares what a stream brings with the events that openapi.json declares."""
 
 from __future__ import annotations
 
