@@ -25,12 +25,12 @@ def made_talk(name: str) -> Json:
 
 
 def locomo() -> list[Json]:
-    """LoCoMo's, in the same form; empty where they are not there."""
+    """The talks of LoCoMo in the same form; empty if they are not there."""
     return _read(LOCOMO) if LOCOMO.exists() else []
 
 
 def with_locomo(own: object, theirs: object) -> list[Any]:
-    """Parameters of a test: a value (several: a tuple) for made-up talks, and one for LoCoMo's where they are there."""
+    """Parameters of a test: a value (or a tuple of several) for made-up talks, and one for LoCoMo's if it is there."""
     more = [pytest.param(*_values(theirs), marks=pytest.mark.long, id="locomo")] if LOCOMO.exists() else []
     return [pytest.param(*_values(own), id="made"), *more]
 
