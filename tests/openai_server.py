@@ -3,13 +3,13 @@
 ``with running_openai() as openai: openai.script("Yes.", {"calls": [{"name": "look_up", "args": {}}]})``. It keeps what
 it was asked to keep, goes on from a response by its id, and refuses what OpenAI refuses: a response that it does not
 keep, a result without a call, a call without a result, more than its window. A request with a response schema that is
-not streamed is a compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a
-numbered answer.
+not streamed is a compaction, and answered honestly; scripts are for chats, and a chat without a script gets a numbered
+answer.
 
 A behaviour is a text, or ``{text?, thoughts?, calls?, status?, code?, message?, incomplete?, hold?, hold_after?}``:
-``calls`` are ``{name, args}``, ``thoughts`` are texts that are told where the request asks for a summary of them,
-``incomplete`` is the reason why it broke off, and what has ``hold`` waits for ``release()`` before its first byte, what
-has ``hold_after`` after so many pieces of its stream.
+``calls`` are ``{name, args}``, ``thoughts`` are texts that are sent if the request asks for a summary of them, and
+``incomplete`` is the reason why the answer broke off. An answer with ``hold`` waits for ``release()`` before its first
+byte, one with ``hold_after`` after so many pieces of its stream.
 """
 
 from __future__ import annotations

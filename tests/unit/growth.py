@@ -1,13 +1,13 @@
 """Whether work grows faster than the text it is done on, measured in child processes that are ended when they hang.
 
 A child measures many pieces of work, each on many texts. Before each text a timer of the kernel is set to ``LIMIT``
-seconds of CPU time: it ends the child without the help of the interpreter, which a pattern does not give back. The
+seconds of CPU time: it ends the child without the help of the interpreter, which a running pattern holds. The
 parent then knows from a file which text it was, and starts a child for the rest.
 
-What is compared are times of one run: on a text of ``n``, ``2n``, ``4n`` and ``8n`` the least CPU time of five
-repetitions each. The slope of the line through their logarithms is 1 where the work is linear and 2 where it is
-quadratic; it counts only where the largest text takes more than ``NOTICED``, and where the line is as steep between the
-two largest texts: work that begins with the second text, and is linear from there, is steep only before.
+Times of one run are compared: on texts of ``n``, ``2n``, ``4n`` and ``8n`` the least CPU time of five repetitions
+each. The slope of the line through their logarithms is 1 if the work is linear and 2 if it is quadratic. It counts only
+if the largest text takes more than ``NOTICED``, and if the line is as steep between the two largest texts: some work
+begins only with the second text, and is linear from there, so that the line is steep only before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Migrations expand, then contract: no new revision locks a large table for long, or breaks the version before it.
 
-docs/upgrading.md says why, and how each thing is done instead. What stands here of old revisions is a record: they ran
-before anybody had years of data.
+docs/upgrading.md says why, and how each thing is done instead. The exceptions for old revisions are a record:
+they ran before anybody had years of data.
 """
 
 from __future__ import annotations

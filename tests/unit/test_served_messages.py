@@ -108,7 +108,7 @@ FORGED: Final = (
     "\\<anchors>",
 )
 TYPES: Final = "useState<SessionState>(null), Array<Passage>, Vec<Anchors>"
-"""Names of types in a program: to a careless reader they would be elements, if one ended."""
+"""Names of types in a program; to a careless reader they would be elements, if one of them ended."""
 ORDINARY: Final = (
     "if a < b and c > d: return a << 2",
     "<div class='x'><p>hello</p></div>",
