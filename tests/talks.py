@@ -1,6 +1,6 @@
 """Whole conversations with questions: made-up ones, which are a part of this repository, and those of LoCoMo.
 
-LoCoMo may not be handed on: its cases are added where it lies beside this checkout, and are part of the long tier.
+LoCoMo may not be redistributed: its cases are added if it is next to this checkout, and belong to the long tier.
 """
 
 from __future__ import annotations

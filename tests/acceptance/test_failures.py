@@ -92,9 +92,9 @@ EVERYDAY: Final = tuple(
     if fault[0] in ("error_401", "error_500", "empty", "blocked_prompt", "please_provide", "cut_parseable", NO_ITEMS)
     or fault[0] == {"name": "foreign", "language": "zh"}
 )
-"""One for each of the cases, and each way of asking again; the integration tests refuse an answer of each kind."""
+"""One fault for each case and each way of asking again; the integration tests refuse an answer of each kind."""
 SEEN_IN_A_TURN: Final = ("error_429",)
-"""Faults that are also tried in a turn, which asks less often and for a shorter time than a manual call."""
+"""Faults that are tried in a turn every day; a turn asks less often and for a shorter time than a manual call."""
 EVERY_FAULT: Final = pytest.mark.parametrize(
     ("fault", "status", "reason"),
     [pytest.param(*fault, marks=[] if fault[0] in SEEN_IN_A_TURN else pytest.mark.long) for fault in FAULTS],

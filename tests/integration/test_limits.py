@@ -231,7 +231,7 @@ async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None
 
 
 class TestCallsWithoutAReply:
-    """What a call has used counts however it ends; a call that nobody was asked for does not count."""
+    """What a call has used counts, however it ends; a call that was never sent to a model does not count."""
 
     @staticmethod
     async def used(api: Keyed, client: httpx.AsyncClient) -> tuple[float, float, float]:

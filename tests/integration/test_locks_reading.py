@@ -126,7 +126,7 @@ async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanw
     assert (anchor.seq, (await service.row(conversation_id)).last_seq) == (others + 1, others + 1)
 
 
-# --- a few words beside many anchors
+# --- a few words and many anchors
 
 
 def decisions(count: int) -> list[str]:

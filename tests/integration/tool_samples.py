@@ -14,7 +14,7 @@ SECRET = "postgres://admin:hunter2@db/prod"
 def in_stock(
     item: Annotated[str, Field(description="What is asked about.")], size: Literal["s", "m", "l"] = "m"
 ) -> dict[str, object]:
-    """Tell how many of an item are in stock."""
+    """How many of an item are in stock."""
     return {"item": item, "size": size, "count": 7}
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(autouse=True)
 def _without_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the whole corpus, which takes a minute to play."""
+    """Leave out the corpus, which takes a minute to play."""
     monkeypatch.setattr(cuts, "_of_corpus", lambda **_: iter(()))
 
 
