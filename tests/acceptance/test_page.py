@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def slow_where_asked() -> Iterator[None]:
-    """Let a reply take long if a test asks for it, so that the test can do something meanwhile."""
+    """Make a reply slow if its question contains ``SLOWLY``, so that a test can do something meanwhile."""
     step = OfflineChat.step
 
     async def paced(self: OfflineChat, request: ChatRequest) -> AsyncIterator[StepEvent]:

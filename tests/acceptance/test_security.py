@@ -115,7 +115,7 @@ def guarded(
 
 @pytest.fixture(scope="module")
 def alices(guarded: Guarded) -> Talk:
-    """A conversation with messages, a state, a compaction."""
+    """A conversation of Alice with messages, a state and a compaction."""
     talk = Talk.begin(guarded.service, key=guarded.keys["alice"], policy=MANUAL, title="Alice's own")
     talk.batch(lines(40))
     talk.compact()
@@ -132,7 +132,7 @@ def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> h
 
 @pytest.fixture(scope="module")
 def ids(alices: Talk) -> dict[str, str]:
-    """The ids of the objects in it."""
+    """The ids of the objects in her conversation."""
     return {
         "conversation_id": alices.id,
         "message_id": alices.history()[0]["id"],
@@ -285,7 +285,7 @@ def test_no_frame_of_a_socket_leads_to_another_tenant(
 
 
 def test_a_header_with_anothers_id_leads_nowhere(guarded: Guarded, alices: Talk, openai_ids: dict[str, str]) -> None:
-    """A name that is not one of our ids belongs to the tenant, even if others use the same one."""
+    """A header that is not one of our ids is the tenant's own name, even if another tenant uses the same."""
     before = alices.history()
     with guarded.client("bob") as bob:
         named = {"X-Conversation-Id": openai_ids["conversation_id"]}

@@ -117,7 +117,7 @@ async def check(driver: Any, compiled: CompiledStatement, value: object) -> None
 
 
 def is_writable(value: object) -> bool:
-    """Whether a value is not a text with half a surrogate pair, which neither way can send."""
+    """Whether a value can be sent: neither way can send a text with half a surrogate pair."""
     return not (isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value))
 
 

@@ -143,7 +143,7 @@ def chunks_of(tail: Tail, within: Budgets, request: FoldRequest, chunk: int) -> 
 
 
 def said(*spoken: tuple[Role, int]) -> Tail:
-    """Messages of these roles and sizes, at rest."""
+    """Messages of these roles and sizes, of which the last turn is complete."""
     outline = (
         Outline(seq=seq, role=role, token_count=tokens, byte_length=4 * tokens)
         for seq, (role, tokens) in enumerate(spoken, start=1)

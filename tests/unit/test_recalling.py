@@ -45,7 +45,7 @@ TALK, OTHER = UUID(int=1), UUID(int=2)
 
 
 def read(*texts: str) -> Narrowed:
-    """What is read of a conversation, made anew each time."""
+    """The result of reading a conversation of these texts, made anew each time."""
     sources = [
         Source(seq=seq, role="user", text=" ".join(text.split()), at=NOON + timedelta(minutes=seq), tokens=8)
         for seq, text in enumerate(texts, start=1)

@@ -221,7 +221,7 @@ def test_numbers_are_written_as_the_language_writes_them() -> None:
 
 
 def test_the_language_that_is_wished_for() -> None:
-    """``*`` is the wish that Node's fetch sends."""
+    """One of the cases is ``*``, which Node's fetch sends."""
     assert_values(corpus("wished_languages"), lambda wishes: catalogue_of(*wishes).language)
 
 

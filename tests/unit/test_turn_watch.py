@@ -17,14 +17,14 @@ LATER = 60.0
 
 
 class Row:
-    """The turn's row, and how many times it was read."""
+    """The turn's row, and how many times a heartbeat looked at it."""
 
     def __init__(self) -> None:
         self.looked = 0
 
     @asynccontextmanager
     async def opened(self, _: UUID) -> AsyncIterator[Any]:
-        """A unit of work over it."""
+        """A unit of work over the row."""
 
         async def heartbeat(_: UUID) -> Any:
             self.looked += 1
