@@ -209,7 +209,7 @@ def _named(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def spelled(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of a field in either spelling: Google takes both, and so do tests that look at what was sent."""
+    """The data with camel-case names: Google accepts both spellings, and so do tests that look at what was sent."""
     words = {name: name.split("_") for name in data}
     return {first + "".join(map(str.title, more)): data[name] for name, (first, *more) in words.items()}
 

@@ -94,7 +94,7 @@ class LocalLog:
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(self._written))
 
     def begin_test(self) -> None:
-        """Count what is logged from now on to another test."""
+        """Let what is logged from now on belong to another test."""
         self._test_began_at = self._written.tell()
 
     @property

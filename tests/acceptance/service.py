@@ -116,7 +116,7 @@ class Process:
         return eventful(self.log[self._test_began_at :])
 
     def begin_test(self) -> None:
-        """Count what is logged from now on to another test."""
+        """Let what is logged from now on belong to another test."""
         self._test_began_at = len(self.log)
 
     @property

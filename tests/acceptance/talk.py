@@ -87,7 +87,7 @@ class Talk:
         return cls(service, http, good(http.post("/conversations", json=fields)))
 
     def close(self) -> None:
-        """Delete it, once nothing is in flight; its service may be gone."""
+        """Delete the conversation once nothing is in flight; its service may be gone."""
         with contextlib.suppress(httpx.TransportError), contextlib.closing(self.http):
             if self.http.get(self.path("/compactions"), params={"limit": 1}).is_success:
                 self.wait_idle()

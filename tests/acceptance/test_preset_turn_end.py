@@ -375,7 +375,7 @@ class TestTheSummary:
     def test_is_asked_for_in_words_of_its_language_and_with_the_terms_of_the_system_prompt(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, preset: str, words: str
     ) -> None:
-        """Two words of five tokens are told. The other preset is the control: it sees nothing of the system prompt."""
+        """Five tokens count as two words. The other preset is the control: it sees nothing of the system prompt."""
         talk = start_talk(gemini_service, preset=preset, policy=SMALL, system_prompt=ROOMS)
         talk.batch(russian(40))
         talk.post("/compact")

@@ -123,7 +123,7 @@ class TestPlans:
 
     @pytest.fixture
     async def long(self, service: Service, engine: AsyncEngine) -> UUID:
-        """A conversation of many messages among others of few, for which plans for all conversations are made."""
+        """A conversation of many messages among short ones, for which Postgres makes its general plans."""
         long, *others = [await service.conversation(max_tokens=-1) for _ in range(21)]
         for short in others:
             await service.say(short, 5)

@@ -15,8 +15,7 @@ from tests.integration.services import Service
 
 PATIENCE = 60.0
 KEPT = 30
-"""The number of messages of about 100 tokens, all kept; with the 22nd the context reaches its trigger of 2 142 tokens.
-"""
+"""The number of messages of about 100 tokens, all kept; the 22nd takes the context to its trigger of 2 142 tokens."""
 
 Grow = Callable[[Service, UUID, int], Awaitable[None]]
 

@@ -340,7 +340,7 @@ class TestOneText:
 
 
 class TestNoRoom:
-    """An entry that was set aside in doubt, and removed in the same compaction because it was in doubt."""
+    """An entry that was dropped, and then pruned in the same compaction because it was in doubt."""
 
     SMALL = 120
     PRICE = "A guesthouse in Ribeira costs 64 francs a night"

@@ -295,7 +295,7 @@ async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
 async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
-    """A call that was lost is paid for all the same."""
+    """A call that was not answered in time is paid for all the same."""
     service = Service(begin, tenant, honest, Gate(), settings=Settings(job_seconds=0.5))
     row = await service.container.compaction.execute(await erased_with(service))
     assert row is not None

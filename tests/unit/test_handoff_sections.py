@@ -81,7 +81,7 @@ TALK = (
     "I will write the page docs/import.md for the board of the choir tomorrow.",
     *["It is rather grey here, and everybody sings a little flat when it is like that outside. " * 4] * 6,
 )
-"""There is enough chatter that all that matters has room."""
+"""A talk with enough chatter that there is room for all that matters."""
 
 
 @pytest.mark.parametrize(
