@@ -16,7 +16,7 @@ import httpx
 
 STORY = Path(__file__).parent / "lantern-nights.json"
 POLICY = {"context_window": 4000, "target": 0.4, "max_tokens": 1500}
-BY_HAND = 19  # after this turn the client compacts by itself: it knows that a topic is over
+BY_HAND = 19  # after this turn the client itself asks for a compaction, since it knows that a topic is over
 QUESTION = "What is our reference at the town hall, and who is the clerk?"
 
 Json = dict[str, Any]

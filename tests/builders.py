@@ -1,4 +1,4 @@
-"""Values for tests, with everything that a test does not care about filled in."""
+"""Values for tests; everything that a test does not specify is filled in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONVERSATION = uuid5(NAMESPACE, "conversation")
 
 
 def outline(*items: tuple[Role, int] | Outline) -> tuple[Outline, ...]:
-    """Outlines from (role, tokens) pairs, numbered from 1; ready-made ones keep all but their number."""
+    """Outlines from (role, tokens) pairs, numbered from 1; ready-made outlines keep everything but their number."""
     made = []
     for seq, item in enumerate(items, start=1):
         if isinstance(item, Outline):
@@ -46,7 +46,7 @@ def message(
     policy: CompactionPolicy | None = None,
     **changes: Any,
 ) -> Message:
-    """A message of the test conversation; users say the odd ones unless told otherwise."""
+    """A message of the test conversation. Messages with odd numbers are a user's unless a role is given."""
     role = role or ("user" if seq % 2 else "assistant")
     weight = weigh(role, content, tuple(parts))
     reason = protected_reason(policy, role=role, turn=seq - 1) if policy else "compressible"
@@ -66,7 +66,7 @@ def message(
 
 
 def sums_of(messages: Sequence[Message]) -> Sums:
-    """Running sums through the last of these."""
+    """The running sums through the last of these messages."""
     each = (
         Sums(
             tokens=item.token_count,
@@ -86,7 +86,7 @@ def policy_of(**overrides: Any) -> CompactionPolicy:
 
 
 def budgets(policy: CompactionPolicy | None = None, limit: int = 1_048_576) -> Budgets:
-    """A policy's budgets for a model of this limit."""
+    """The budgets of a policy for a model of this limit."""
     return budgets_of(policy or policy_of(), limit)
 
 
@@ -99,7 +99,7 @@ def material(
     system_prompt: str = "",
     days: bool = False,
 ) -> Material:
-    """What a context is assembled from, as the service would load it; the days of held messages where asked for."""
+    """The material of a context, as the service would load it, with the days of held messages if asked for."""
     schema = schema_named(policy.state_schema)
     covered = [item for item in messages if item.seq <= boundary]
     held = tuple(item for item in covered if item.is_protected)

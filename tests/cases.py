@@ -19,7 +19,7 @@ from typing import Final, Literal
 Mark = Literal["case", "control"]
 
 MARKER_HALF: Final = "26-marker"
-"""What of case 26 did not survive leads back by a marker."""
+"""A value of case 26 that did not survive can be reached by a marker."""
 
 CASES: Final[Mapping[str, str]] = {
     "1": "the model raises",
@@ -56,17 +56,18 @@ CASES: Final[Mapping[str, str]] = {
     "29": "pins on every path: identical text",
     "30": "every marker expands to the same originals",
 }
-"""Number of a case to what happens in it."""
+"""The number of each case, with what happens in it."""
 
 LATER: Final[Mapping[str, str]] = {}
-"""Cases that wait for what is not built yet, and for what. It only ever shrinks: a case that is here and has a test all
-the same makes the check fail until it is taken out."""
+"""The cases that wait for something that is not built yet, with what that is. The list only ever shrinks: a case that
+is in it and yet has a test makes the check fail until it is taken out.
+"""
 
 TESTS: Final = Path(__file__).parent
 _MARKS: Final[Mapping[str, Mark]] = {"case": "case", "control": "control"}
 _NEVER_RUN: Final = frozenset({"skip", "xfail"})
 _MAY_BE_MARKED: Final = re.compile(r"\bmark\s*\.\s*(?:case|control)\b")
-"""What stands in a file with marks: the others need not be parsed."""
+"""A pattern that fits every file with marks; other files need not be parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +77,13 @@ class Marked:
     number: str
     mark: Mark
     test: str
-    """As pytest names it, from the folder of the tests on."""
+    """The name that pytest gives the test, relative to the folder of the tests."""
     is_variant: bool
-    """It stands on one variant of a parametrised test, not on all of it."""
+    """Whether the mark is on one variant of a parametrised test, not on all of it."""
 
 
 class MisplacedMarkError(Exception):
-    """A mark stands where it says nothing: on a class, on no test, without a number, or not as a literal text."""
+    """A mark that means nothing: on a class, on no test, without a number, or not as a literal text."""
 
 
 def marked(root: Path = TESTS) -> list[Marked]:
@@ -110,7 +111,7 @@ def read(source: str, name: str) -> list[Marked]:
 
 
 def table(found: Sequence[Marked]) -> str:
-    """Case by case: its tests, then its controls."""
+    """The tests of each case, then its controls."""
     lines: list[str] = []
     for number, title in CASES.items():
         lines.append(f"{number:>9}  {title}" + (f"  [{LATER[number]}]" if number in LATER else ""))
@@ -135,7 +136,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[_Function, ast.ClassDef | Non
 
 
 def _marks(decorator: ast.expr, test: str) -> Iterator[Marked]:
-    """The marks that stand anywhere in a decorator: it is one, or a variant of its parameters has one."""
+    """The marks in a decorator: the decorator itself, or those of the variants in its parameters."""
     calls = {id(node.func): node for node in ast.walk(decorator) if isinstance(node, ast.Call)}
     for node in ast.walk(decorator):
         mark = _MARKS.get(_word(node))
@@ -156,7 +157,7 @@ def _is_never_run(decorators: Sequence[ast.expr]) -> bool:
 
 
 def _word(node: ast.AST) -> str:
-    """``x`` of ``pytest.mark.x``; empty for anything else."""
+    """The name ``x`` of ``pytest.mark.x``; empty for anything else."""
     is_mark = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
     return node.attr if is_mark and isinstance(node, ast.Attribute) else ""
 

@@ -35,13 +35,13 @@ from tests.servers import SharedDatabase, execute_sql, redis_database, unused_po
 pytest_plugins = ["tests.skips"]
 
 _TEMPLATE = "throughline_template"
-# Database 0 stays for whoever opens the server's address as it is.
+# Database 0 stays free for programs that open the server's address without a number.
 _REDIS_DATABASES = itertools.cycle(range(1, 16))
 _NUMBERS = itertools.count(1)
 _STARTED_AT = time.monotonic()
-_VARIANTS: Counter[str] = Counter()  # collected so far, by the test without its parameters
+_VARIANTS: Counter[str] = Counter()  # the variants collected so far, by the name of the test without its parameters
 _TESTS = Path(__file__).parent
-_TIERS = {"acceptance": 0, "integration": 1, "unit": 2}  # the longest files first: short ones fill the end of a run
+_TIERS = {"acceptance": 0, "integration": 1, "unit": 2}  # longest files first, so that short ones end a run
 
 
 # A developer's own settings must not decide what the tests see.
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def configure_logs() -> None:
-    """Plain lines: the default renders a traceback with every frame's variables, which takes longer than many tests."""
+    """Log plain lines: the default renders a traceback with all frames' variables, which is slower than many tests."""
     structlog.reset_defaults()
     structlog.configure(
         processors=[
@@ -74,7 +74,7 @@ def configure_logs() -> None:
 
 @pytest.fixture
 def plain_logs() -> Iterator[None]:
-    """Another test of this process may have set a level above that of warnings."""
+    """Reset the log level, since another test of this process may have set one above that of warnings."""
     before = structlog.get_config()
     configure_logs()
     yield
@@ -89,7 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if name.startswith(_FOREIGN) and name != "THROUGHLINE_TESTCONTAINERS":
             del os.environ[name]
     os.environ["LANG"] = "C.UTF-8"
-    # Each client of HTTP loads the machine's certificates, which takes longer than most requests; none is ever needed.
+    # Each HTTP client loads the machine's certificates, which takes longer than most requests; no test needs them.
     setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))  # noqa: B010 - for mypy
     configure_logs()
     share_compiled_statements()
@@ -97,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """With ``daily(n)``, all but the first n variants of a parametrized test are long."""
+    """Mark all but the first n variants of a parametrized test with ``daily(n)`` as long."""
     daily = item.get_closest_marker("daily")
     if daily is None:
         return
@@ -112,7 +112,7 @@ def _tier(item: pytest.Item) -> str:
 
 
 def _needs_processes(item: pytest.Item) -> bool:
-    """The acceptance tests, and the long ones on real servers."""
+    """Whether a test is one of the acceptance tests, or a long one on real servers."""
     tier = _tier(item)
     return tier == "acceptance" or (tier == "integration" and item.get_closest_marker("long") is not None)
 
@@ -123,7 +123,7 @@ def _begins_late(item: pytest.Item) -> bool:
 
 
 def docker_answers() -> bool:
-    """A docker command without an engine proves nothing: ask the engine, and only when told to."""
+    """Whether a Docker engine answers. It is asked only if told to; a command without an engine proves nothing."""
     if os.environ.get("THROUGHLINE_TESTCONTAINERS") != "1":
         return False
     import docker  # noqa: PLC0415 - slow, and seldom wanted
@@ -188,7 +188,7 @@ def _containers() -> Iterator[Endpoints]:
 
 @pytest.fixture(scope="session")
 def database_template(servers: Endpoints) -> Iterator[str]:
-    """The name of a database that the real migrations have built."""
+    """The name of a database that was built by the real migrations."""
     name = f"{_TEMPLATE}_{os.getpid()}"
     execute_sql(servers.database_url, f"CREATE DATABASE {name}")
     run_migrations(with_database(servers.database_url, name))
@@ -221,7 +221,7 @@ class SpareDatabase:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[SharedDatabase]:
-        """The one that is there, or a new one where the last could not be emptied."""
+        """The spare database, or a new one if the last could not be emptied."""
         database = self._spare or self._stack.enter_context(self._make())
         self._spare = None
         yield database
@@ -230,13 +230,13 @@ class SpareDatabase:
             self._spare = database
 
     def close(self) -> None:
-        """Drop all that were made."""
+        """Drop all databases that were made."""
         self._stack.close()
 
 
 @pytest.fixture(scope="session")
 def spare_database(servers: Endpoints, database_template: str) -> Iterator[SpareDatabase]:
-    """What the modules take their databases from."""
+    """The spare database from which the modules take theirs."""
     with contextlib.closing(SpareDatabase(lambda: _shared_database(servers, database_template))) as spare:
         yield spare
 
@@ -250,7 +250,7 @@ def module_database(spare_database: SpareDatabase) -> Iterator[SharedDatabase]:
 
 @pytest.fixture(scope="module")
 def module_database_url(module_database: SharedDatabase) -> str:
-    """The module's database with whatever the tests before have left in it."""
+    """The module's database with the rows that the tests before have left in it."""
     return module_database.url
 
 
@@ -290,7 +290,7 @@ def redis_url(servers: Endpoints) -> str:
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """Where killed processes may leave their sockets: pytest's own folders have names too long for one."""
+    """A folder for the sockets of killed processes: the names of pytest's own folders are too long for a socket."""
     with tempfile.TemporaryDirectory(prefix="tl-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 

@@ -44,7 +44,7 @@ class Row:
 
     @property
     def today(self) -> Any:
-        """The answer that the code gives today: the right one, but where the row says otherwise."""
+        """The answer that the code gives today: the right one, unless the row says otherwise."""
         return self.expected if self.known is UNSET else self.known
 
 
@@ -62,7 +62,7 @@ class Corpus:
             raise ValueError(f"{self.name}: a corpus has rows, each with an id of its own; twice: {doubles}")
 
     def texts(self, *, expected: Any = UNSET) -> list[Any]:
-        """The texts of all rows, or of those with this answer."""
+        """The texts of all rows, or only of those with this answer."""
         return [row.text for row in self.rows if expected is UNSET or row.expected == expected]
 
 
@@ -85,29 +85,29 @@ def corpus(name: str) -> Corpus:
 
 
 def product_of(name: str, rows: Iterable[tuple[str, Any, Any]]) -> Corpus:
-    """A corpus that a test makes: of each row the id, the text and the expected answer."""
+    """A corpus that a test makes from the id, the text and the expected answer of each row."""
     return Corpus(name, tuple(Row(id_, text, expected) for id_, text, expected in rows))
 
 
 def same(answer: Any, expected: Any) -> bool:
-    """Whether an answer is what a row of JSON says: true is not 1, and a set has no order."""
+    """Whether an answer equals that of a row of JSON: true is not 1, and a set has no order."""
     return _plain(answer) == _plain(expected) and isinstance(answer, bool) == isinstance(expected, bool)
 
 
 def holds(answer: Any, expected: Any) -> bool:
-    """Whether what is expected stands in the answer: a part of a text, or one of several values."""
+    """Whether the answer contains what is expected: a part of a text, or one of several values."""
     return expected in answer
 
 
 def names(answer: tuple[str, str] | None, expected: tuple[str, str] | None) -> bool:
-    """Whether a complaint is about the field that is expected, and has these words in its message."""
+    """Whether a complaint is about the expected field, and has the expected words in its message."""
     if answer is None or expected is None:
         return answer is expected
     return answer[0] == expected[0] and expected[1] in answer[1]
 
 
 def agreed(*verdicts: bool) -> bool:
-    """The verdict that is the same in each way to ask for it."""
+    """The verdict, which must be the same for each way to ask for it."""
     assert len(set(verdicts)) == 1, f"it is judged in several ways, and they differ: {verdicts}"
     return verdicts[0]
 

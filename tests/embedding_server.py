@@ -33,7 +33,7 @@ Behaviour = Mapping[str, Any]
 
 @dataclass(slots=True)
 class EmbeddingServer:
-    """What it was asked, and what it does next."""
+    """The requests that the server got, and what it does next."""
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -116,6 +116,6 @@ def _base64(vector: Sequence[float]) -> str:
 
 
 def _sent(body: Any, status: int = 200) -> Response:
-    """JSON as providers in trouble write it: with a NaN, where there is one."""
+    """JSON as a failing provider writes it, with a NaN if there is one."""
     content = json.dumps(body, allow_nan=True)
     return Response(content, status_code=status, media_type="application/json")

@@ -1,4 +1,4 @@
-"""Engines of tests: all that one process makes share what SQLAlchemy compiled, as one engine of a service does.
+"""Engines of tests: all engines of a process share the statements that SQLAlchemy compiled, as in a service.
 
 Each module, and each service within a process, has an engine of its own; to compile the same few hundred statements for
 each of them took a fifteenth of the suite.
@@ -17,7 +17,7 @@ from app.storage import database
 
 
 def share_compiled_statements() -> None:
-    """From now on; statements are kept by the dialect, so all dialects of one class count as the same."""
+    """Share compiled statements from now on; the dialect keeps them, so all dialects of one class count as the same."""
     cache: dict[Any, Any] = {}
     mock.patch.object(PGDialect_asyncpg, "__eq__", lambda self, other: type(self) is type(other)).start()
     mock.patch.object(PGDialect_asyncpg, "__hash__", lambda self: hash(type(self))).start()

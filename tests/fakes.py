@@ -43,7 +43,7 @@ from app.usecases.ports import ChatModel, Embedder, Later, ProviderStore, Summar
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")
 
-# Enough rounds of the loop for a task to get from one await to the next through any of our layers.
+# The rounds of the loop that a task may need to get from one await to the next through any of our layers.
 _ROUNDS = 50
 
 FAKE_PROFILE = ModelProfile(name="fake", input_limit=100_000, output_limit=8_000)
@@ -73,7 +73,7 @@ class FakeClock:
         await woken
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, and everybody act at their moments."""
+        """Let time pass, and let every sleeper act at its moment."""
         end = self._elapsed + seconds
         await settle()
         while self._sleepers and self._sleepers[0][0] <= end:
@@ -87,13 +87,13 @@ class FakeClock:
 
 
 async def settle() -> None:
-    """Let every task run until it waits for something that is not in this loop."""
+    """Let every task run until it waits for something outside this loop."""
     for _ in range(_ROUNDS):
         await asyncio.sleep(0)
 
 
 class FakeWakeUp:
-    """``WakeUp`` by the fake clock."""
+    """``WakeUp`` that uses the fake clock."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -114,7 +114,7 @@ class FakeWakeUp:
 
 
 class FakeEventBus:
-    """``EventBus`` in memory; while ``away`` nobody is woken and nothing fails, as with Redis away."""
+    """``EventBus`` in memory; while it is ``away`` it wakes nobody and does not fail, as when Redis is away."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -194,16 +194,16 @@ class FakeJobQueue:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """One scripted step of a chat model: its pieces, then how it ends, by a finish or by an error."""
+    """One scripted step of a chat model: its pieces, then its end, which is a finish or an error."""
 
     pieces: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     finish: FinishReason = "stop"
     usage: Usage | None = None
-    """``None``: what a provider that counts as we do reports."""
+    """``None`` stands for the usage that a provider reports if it counts as we do."""
     error: Exception | None = None
     meanwhile: Callable[[], Awaitable[object]] | None = None
-    """Awaited before the first piece: what happens while the model thinks."""
+    """Awaited before the first piece, while the model seems to think."""
 
 
 class ScriptedChatModel:
@@ -275,7 +275,7 @@ class ScriptedSummarizer:
         return self._profile
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
-        script: Any  # of entries for such a request
+        script: Any  # the entries for such a request
         match request:
             case SummaryRequest():
                 self.requests.append(request)
@@ -296,7 +296,7 @@ class ScriptedSummarizer:
 
 
 class FakeModels:
-    """``Models``: a default of each kind, and others by name."""
+    """``Models`` with a default of each kind, and with others by name."""
 
     def __init__(
         self,
@@ -365,9 +365,9 @@ class ScriptedEmbedder:
         self.asked: list[tuple[InputKind, tuple[str, ...]]] = []
         self.failures: list[ModelUnavailableError | None] = []
         self.refused: str | None = None
-        """A word that no text with it may have."""
+        """Texts with this word are refused."""
         self.before: Callable[[], Awaitable[None]] | None = None
-        """What happens while it is asked."""
+        """Awaited during each call."""
 
     async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
         self.asked.append((kind, tuple(texts)))
@@ -447,5 +447,5 @@ class LocalTurnStreams:
 
 
 async def well() -> DatabaseState:
-    """What a database says of itself that answers and takes writes."""
+    """The answers of a database that answers and takes writes."""
     return "ok"

@@ -26,7 +26,7 @@ DEFAULT_TTL: Final = timedelta(hours=1)
 MINIMUM: Final = 4_096
 WORDS: Final = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 OWNED: Final = ("systemInstruction", "tools", "toolConfig")
-"""What a request may not have beside ``cachedContent``."""
+"""Fields that a request may not have together with ``cachedContent``."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,11 +41,11 @@ class Cached:
 
     @property
     def model(self) -> str:
-        """Without the prefix of the resource."""
+        """The name without the prefix of the resource."""
         return str(self.body["model"]).removeprefix("models/")
 
     def wire(self) -> dict[str, Any]:
-        """As Google shows it: what it holds cannot be read back."""
+        """The cache as Google shows it; its contents cannot be read back."""
         return {
             "name": self.name,
             "model": self.body["model"],
@@ -69,7 +69,7 @@ class Caches:
     lost_as: int = 403
     implicit: float | None = None
     hold: bool = False
-    """Whether none is made for now: who asks for one waits."""
+    """Whether no cache is made for now, so that requests for one wait."""
 
     def change(self, given: Mapping[str, Any]) -> None:
         """Set what a test asks for."""
@@ -84,7 +84,7 @@ class Caches:
             one.expires -= timedelta(seconds=given.get("age", 0))
 
     async def serve(self, request: Request) -> Response:
-        """Every call under ``/v1beta/cachedContents``."""
+        """Handle a call under ``/v1beta/cachedContents``."""
         id_ = request.path_params.get("id")
         name = f"cachedContents/{id_}" if id_ else None
         body = await request.json() if request.method in {"POST", "PATCH"} else {}
@@ -97,7 +97,7 @@ class Caches:
         return self._one(request.method, name, body)
 
     def named(self, body: Mapping[str, Any], model: str) -> Cached | Answer | None:
-        """The cache that a request names, or the refusal; ``None`` where it names none."""
+        """The cache that a request names, or a refusal; ``None`` if it names none."""
         name = body.get("cachedContent")
         if name is None:
             return None

@@ -33,44 +33,44 @@ FOREIGN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as a behaviour sees it."""
+    """A request, as a behaviour sees it."""
 
     prompt: str
     schema: Mapping[str, Any] | None
     streamed: bool
     is_detail: bool = False
-    """A stretch is to be retold."""
+    """Whether a stretch is to be retold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What goes over the wire."""
+    """The answer that goes over the wire."""
 
     text: str = ""
     finish: str | None = "STOP"
     thoughts: str = ""
-    """On the wire only where the request asks for them."""
+    """The model's thoughts; they are sent only if the request asks for them."""
     calls: tuple[Mapping[str, Any], ...] = ()
-    """Function calls as they stand on the wire."""
+    """Function calls in the form of the wire."""
     signature: str = ""
-    """Of the first call, in Base64."""
+    """The signature of the first call, in Base64."""
     blocked: str | None = None
     status: int = 200
     error: Mapping[str, Any] | None = None
     raw: bytes | None = None
     reset: bool = False
-    """Cut the connection: before the first byte, or after half of a stream when there is text."""
+    """How the connection is cut: before the first byte, or after half of a stream if there is text."""
     output_tokens: int | None = None
 
 
 _BESIDE: Final = frozenset({"dropped", "anchors", "segments"})
-"""The lists of a candidate that are no state."""
+"""The lists of a candidate that do not belong to the state."""
 
 Maker = Callable[[Asked, Behaviour], Answer]
 
 
 def answer(asked: Asked, behaviour: Behaviour) -> Answer:
-    """Act out one behaviour. ``KeyError`` for an unknown name."""
+    """Perform one behaviour. Raises ``KeyError`` for an unknown name."""
     if (word := behaviour.get("block_if")) and word in asked.prompt:
         return Answer(blocked="PROHIBITED_CONTENT")
     return BEHAVIOURS[behaviour["name"]](asked, behaviour)
@@ -121,7 +121,7 @@ def _text(_: Asked, behaviour: Behaviour) -> Answer:
 
 
 def _calls(_: Asked, behaviour: Behaviour) -> Answer:
-    """``calls`` as ``[{name, args}]``, after ``text`` if there is any; the first one signed, as Gemini does."""
+    """``calls`` are ``[{name, args}]``, sent after ``text`` if there is any; the first is signed, as Gemini does."""
     return Answer(
         text=behaviour.get("text", ""),
         thoughts=behaviour.get("thoughts", ""),
@@ -132,7 +132,7 @@ def _calls(_: Asked, behaviour: Behaviour) -> Answer:
 
 
 def _candidate(asked: Asked, behaviour: Behaviour) -> Answer:
-    """Parts of a candidate laid over the honest one, so that a test names only what it is about."""
+    """Replace parts of the honest candidate, so that a test names only what it is about."""
     return Answer(text=dumps({**_written(asked), **behaviour["candidate"]}))
 
 
@@ -228,7 +228,7 @@ BEHAVIOURS: Final[Mapping[str, Maker]] = {
     "honest": _honest,
     "text": _text,
     "candidate": _candidate,
-    # The road.
+    # The connection.
     "hang": _honest,
     "reset": _always(_RESET),
     "reset_midway": lambda asked, behaviour: replace(_honest(asked, behaviour), reset=True),

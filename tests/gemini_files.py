@@ -20,13 +20,13 @@ from starlette.routing import Route
 from tests.gemini_faults import Answer, error
 
 AT: Final = "https://generativelanguage.googleapis.com/v1beta/"
-"""Addresses of files are Google's, wherever the server listens."""
+"""The beginning of every file's address is Google's, wherever the server listens."""
 LIFETIME: Final = 48 * 3_600.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Kept:
-    """A file as it is kept; ``left`` looks at it until it can be used."""
+    """A stored file; it can be used after it was looked at ``left`` times."""
 
     name: str
     key: str
@@ -61,7 +61,7 @@ class Kept:
 
 @dataclass(slots=True)
 class _Upload:
-    """One that is under way."""
+    """An upload that is under way."""
 
     key: str
     media_type: str
@@ -71,16 +71,16 @@ class _Upload:
 
 @dataclass(slots=True, kw_only=True)
 class Faults:
-    """What is done with the uploads that come."""
+    """How the next uploads are handled."""
 
     processing: int = 0
-    """Looks at a file until it can be used."""
+    """How many times a file must be looked at before it can be used."""
     fails: bool = False
-    """Whether it then turns out that it cannot be."""
+    """Whether the processing of a file fails in the end."""
     quota: bool = False
     """Whether uploads are refused."""
     lifetime: float = LIFETIME
-    """Seconds."""
+    """The lifetime of a file in seconds."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Files:
 
     kept: dict[str, Kept] = field(default_factory=dict)
     uploads: int = 0
-    """So many were begun."""
+    """How many uploads were begun."""
     deleted: list[str] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
     _under_way: dict[str, _Upload] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Files:
         self.kept, self.deleted, self.uploads, self.faults, self._under_way = {}, [], 0, Faults(), {}
 
     async def upload(self, request: Request) -> Response:
-        """The two requests of a resumable upload: its start, and its bytes."""
+        """Handle the two requests of a resumable upload: its start, and its bytes."""
         command = request.headers.get("x-goog-upload-command", "")
         if command == "start":
             return await self._started(request)
@@ -143,7 +143,7 @@ class Files:
         return JSONResponse({})
 
     async def forget(self, request: Request) -> Response:
-        """As if the time of all files were over, or of the one that is named."""
+        """Let all files expire, or only the named one."""
         name = (await request.json()).get("name")
         self.kept = {kept.name: kept for kept in self.kept.values() if name not in {None, kept.name}}
         return JSONResponse({})
@@ -153,7 +153,7 @@ class Files:
         return JSONResponse({"kept": kept, "uploads": self.uploads, "deleted": self.deleted})
 
     def refusal(self, body: Mapping[str, Any], key: str) -> Response | None:
-        """Of a model call that names a file which cannot be used: as Google words it."""
+        """The refusal of a model call that names an unusable file, in Google's words; ``None`` for other calls."""
         for uri in _named(body):
             id_ = uri.removeprefix(f"{AT}files/")
             kept = self._usable(f"files/{id_}", key)
@@ -209,7 +209,7 @@ def _named(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def spelled(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Google takes names in either spelling, and so does whoever looks at what was sent."""
+    """The data with camel-case names: Google accepts both spellings, and so do tests that look at what was sent."""
     words = {name: name.split("_") for name in data}
     return {first + "".join(map(str.title, more)): data[name] for name, (first, *more) in words.items()}
 

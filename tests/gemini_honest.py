@@ -1,4 +1,4 @@
-"""What the scripted Gemini server answers when nothing else is scripted: it reads the prompt and writes honestly.
+"""The scripted Gemini server's answers when nothing else is scripted: it reads the prompt and writes honestly.
 
 The summarizer reads the framed messages of the prompt and the response schema, picks the sentences that hold most,
 and says them in other words: the speaker in the third person, openings and filler gone. It never adds a number, a
@@ -40,22 +40,22 @@ _THIRD_PERSON: Final = (
 )
 
 _LONGEST: Final = 240
-"""Characters; a longer sentence is no fact but a paste."""
+"""Characters; a longer sentence does not count as a fact but as a paste."""
 
 _SHARE: Final = 0.5
-"""Of the tokens read, brackets and keys included: an honest summary is far shorter than its span."""
+"""The share of the read tokens, with brackets and keys: an honest summary is far shorter than its span."""
 
 _STRETCH = re.compile(r"^(?P<number>\d+): messages (?P<first>\d+) to (?P<last>\d+)$", re.MULTILINE)
 _TAG = re.compile(r"(?<![\w/.])(?:[A-ZА-ЯЁ][\w-]{3,}|/[\w/]{3,}|\d[\w.]*\d(?: \w{4,})?)")
 _NOTE_TOKENS: Final = 50
 _DETAIL_SHARE: Final = 0.3
-"""Of the tokens of a stretch that is retold."""
+"""The share of the tokens of a stretch that is retold."""
 
 _SHORTEST: Final = 15
-"""Characters; less is a greeting."""
+"""Characters; a shorter message counts as a greeting."""
 
 _PER_TOKEN: Final = {"words": 0.75, "characters": 1.5}
-_ITEM_TOKENS: Final = 12  # brackets and keys around an item's text
+_ITEM_TOKENS: Final = 12  # for brackets and keys around an item's text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +69,13 @@ class Sentence:
 
 
 def verdicts(prompt: str) -> dict[str, Any]:
-    """What a verifier answers to whom it believes."""
+    """The answer of a verifier that believes the summarizer."""
     numbers = [int(number) for number in _CLAIM.findall(prompt)]
     return {"supported": numbers, "verdicts": []}
 
 
 def candidate(prompt: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """An honest candidate of the shape that the response schema asks for."""
+    """An honest candidate of the shape for which the response schema asks."""
     if "verdicts" in schema.get("properties", {}):
         return verdicts(prompt)
     messages = unframe(prompt)
@@ -101,7 +101,7 @@ def detail(prompt: str) -> str:
 
 
 def reply(prompt: str) -> str:
-    """A deterministic answer that shows what was read last."""
+    """A deterministic answer that repeats what was read last."""
     shown = " ".join(prompt.split()[:40])
     return f"You said: {shown}" if shown else "You said nothing."
 
@@ -125,7 +125,7 @@ def _notes(prompt: str, messages: list[FramedMessage]) -> list[dict[str, Any]]:
 
 
 def _told(messages: list[FramedMessage], room: float) -> str:
-    """The most telling sentences within so many tokens, as one text in their order."""
+    """The most telling sentences within this many tokens, as one text in their order."""
     sentences = list(_sentences(messages))
     chosen = []
     for number in sorted(range(len(sentences)), key=lambda index: -sentences[index].worth):
@@ -141,16 +141,16 @@ def _reworded_head(messages: list[FramedMessage]) -> str:
 
 
 def _size(prompt: str) -> float | None:
-    """What the prompt says the record may weigh, in tokens."""
+    """The tokens that the record may have, as the prompt says."""
     found = _SIZE.search(prompt)
     return int(found["number"]) / _PER_TOKEN[found["unit"]] if found else None
 
 
 def _chosen(messages: list[FramedMessage], size: float | None) -> list[Sentence]:
-    """The most telling sentences that fit, in the order in which they were said."""
+    """The most telling sentences that fit, in their original order."""
     sentences = list(_sentences(messages))
     room = _SHARE * sum(estimate_text(message.content) for message in messages)
-    room = room if size is None else min(room, size / 2)  # the earlier entries need room as well
+    room = room if size is None else min(room, size / 2)  # the earlier entries need room too
     chosen = []
     for number in sorted(range(len(sentences)), key=lambda index: -sentences[index].worth):
         size_of_item = estimate_text(sentences[number].text) + _ITEM_TOKENS
@@ -185,7 +185,7 @@ def _entries(prompt: str) -> dict[str, str]:
 
 
 def _replaced(text: str, entries: Mapping[str, str]) -> list[str]:
-    """The earlier fact that a correction is about: the one that shares most of its words."""
+    """The earlier fact that a correction is about, which is the one that shares most of its words."""
     if not _CORRECTION.search(text):
         return []
     words = set(_WORD.findall(text.lower()))
@@ -204,5 +204,5 @@ def _narrative(messages: list[FramedMessage]) -> str:
 
 
 def dumps(value: Mapping[str, Any]) -> str:
-    """A candidate as a model writes it."""
+    """A candidate in the form that a model writes."""
     return json.dumps(value, ensure_ascii=False)

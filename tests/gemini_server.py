@@ -58,13 +58,13 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KEY: Final = "test-key"
 HONEST: Final[Behaviour] = {"name": "honest"}
 _GOOD: Final = 200
-_PATIENCE: Final = 10.0  # seconds until a server of ours must answer
-_START: Final = 60.0  # until its process does, or until a service asks it: some seconds of a busy machine
+_PATIENCE: Final = 10.0  # seconds until one of our servers must answer
+_START: Final = 60.0  # seconds until its process or a service has answered, also on a busy machine
 
 
 @dataclass(slots=True, kw_only=True)
 class Recorded:
-    """One model call as it came in, and how it went."""
+    """One model call as it came in, with its outcome."""
 
     number: int
     kind: Kind
@@ -78,7 +78,7 @@ class Recorded:
     outcome: Literal["open", "answered", "reset", "client_left"] = "open"
 
     def end(self, outcome: Literal["answered", "reset", "client_left"]) -> None:
-        """Note how it went; the first word stands."""
+        """Note the outcome; the first one noted counts."""
         if self.ended is None:
             self.ended, self.outcome = time.time(), outcome
 
@@ -95,12 +95,12 @@ class Script:
     caches: Caches = field(default_factory=Caches)
 
     def take(self, kind: Kind) -> Behaviour:
-        """The next behaviour of that kind."""
+        """Take the next behaviour of this kind."""
         queue = self.queues[kind]
         return queue.popleft() if queue else self.defaults[kind]
 
     def change(self, kind: Kind, behaviours: list[Behaviour], default: Behaviour | None, *, replace: bool) -> None:
-        """Add to a queue (or put in its place), and set what comes when it is empty."""
+        """Add to a queue (or replace it), and set what is done when it is empty."""
         if replace:
             self.queues[kind].clear()
         for behaviour in behaviours:
@@ -108,13 +108,13 @@ class Script:
         self.defaults[kind] = default or self.defaults[kind]
 
     def release(self) -> None:
-        """Let go of every call that holds."""
+        """Release every call that is held."""
         self.releases += 1
         self.released.set()
         self.released = asyncio.Event()
 
     async def until_released(self, times: int) -> None:
-        """Return once there were so many releases, all tests counted."""
+        """Return once there were this many releases in all tests."""
         while self.releases < times:
             await self.released.wait()
 
@@ -150,7 +150,7 @@ class Server:
         )
 
     async def model_call(self, request: Request) -> Response:
-        """``models/{model}:{method}``."""
+        """Answer ``models/{model}:{method}``."""
         model, _, method = request.path_params["call"].rpartition(":")
         body = await request.json()
         if not request.headers.get("x-goog-api-key"):
@@ -162,11 +162,11 @@ class Server:
         return await _generate(self.script, request, model, method, body)
 
     async def cached(self, request: Request) -> Response:
-        """What is done with caches."""
+        """The caches of the server."""
         return await self.script.caches.serve(request)
 
     async def caches(self, request: Request) -> Response:
-        """Change how caches behave; tell what is kept, and what was asked for."""
+        """Change how caches behave; return what is kept, and what was asked for."""
         caches = self.script.caches
         if request.method == "POST":
             caches.change(await request.json())
@@ -189,7 +189,7 @@ class Server:
         return JSONResponse({"data": [asdict(item) for item in self.script.requests]})
 
     async def release(self, _: Request) -> Response:
-        """Let go of what holds."""
+        """Release what is held."""
         self.script.release()
         return JSONResponse({})
 
@@ -230,7 +230,7 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
     if isinstance(named, Answer):
         record.end("answered")
         return _refused(named)
-    if named is not None:  # what it holds is a part of the prompt, and is counted
+    if named is not None:  # its contents belong to the prompt, and are counted
         held = {key: named.body[key] for key in OWNED if key in named.body}
         body = {**body, **held, CACHED_TOKENS: named.tokens}
     elif script.caches.implicit is not None:
@@ -266,7 +266,7 @@ def _answered(asked: Asked, behaviour: Behaviour, body: Mapping[str, Any]) -> An
 
 
 async def _waited(script: Script, request: Request, behaviour: Behaviour) -> bool:
-    """Whether the client is still there once the behaviour's delay and hold are over."""
+    """Whether the client is still connected after the behaviour's delay and hold."""
     delay = float(behaviour.get("delay", HANG if behaviour["name"] == "hang" else 0))
     if behaviour.get("hold"):
         return await _outlasted(request, script.until_released(script.releases + 1))
@@ -274,7 +274,7 @@ async def _waited(script: Script, request: Request, behaviour: Behaviour) -> boo
 
 
 async def _held(script: Script, request: Request, behaviour: Behaviour, releases: int, number: int) -> bool:
-    """Whether the client is still there once its piece of that number may be sent; it asked after ``releases``."""
+    """Whether the client is still connected when its piece of this number may be sent; it asked after ``releases``."""
     first = behaviour.get("hold_after", math.inf)
     if number <= first:
         return True
@@ -283,9 +283,9 @@ async def _held(script: Script, request: Request, behaviour: Behaviour, releases
 
 
 async def _outlasted(request: Request, wait: Coroutine[Any, Any, None]) -> bool:
-    """Whether the client is still there once the wait is over."""
+    """Whether the client is still connected after the wait."""
     waiting = asyncio.ensure_future(wait)
-    gone = asyncio.ensure_future(request.receive())  # the body is read: the next thing to come is the end
+    gone = asyncio.ensure_future(request.receive())  # the body is read: the next message is the disconnect
     done, pending = await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
@@ -293,7 +293,7 @@ async def _outlasted(request: Request, wait: Coroutine[Any, Any, None]) -> bool:
 
 
 def _cut(request: Request) -> None:
-    """Reset the connection, as a dying proxy does: no FIN, nothing flushed."""
+    """Reset the connection, as a dying proxy does: without FIN, and with nothing flushed."""
     transport = request.receive.__self__.transport  # type: ignore[attr-defined]  # uvicorn's request cycle
     connection = transport.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -318,7 +318,7 @@ async def _streamed(
     body: Mapping[str, Any],
     may_go_on: Callable[[int], Awaitable[bool]],
 ) -> AsyncIterator[bytes]:
-    """Server-sent events, the answer cut into a few chunks; a reset comes after half of them."""
+    """Send server-sent events, with the answer in a few chunks; a reset comes after half of them."""
     try:
         cut = pieces(given)
         for number, parts in enumerate(cut, 1):
@@ -338,7 +338,7 @@ async def _streamed(
 
 @dataclass(frozen=True, slots=True)
 class Gemini:
-    """The control of a running server, in this process or in another."""
+    """Controls a running server, in this process or in another."""
 
     url: str
 
@@ -355,27 +355,27 @@ class Gemini:
         return [item for item in data if kind in {None, item["kind"]}]
 
     def files(self) -> dict[str, Any]:
-        """``kept`` files, how many ``uploads`` began, names of the ``deleted``."""
+        """The ``kept`` files, the number of ``uploads`` that began, and the names of the ``deleted``."""
         found: dict[str, Any] = httpx.get(f"{self.url}/files/kept", timeout=_PATIENCE).json()
         return found
 
     def script_files(self, **faults: Any) -> None:
-        """What is done with the uploads that come: see ``gemini_files.Faults``."""
+        """How the next uploads are handled: see ``gemini_files.Faults``."""
         self._post("/files/script", faults)
 
     def forget_files(self, name: str | None = None) -> None:
-        """As if their time were over."""
+        """Let files expire."""
         self._post("/files/forget", {"name": name})
 
     def caches(self, **change: Any) -> list[dict[str, Any]]:
-        """Change how caches behave (``tests/gemini_caches.py``); those that are kept."""
+        """Change how caches behave (``tests/gemini_caches.py``), and return those that are kept."""
         if change:
             self._post("/caches", change)
         kept: list[dict[str, Any]] = self._caches()["kept"]
         return kept
 
     def cache_calls(self, method: str | None = None) -> list[dict[str, Any]]:
-        """What was asked of caches so far, oldest first."""
+        """The requests about caches so far, the oldest first."""
         log: list[dict[str, Any]] = self._caches()["log"]
         return [item for item in log if method in {None, item["method"]}]
 
@@ -384,15 +384,15 @@ class Gemini:
         return told
 
     def release(self) -> None:
-        """Let go of the calls that hold."""
+        """Release the calls that are held."""
         self._post("/release", {})
 
     def reset(self) -> None:
-        """Back to honest, nothing recorded."""
+        """Return to honest answers, and forget all records."""
         self._post("/reset", {})
 
     def wait_for(self, kind: Kind, calls: int = 1) -> None:
-        """Return once so many calls of a kind have come in."""
+        """Return once this many calls of a kind have come in."""
         deadline = time.monotonic() + _START
         while len(self.requests(kind)) < calls:
             if time.monotonic() > deadline:
@@ -405,11 +405,11 @@ class Gemini:
 
 @contextlib.contextmanager
 def serving(app: Starlette) -> Iterator[str]:
-    """An application in a thread of this process, on a free port; gives its address."""
+    """Serve an application in a thread of this process, on a free port; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(_config(app, port=0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()  # the socket listens already: whoever is early waits in its backlog
+    thread.start()  # the socket listens already: early connections wait in its backlog
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
@@ -420,14 +420,14 @@ def serving(app: Starlette) -> Iterator[str]:
 
 @contextlib.contextmanager
 def running_gemini() -> Iterator[Gemini]:
-    """A server in a thread of this process, on a free port."""
+    """Run a server in a thread of this process, on a free port."""
     with serving(Server().app()) as url:
         yield Gemini(url)
 
 
 @contextlib.contextmanager
 def gemini_process() -> Iterator[Gemini]:
-    """A server as a process of its own, on a free port."""
+    """Run a server as a process of its own, on a free port."""
     port = unused_port()
     process = subprocess.Popen([sys.executable, "-m", "tests.gemini_server", "--port", str(port)], cwd=ROOT)
     gemini = Gemini(f"http://127.0.0.1:{port}")

@@ -12,7 +12,7 @@ from tests.gemini_faults import Answer
 
 _CHUNKS: Final = 5
 CACHED_TOKENS: Final = "scriptedCachedTokens"
-"""In a request as the server reckons with it: how much of the prompt came from a cache."""
+"""A key in the request as the server handles it: how much of the prompt came from a cache."""
 
 
 def pieces(given: Answer) -> list[list[dict[str, Any]]]:
@@ -25,7 +25,7 @@ def pieces(given: Answer) -> list[list[dict[str, Any]]]:
 
 
 def shows_thoughts(body: Mapping[str, Any]) -> bool:
-    """Whether a request asks for the model's thoughts: nobody is shown any unasked.
+    """Whether a request asks for the model's thoughts, which are sent to nobody else.
 
     Google reads a field in either of its two spellings.
     """
@@ -66,7 +66,7 @@ def chunk(
 
 
 def _usage(given: Answer, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Realistic numbers: a long prompt is partly cached, thoughts are counted beside the answer."""
+    """Realistic numbers: a long prompt is partly cached, and thoughts are counted apart from the answer."""
     prompt, said, thought = prompt_tokens(body), estimate_text(given.text), estimate_text(given.thoughts)
     usage: dict[str, Any] = {
         "promptTokenCount": prompt,
@@ -99,7 +99,7 @@ def prompt_tokens(body: Mapping[str, Any]) -> int:
 
 
 def tool_texts(body: Mapping[str, Any]) -> list[str]:
-    """What of tools stands in a prompt: declarations, calls, results."""
+    """The texts of tools in a prompt: declarations, calls, results."""
     parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]
     kinds = ("functionCall", "functionResponse")
     said = [json.dumps(part[kind], ensure_ascii=False) for part in parts for kind in kinds if kind in part]
@@ -107,7 +107,7 @@ def tool_texts(body: Mapping[str, Any]) -> list[str]:
 
 
 def prompt_of(body: Mapping[str, Any], kind: str) -> str:
-    """What the behaviour reads: the last user turn of a chat, the whole prompt of anything else."""
+    """The text that the behaviour reads: the last user turn of a chat, the whole prompt of anything else."""
     if kind != "chat":
         return "\n".join(texts(body))
     users = [content for content in body.get("contents", []) if content.get("role") != "model"]

@@ -3,13 +3,13 @@
 ``with running_openai() as openai: openai.script("Yes.", {"calls": [{"name": "look_up", "args": {}}]})``. It keeps what
 it was asked to keep, goes on from a response by its id, and refuses what OpenAI refuses: a response that it does not
 keep, a result without a call, a call without a result, more than its window. A request with a response schema that is
-not streamed is a compaction, and answered honestly; what is scripted is for chats, and a chat without a script gets a
-numbered answer.
+not streamed is a compaction, and answered honestly; scripts are for chats, and a chat without a script gets a numbered
+answer.
 
 A behaviour is a text, or ``{text?, thoughts?, calls?, status?, code?, message?, incomplete?, hold?, hold_after?}``:
-``calls`` are ``{name, args}``, ``thoughts`` are texts that are told where the request asks for a summary of them,
-``incomplete`` is the reason why it broke off, and what has ``hold`` waits for ``release()`` before its first byte, what
-has ``hold_after`` after so many pieces of its stream.
+``calls`` are ``{name, args}``, ``thoughts`` are texts that are sent if the request asks for a summary of them, and
+``incomplete`` is the reason why the answer broke off. An answer with ``hold`` waits for ``release()`` before its first
+byte, one with ``hold_after`` after so many pieces of its stream.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _INVALID: Final = "invalid_request_error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request, and all that the model saw for it: what the provider kept, then the input."""
+    """One request, with all that the model saw for it: what the provider stored, then the input."""
 
     body: Json
     seen: tuple[Json, ...]
@@ -62,7 +62,7 @@ class Asked:
 
     @property
     def texts(self) -> list[str]:
-        """What the input says, item by item."""
+        """The texts of the input, item by item."""
         return [text_of(item) for item in self.input]
 
 
@@ -72,14 +72,14 @@ class OpenAI:
 
     url: str = ""
     window: int | None = None
-    """Tokens of input that it takes; ``None``: any number."""
+    """The most tokens of input that the server takes; ``None`` for any number."""
     asked: list[Asked] = field(default_factory=list)
     away: bool = False
-    """Whether nothing is deleted for now."""
+    """Whether the server deletes nothing for now."""
     kept: dict[str, tuple[Json, ...]] = field(default_factory=dict)
-    """By the id of a response: everything up to its end."""
+    """The id of a response to everything up to its end."""
     rule: Callable[[Json], Behaviour | None] | None = None
-    """What a chat without a script is answered, by its body; ``None`` from it: a numbered answer."""
+    """The answer to a chat without a script, by its body; ``None`` from the rule leads to a numbered answer."""
     released: threading.Event = field(default_factory=threading.Event)
     _script: deque[Behaviour] = field(default_factory=deque)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -97,7 +97,7 @@ class OpenAI:
         self._script.extend({"text": one} if isinstance(one, str) else one for one in behaviours)
 
     def forget(self) -> None:
-        """Keep nothing of what was kept, as after a month."""
+        """Forget everything stored, as the provider does after a month."""
         self.kept.clear()
 
     def release(self) -> None:
@@ -150,7 +150,7 @@ class OpenAI:
         return StreamingResponse(self._streamed(whole, behaviour), media_type="text/event-stream")
 
     async def _streamed(self, whole: Json, behaviour: Behaviour) -> AsyncIterator[bytes]:
-        """Server-sent events, numbered, each under its name."""
+        """Send server-sent events, numbered, each under its name."""
         pieces, released = 0, self.released
         for number, event in enumerate(_events(whole)):
             data = json.dumps({"sequence_number": number, **event})
@@ -189,7 +189,7 @@ class OpenAI:
         return None
 
     def _output(self, body: Json, behaviour: Behaviour) -> list[Json]:
-        """A thought, what is said, what is called."""
+        """The items of the output: a thought, a text, and calls."""
         told = behaviour.get("thoughts", ()) if (body.get("reasoning") or {}).get("summary") else ()
         summary = [{"type": "summary_text", "text": text} for text in told]
         output: list[Json] = [{"type": "reasoning", "id": self._id("rs"), "summary": summary}]
@@ -218,7 +218,7 @@ def running_openai() -> Iterator[OpenAI]:
 
 
 def text_of(item: Mapping[str, Any]) -> str:
-    """What an item of an input or an output says."""
+    """The text of an item of an input or an output."""
     if item.get("type") == "function_call":
         return f"{item['name']} {item['arguments']}"
     said = item.get("output", item.get("content", ""))
@@ -226,7 +226,7 @@ def text_of(item: Mapping[str, Any]) -> str:
 
 
 def tokens_of(body: Mapping[str, Any], seen: Sequence[Json]) -> int:
-    """What the provider counts: instructions and tools, and all that it kept."""
+    """The tokens as the provider counts them: instructions, tools, and everything that the model saw."""
     beside = [str(body.get("instructions") or ""), *(json.dumps(tool) for tool in body.get("tools", ()))]
     return sum(estimate_text(text) for text in [*beside, *(text_of(item) for item in seen)])
 
@@ -326,7 +326,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def obliging(body: Json) -> Behaviour | None:
-    """A rule: a model that calls the first tool that it is offered, once, and emits the JSON that it is asked for."""
+    """The rule of a model that calls the first tool it is offered, once, and emits JSON if it is asked for."""
     last = body["input"][-1] if body["input"] else {}
     tools = [tool for tool in body.get("tools") or () if tool.get("type") == "function"]
     if tools and last.get("type") != "function_call_output" and body.get("tool_choice") != "none":
@@ -339,7 +339,7 @@ def obliging(body: Json) -> Behaviour | None:
 
 
 def _filled(schema: Mapping[str, Any]) -> Any:
-    """The smallest value that a JSON schema allows, as far as tests go."""
+    """The smallest value that a JSON schema allows, for the schemas of the tests."""
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):

@@ -31,7 +31,7 @@ def load() -> None:
 
 
 def is_long() -> bool:
-    """Whether sizes that take long are wanted too."""
+    """Whether large sizes, which take long, are tried too."""
     return settings.get_current_profile_name() == "long"
 
 

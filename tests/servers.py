@@ -28,12 +28,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 _PORTS = range(20_000, 32_000)
-"""Below those that the kernel gives to clients and to servers that ask for any: nobody takes one meanwhile."""
+"""Ports below those that the kernel gives to clients and to servers that ask for any, so that nobody takes one."""
 _OFFERED = itertools.count(os.getpid() * 101)
 
 
 def unused_port() -> int:
-    """A port on which nothing listens, and which no other process of tests is likely to be offered soon."""
+    """A port on which nothing listens, and which other processes of tests are unlikely to be offered soon."""
     for number in itertools.islice(_OFFERED, len(_PORTS)):
         port = _PORTS[number % len(_PORTS)]
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -66,7 +66,7 @@ def execute_sql(database_url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 def as_owner(engine: AsyncEngine) -> AsyncEngine:
-    """Have connections that are used without a session see every row; sessions say for whom they act."""
+    """Let connections that are used without a session see every row; sessions say for whom they act."""
 
     def take(connection: Any, _record: object, _proxy: object) -> None:
         connection.driver_connection.opening = ""
@@ -92,7 +92,7 @@ class SharedDatabase:
         self._wait(self._connection.execute(self._statement))
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._wait(self._connection.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -100,7 +100,7 @@ class SharedDatabase:
 
     async def _connect(self) -> asyncpg.Connection:
         address = make_url(self.url).set(drivername="postgresql").render_as_string(hide_password=False)
-        # Whoever left a transaction open is named by the error, instead of making every later test wait.
+        # If a transaction was left open, an error names it, instead of making every later test wait.
         return await asyncpg.connect(address, server_settings={"lock_timeout": "10s"})
 
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:

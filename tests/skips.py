@@ -25,11 +25,11 @@ ALLOWED: Final[Mapping[str, re.Pattern[str]]] = {
     "a package registry": re.compile(r"the packages of the example cannot be installed here"),
     "time": re.compile(r"left out: "),
 }
-"""What may be missing, by how the reason of a skip begins."""
+"""What may be missing, with the beginning of the skip's reason."""
 
 
 def is_ci(environment: Mapping[str, str]) -> bool:
-    """Whether tests run in CI: as most services say it, ``CI=true`` or ``CI=1``."""
+    """Whether tests run in CI, which most services show with ``CI=true`` or ``CI=1``."""
     return environment.get("CI", "").strip().casefold() in {"1", "true", "yes"}
 
 
@@ -40,7 +40,7 @@ def is_allowed(reason: str) -> bool:
 
 
 def refusal(reason: str) -> str:
-    """What is said of a skip that CI does not allow."""
+    """The message about a skip that CI does not allow."""
     said = reason.removeprefix("Skipped: ") or "no reason given"
     return f"skipped in CI: {said}\nIn CI only what needs {', '.join(ALLOWED)} may be skipped (tests/skips.py)."
 

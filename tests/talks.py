@@ -1,6 +1,6 @@
 """Whole conversations with questions: made-up ones, which are a part of this repository, and those of LoCoMo.
 
-LoCoMo may not be handed on: its cases are added where it lies beside this checkout, and are part of the long tier.
+LoCoMo may not be redistributed: its cases are added if it is next to this checkout, and belong to the long tier.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def made_talk(name: str) -> Json:
 
 
 def locomo() -> list[Json]:
-    """LoCoMo's, in the same form; empty where they are not there."""
+    """The talks of LoCoMo in the same form; empty if they are not there."""
     return _read(LOCOMO) if LOCOMO.exists() else []
 
 
 def with_locomo(own: object, theirs: object) -> list[Any]:
-    """Parameters of a test: a value (several: a tuple) for made-up talks, and one for LoCoMo's where they are there."""
+    """Parameters of a test: a value (or a tuple of several) for made-up talks, and one for LoCoMo's if it is there."""
     more = [pytest.param(*_values(theirs), marks=pytest.mark.long, id="locomo")] if LOCOMO.exists() else []
     return [pytest.param(*_values(own), id="made"), *more]
 

@@ -21,13 +21,13 @@ _POSTGRES_ASKS = 8  # bytes of SSLRequest
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Files of a certificate that signed itself, for 127.0.0.1 alone."""
+    """The files of a self-signed certificate, for 127.0.0.1 alone."""
 
     certificate: Path
     key: Path
 
     def context(self) -> ssl.SSLContext:
-        """Of a server that shows it."""
+        """The TLS context of a server with this certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
         return context
@@ -59,7 +59,7 @@ def make_certificate(folder: Path, name: str) -> Certificate:
 
 @contextlib.asynccontextmanager
 async def front(socket: str, context: ssl.SSLContext, *, asked_first: bool) -> AsyncIterator[int]:
-    """A port that speaks TLS and forwards to a Unix socket; as Postgres does, after a question in the clear."""
+    """A port that speaks TLS and forwards to a Unix socket; for Postgres, after a question without TLS."""
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):

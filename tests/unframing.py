@@ -1,4 +1,4 @@
-"""Messages read back from the prompt that they were framed in."""
+"""Reads messages back from the prompt into which they were framed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FramedMessage:
     content: str
     parts: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
-    """What of ``content`` is marked as kept verbatim."""
+    """The passages of ``content`` that are marked as kept verbatim."""
 
 
 def unframe(text: str) -> list[FramedMessage]:

@@ -34,7 +34,7 @@ class Exchange(httpx.SyncByteStream):
         self._is_sent = False
 
     def start(self) -> httpx.Response:
-        """Send the request; returns when the response has begun."""
+        """Send the request, and return when the response has begun."""
         if self._loop.is_closed():
             raise httpx.ConnectError("the service is gone")
         asyncio.run_coroutine_threadsafe(self._run(), self._loop)
@@ -52,7 +52,7 @@ class Exchange(httpx.SyncByteStream):
                     return
 
     def close(self) -> None:
-        """Disconnect, as a client does that has read enough."""
+        """Disconnect, as a client that has read enough does."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for the news
             self._loop.call_soon_threadsafe(self._left.set)
         self._arrived.put(_END)
@@ -91,7 +91,7 @@ class Exchange(httpx.SyncByteStream):
 
 
 class _Connection:
-    """Stands for the socket of a response: shutting it down is a disconnect."""
+    """Stands for the socket of a response: shutting it down disconnects the client."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange

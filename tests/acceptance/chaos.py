@@ -32,16 +32,16 @@ Result = TypeVar("Result")
 ServerName = Literal["PostgreSQL", "Valkey"]
 
 HELD: Final[Json] = {"name": "honest", "hold": True}
-"""A model call that stays open until it is released, and is honest then."""
+"""A model call that stays open until it is released, and is then answered honestly."""
 MINUTE: Final = 60.0
-"""Within which a killed or forgotten compaction is done: the only bound in time that is promised."""
+"""The time in which a killed or forgotten compaction is done: the only time limit that is promised."""
 LEASE_SECONDS: Final = float(SHORT_TIMINGS["THROUGHLINE_LEASE_SECONDS"])
-RETRY_SECONDS: Final = 0.1  # between two tries of a client that does not give up
+RETRY_SECONDS: Final = 0.1  # seconds between two tries of a client that does not give up
 _NUMBERS = itertools.count(1)
 
 
 class OwnServers:
-    """PostgreSQL and Valkey, or Valkey alone, whose data survive a kill."""
+    """PostgreSQL and Valkey, or Valkey alone. Their data survive a kill."""
 
     def __init__(self, folder: Path, *, postgres: bool = True) -> None:
         self._embedded = EmbeddedServers(folder, postgres=postgres)
@@ -63,13 +63,13 @@ class OwnServers:
         return redis.from_url(self.endpoints.redis_url, socket_timeout=2)
 
     def kill(self, name: ServerName) -> None:
-        """``kill -9``, and wait for the end."""
+        """``kill -9`` the process, and wait for its end."""
         process = self._process(name)
         os.kill(process.pid, signal.SIGKILL)
         until(lambda: not process.alive(), what=f"the end of {name}")
 
     def freeze(self, name: ServerName) -> None:
-        """From now on it accepts and never answers."""
+        """Let the server accept connections and never answer."""
         os.kill(self._process(name).pid, signal.SIGSTOP)
 
     def thaw(self, name: ServerName) -> None:
@@ -81,7 +81,7 @@ class OwnServers:
         return {own, *children_of(own)}
 
     def revive(self) -> None:
-        """Start what was killed; it answers."""
+        """Start what was killed, and wait until it answers."""
         assert self._embedded.revive(), "nothing was dead"
 
     def _process(self, name: ServerName) -> ServerProcess:
@@ -92,7 +92,7 @@ class OwnServers:
 
 @contextlib.contextmanager
 def own_database(servers: Endpoints, template: str) -> Iterator[str]:
-    """A migrated database of the shared server; its address."""
+    """Make a migrated database of the shared server, and return its address."""
     name = f"chaos_{os.getpid()}_{next(_NUMBERS)}"
     execute_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield with_database(servers.database_url, name)
@@ -100,13 +100,13 @@ def own_database(servers: Endpoints, template: str) -> Iterator[str]:
 
 
 class Books:
-    """What the database says, and how to make time pass in it."""
+    """Reads the database, and makes time pass in it."""
 
     def __init__(self, database_url: str) -> None:
         self._url = database_url
 
     def rows(self, statement: str, **parameters: Any) -> list[Json]:
-        """Run one statement and commit; what it returns."""
+        """Run one statement, commit, and return its rows."""
 
         async def run() -> list[Json]:
             engine = create_async_engine(self._url)
@@ -121,22 +121,22 @@ class Books:
             return thread.submit(lambda: asyncio.run(run())).result()
 
     def value(self, statement: str, **parameters: Any) -> Any:
-        """The one value of the one row."""
+        """The value of a statement that finds one row of one column."""
         ((value,),) = (row.values() for row in self.rows(statement, **parameters))
         return value
 
     def seconds(self) -> float:
-        """The database's clock."""
+        """The time of the database's clock, in seconds since 1970."""
         return float(self.value("SELECT extract(epoch FROM clock_timestamp())"))
 
     def compaction(self, talk: Talk) -> Json:
-        """Its newest compaction, with what clients are not shown: claims and lease."""
+        """The newest compaction of a conversation, with what clients are not shown: claims and lease."""
         statement = "SELECT * FROM compactions WHERE conversation_id = CAST(:id AS uuid) ORDER BY id DESC LIMIT 1"
         (row,) = self.rows(statement, id=talk.id)
         return row
 
     def turn(self, talk: Talk) -> Json:
-        """Its newest turn; times in seconds since 1970."""
+        """The newest turn of a conversation, with times in seconds since 1970."""
         statement = (
             "SELECT id, status, extract(epoch FROM started_at)::float AS started_at,"
             " extract(epoch FROM lease_until)::float AS lease_until, followed_at::text AS followed_at"
@@ -146,7 +146,7 @@ class Books:
         return row
 
     def events(self, talk: Talk, prefix: str = "") -> list[Json]:
-        """Everything that was told of a conversation, in order."""
+        """Every event of a conversation, in order."""
         statement = (
             "SELECT number, type, data FROM events WHERE conversation_id = CAST(:id AS uuid)"
             " AND starts_with(type, :prefix) ORDER BY number"
@@ -154,19 +154,19 @@ class Books:
         return self.rows(statement, id=talk.id, prefix=prefix)
 
     def end_lease(self, compaction: Json) -> None:
-        """Let the lease of a dead job be over; whoever has taken it over meanwhile keeps its own."""
+        """Let the lease of a dead job expire. If another process has taken the job over, its lease stays."""
         change = "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second'"
         held = {name: compaction[name] for name in ("id", "lease_token")}
         self.rows(f"{change} WHERE id = :id AND lease_token = :lease_token", **held)
 
     def set_turn_lease(self, talk: Talk, seconds: float) -> None:
-        """Let the lease of a dead turn end so many seconds from now."""
+        """Let the lease of a dead turn end in this many seconds."""
         change = "UPDATE turns SET lease_until = clock_timestamp() + make_interval(secs => :seconds)"
         running = "conversation_id = CAST(:id AS uuid) AND status = 'running'"
         assert self.rows(f"{change} WHERE {running} RETURNING id", id=talk.id, seconds=seconds), "no turn runs"
 
     def busy(self) -> list[Json]:
-        """Connections that are within a statement or a transaction, but for this very one."""
+        """Connections that are within a statement or a transaction, except this one."""
         return self.rows(
             "SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             " AND application_name = 'throughline' AND state <> 'idle'"
@@ -174,12 +174,12 @@ class Books:
 
 
 def outcomes(gemini: Gemini, kind: Kind = "compaction") -> list[str]:
-    """How the model calls of a kind went; ``open`` while one holds, ``client_left`` when its caller died."""
+    """The outcomes of the model calls of a kind: ``open`` while a call is held, ``client_left`` if its caller died."""
     return [request["outcome"] for request in gemini.requests(kind)]
 
 
 def most_at_once(requests: Sequence[Json]) -> int:
-    """How many model calls were open at the same time."""
+    """The number of model calls that were open at the same time."""
     moments = [(request["started"], 1) for request in requests]
     moments += [(request["ended"], -1) for request in requests if request["ended"] is not None]
     return max(itertools.accumulate(change for _, change in sorted(moments)), default=0)
@@ -194,7 +194,7 @@ def past_the_threshold(talk: Talk) -> Talk:
 
 
 def check_applied_once(talk: Talk, books: Books) -> Json:
-    """One compaction, applied once, told once; the row as clients see it."""
+    """Insist that one compaction was applied once and told once; return its row as clients see it."""
     (row,) = talk.compactions()
     assert (row["status"], row["reason"]) == ("applied", None)
     assert (row["state_version_before"], row["state_version_after"]) == (0, 1)
@@ -223,7 +223,7 @@ def kill_children(worker: Process) -> None:
 
 
 def at_once(count: int, call: Callable[[int], Result]) -> list[Result]:
-    """So many calls from as many threads, which wait for each other."""
+    """Make this many calls from as many threads that start together."""
     barrier = threading.Barrier(count)
 
     def run(number: int) -> Result:
@@ -251,23 +251,23 @@ class FaithfulFollower(Listener):
         self.talk = talk
         self._socket: socket.socket | None = None
         self.connections = 0
-        """Streams that were answered."""
+        """The number of streams that were answered."""
 
     def leave(self) -> None:
-        """Go away in the middle of the stream; it comes back at once."""
+        """Close the connection in the middle of the stream; the follower comes back at once."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def wait_for_connection(self, number: int) -> None:
-        """Return when so many streams have been answered."""
+        """Return when this many streams have been answered."""
         until(lambda: self.connections >= number, MINUTE, what=f"connection {number}")
 
     def release(self) -> None:
         self.leave()
 
     def check(self, books: Books) -> None:
-        """Everything was heard once, in order."""
+        """Insist that everything was heard once, in order."""
         numbers = [event["number"] for event in books.events(self.talk)]
         self.wait_for(lambda events: len(events) >= len(numbers), what=f"{len(numbers)} events")
         assert self.numbers() == numbers == list(range(1, len(numbers) + 1))
@@ -294,7 +294,7 @@ class FaithfulFollower(Listener):
 
 @dataclass
 class Said:
-    """One message of a writer, and what came of it."""
+    """One message of a writer, and what became of it."""
 
     talk: Talk
     writer: int
@@ -314,7 +314,7 @@ class Load:
         self._threads = ThreadPoolExecutor(writers)
         self.said: list[Said] = []
         self.refusals: set[tuple[int, str]] = set()
-        """Statuses and codes that writers were told to try again after."""
+        """Statuses and codes of answers after which writers were told to try again."""
 
     def __enter__(self) -> Self:
         self._running = [self._threads.submit(self._write, number) for number in range(self._writers)]
@@ -332,17 +332,17 @@ class Load:
 
     @property
     def interrupted(self) -> int:
-        """Messages whose first try was not answered by success."""
+        """The number of messages whose first try did not succeed."""
         return sum(said.tries > 1 for said in self.said)
 
     def wait_for_more(self, count: int = 100) -> None:
-        """Return when so many further messages are acknowledged."""
+        """Return when this many further messages are acknowledged."""
         goal = self.acknowledged + count
         until(lambda: self.acknowledged >= goal or self._died(), MINUTE, what=f"{count} more messages")
         assert not self._died(), "a writer died"
 
     def check(self, books: Books) -> None:
-        """Every acknowledged message is there, once, in an order that is total."""
+        """Insist that every acknowledged message is stored once, in a total order."""
         for talk in self._talks:
             mine = [said for said in self.said if said.talk is talk]
             history = talk.history()

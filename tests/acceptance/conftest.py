@@ -54,7 +54,7 @@ def pytest_runtest_makereport(
 
 
 def uses_processes(node: pytest.Item | pytest.Collector) -> bool:
-    """Whether a test runs over processes: all do with ``--transport process``, some ask for it by their mark."""
+    """Whether a test runs over processes: all tests do with ``--transport process``, others if they are marked."""
     return node.config.getoption("transport") == "process" or node.get_closest_marker("processes") is not None
 
 
@@ -65,7 +65,7 @@ def _flushed(url: str) -> str:
 
 
 def own_redis(servers: Endpoints) -> str:
-    """A logical database that no running service uses, emptied."""
+    """Empty a logical database that no running service uses, and return its address."""
     return _flushed(redis_database(servers.redis_url, next(_OWN_REDIS)))
 
 
@@ -82,7 +82,7 @@ class SharedServices:
         self._started: dict[tuple[object, ...], tuple[Service, contextlib.ExitStack]] = {}
 
     def get(self, name: str, *, processes: bool, **settings: str) -> Service:
-        """The service of that name, in processes of its own or not; the one asked for longest ago makes room for it."""
+        """The named service, in processes of its own or not. It takes the place of the one asked for longest ago."""
         key = (name, processes, *settings.items())
         if key in self._started:
             service, stack = self._started.pop(key)
@@ -157,7 +157,7 @@ def gemini_settings(server: Gemini) -> dict[str, str]:
 
 @pytest.fixture
 def run_service(request: pytest.FixtureRequest) -> RunService:
-    """``running_service``, or ``local_service`` where the test needs no process."""
+    """``running_service``, or ``local_service`` if the test needs no process."""
     return running_service if uses_processes(request.node) else local_service
 
 

@@ -1,4 +1,4 @@
-"""Holds what a stream brings against the events that openapi.json declares."""
+"""Compares what a stream brings with the events that openapi.json declares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class UndeclaredError(AssertionError):
 
 
 def check_event(union: str, event: Any) -> None:
-    """Insist that an event is one of a union of the document: every field declared, of its type, none beside them.
+    """Insist that an event is one of a union of the document: every field is declared and of its type.
 
     Args:
         union: A schema's name.

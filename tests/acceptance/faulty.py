@@ -30,7 +30,7 @@ class BrokenOffError(Exception):
 
 
 class FaultyWay:
-    """Passes requests on to a service, but for the faults that are set."""
+    """Passes requests on to a service, except for the faults that are set."""
 
     def __init__(self, url: str) -> None:
         self._http = httpx.AsyncClient(base_url=url, trust_env=False, timeout=60)
@@ -74,7 +74,7 @@ class FaultyWay:
 
 
 async def _passed(answer: httpx.Response, fault: Fault) -> AsyncIterator[bytes]:
-    """An answer as it comes; of one with a fault the beginning."""
+    """The pieces of an answer as they come; with a fault, only its beginning."""
     async with contextlib.aclosing(answer):
         if fault.get("lose"):
             await answer.aread()
@@ -94,7 +94,7 @@ async def _raw(answer: httpx.Response) -> AsyncIterator[bytes]:
 
 @contextlib.contextmanager
 def faulty_way(url: str) -> Iterator[tuple[str, FaultyWay]]:
-    """The way to a service, on a port of its own: its address, and what is met there."""
+    """Serve the way to a service on a port of its own; the fixture has its address and what it met."""
     way = FaultyWay(url)
     with serving(way.app()) as address:
         yield address, way

@@ -1,4 +1,4 @@
-"""``throughline run`` over the real API with what holds the interpreter in C: a route, and a certain text."""
+"""``throughline run`` over the real API, with two things that hold the interpreter in C: a route and a certain text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def hold(seconds: int = SECONDS) -> None:
 
 
 def poisonable() -> None:
-    """Let a conversation with that text hang whoever puts its context together."""
+    """Let a conversation that contains this text hang every process that assembles its context."""
     real = context._assembled
 
     def assembled(material: Material, budget: int | None) -> AssembledContext:
@@ -36,7 +36,7 @@ def poisonable() -> None:
 
 
 def create_app() -> FastAPI:
-    """The application, and what hangs it."""
+    """The real application with the route and the text that hang it."""
     poisonable()
     app = main.create_app()
 
@@ -48,7 +48,7 @@ def create_app() -> FastAPI:
 
 
 def supervise() -> None:
-    """Start it with a small worker, for the supervision and nothing else."""
+    """Start ``throughline run`` with a small worker, to test only the supervision."""
     from app import cli  # noqa: PLC0415 - the application needs nothing of it
     from app.devserver import run  # noqa: PLC0415
 

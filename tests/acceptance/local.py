@@ -35,7 +35,7 @@ from tests.acceptance.service import Service, eventful, started
 
 _PATIENCE: Final = 30.0  # seconds until the loop has started or ended
 _JOBS: Final = 2
-"""Jobs at the same time, as two children of a worker would run them."""
+"""The most jobs at the same time, as with two children of a worker."""
 
 
 class DirectQueue:
@@ -45,7 +45,7 @@ class DirectQueue:
         self._slots = asyncio.Semaphore(_JOBS)
         self._jobs: set[asyncio.Task[object]] = set()
         self.worker: Container
-        """Who performs the jobs."""
+        """The container that performs the jobs."""
 
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
         self._start(self.worker.compaction.execute(compaction_id, ran_in="worker"))
@@ -67,7 +67,7 @@ class DirectQueue:
         return True
 
     async def stop(self) -> None:
-        """Cancel what runs, and wait for its end."""
+        """Cancel the running jobs, and wait for their end."""
         for job in self._jobs:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)
@@ -83,28 +83,28 @@ class DirectQueue:
 
 
 class LocalLog:
-    """Stands for a process where tests read what a service has written."""
+    """Stands for a process in tests that read what a service has logged."""
 
     name = "log"
     _written: ClassVar = io.StringIO()
-    """Of all services of this process: they share its loggers."""
+    """The log of all services of this process, which share its loggers."""
 
     def __init__(self) -> None:
         self._started_at = self._test_began_at = self._written.tell()
         structlog.configure(logger_factory=structlog.PrintLoggerFactory(self._written))
 
     def begin_test(self) -> None:
-        """From now on what is written belongs to another test."""
+        """Let what is logged from now on belong to another test."""
         self._test_began_at = self._written.tell()
 
     @property
     def log(self) -> str:
-        """Everything written since the service was made."""
+        """Everything logged since the service was made."""
         return self._written.getvalue()[self._started_at :]
 
     @property
     def log_of_test(self) -> str:
-        """What was written during the running test, without the requests that went well."""
+        """What was logged during the running test, without the requests that succeeded."""
         return eventful(self._written.getvalue()[self._test_began_at :])
 
 
@@ -131,7 +131,7 @@ class LocalService(Service):
 
     @cached_property
     def url(self) -> str:
-        """An address that other programs can call: it is served from the first use on."""
+        """An address that other programs can call; it is served from its first use on."""
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(self._app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
@@ -190,7 +190,7 @@ class LocalService(Service):
 
     @contextlib.asynccontextmanager
     async def _container(self, owner: str, queue: DirectQueue | None) -> AsyncIterator[Container]:
-        """Of an API or a worker; without a queue of ours jobs go to the broker, where nobody takes them."""
+        """The container of an API or a worker. Without a queue its jobs go to the broker, where nobody takes them."""
         parts = bootstrap._parts(self._settings)
         container = Container(self._settings, replace(parts, queue=queue) if queue else parts, owner)
         try:
@@ -199,7 +199,7 @@ class LocalService(Service):
             await container.close()
 
     def _let_rest(self, container: Container) -> None:
-        """While no test uses the service it does not sweep: it would, twice a second, beside each test of another."""
+        """Let the service not sweep while no test uses it: it would do so twice a second while other tests run."""
         sweep = container.sweeper.sweep
 
         async def sweep_unless_resting() -> None:
@@ -218,7 +218,7 @@ class LocalService(Service):
 def local_service(
     folder: Path, *, database_url: str, redis_url: str, worker: bool = True, settings: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
-    """A service in this process that is up, and that is gone afterwards."""
+    """Run a service in this process, and remove it afterwards."""
     local = LocalService(folder, database_url=database_url, redis_url=redis_url, settings=settings or {})
     with started(local, worker) as service:
         yield service

@@ -45,7 +45,7 @@ SHORT_TIMINGS: Final = {
     "THROUGHLINE_REBUILD_SECONDS": "1",
     "THROUGHLINE_SHUTDOWN_SECONDS": "1",
 }
-"""What a service of the tests waits for; a lease still outlives the pauses of a busy machine."""
+"""The times that a service of the tests waits for; a lease still outlives the pauses of a busy machine."""
 
 
 class NotReadyError(AssertionError):
@@ -68,7 +68,7 @@ def eventful(log: str) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    """Processes that a process has started; none where it has just ended."""
+    """The processes that a process has started, or none if it has just ended."""
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -112,11 +112,11 @@ class Process:
 
     @property
     def log_of_test(self) -> str:
-        """What was written during the running test, without the requests that went well."""
+        """What was logged during the running test, without the requests that succeeded."""
         return eventful(self.log[self._test_began_at :])
 
     def begin_test(self) -> None:
-        """From now on what is written belongs to another test."""
+        """Let what is logged from now on belong to another test."""
         self._test_began_at = len(self.log)
 
     @property
@@ -125,7 +125,7 @@ class Process:
         return children_of(self.pid)
 
     def start(self, *, wait: bool = True) -> None:
-        """Start, and wait until it does its work."""
+        """Start the process, and wait until it works."""
         assert not self.alive, f"{self.name} runs already"
         self._started_at = len(self.log)
         with self._log.open("ab") as output:
@@ -137,7 +137,7 @@ class Process:
 
     @property
     def ready(self) -> bool:
-        """Whether it does its work."""
+        """Whether the process works."""
         return self.alive and self._ready(self)
 
     def wait_ready(self) -> None:
@@ -148,11 +148,11 @@ class Process:
             time.sleep(POLL)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process alone."""
+        """Send a signal to the process without its children."""
         os.kill(self.pid, number)
 
     def stop(self) -> int:
-        """Ask politely, wait; whatever is left of the group is killed. The exit code, negative for a signal."""
+        """Ask the process to end, wait, and kill the rest of its group. Return the exit code (negative: a signal)."""
         if self.alive:
             self.signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -168,7 +168,7 @@ class Process:
         return self._wait(STOP_SECONDS)
 
     def end(self, seconds: float) -> int:
-        """Wait until it ends by itself: its exit code."""
+        """Wait until the process ends by itself, and return its exit code."""
         return self._wait(seconds)
 
     def restart(self) -> None:
@@ -184,7 +184,7 @@ class Service:
     """One API and one worker over one database and one Redis."""
 
     running: ClassVar[list[Service]] = []
-    """Those whose logs are worth showing when a test fails."""
+    """The services whose logs are worth showing when a test fails."""
 
     def __init__(self, folder: Path, *, database_url: str, redis_url: str, settings: Mapping[str, str]) -> None:
         """Prepare the two processes.
@@ -212,14 +212,14 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What any process of ours needs to belong to this service."""
+        """The environment that a process needs to belong to this service."""
         return {
             "HOST": "127.0.0.1",
             "DATABASE_URL": self.database_url,
             "REDIS_URL": self.redis_url,
             "THROUGHLINE_EMBEDDED": "1",
-            "THROUGHLINE_VERIFY": "off",  # tests/integration/test_verification*.py have it on
-            "THROUGHLINE_WORK_PROCESSES": "0",  # each takes seconds to start; tests/integration/test_loop.py has them
+            "THROUGHLINE_VERIFY": "off",  # tests/integration/test_verification*.py test them
+            "THROUGHLINE_WORK_PROCESSES": "0",  # each takes seconds to start; tests/integration/test_loop.py tests them
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
@@ -228,16 +228,16 @@ class Service:
         }
 
     def _commands(self, settings: Settings) -> Commands:
-        """What the two processes are started by."""
+        """The commands that start the two processes."""
         return Commands.of(settings)
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """What is running; each has a log."""
+        """The running processes, each with a log."""
         return self.api, self.worker
 
     def start(self, *, worker: bool = True) -> None:
-        """Start both at once."""
+        """Start both processes at once."""
         chosen = (self.api, self.worker) if worker else (self.api,)
         for process in chosen:
             process.start(wait=False)
@@ -245,7 +245,7 @@ class Service:
             process.wait_ready()
 
     def stop(self) -> None:
-        """Ask both at once, then wait for each."""
+        """Ask both processes to end, then wait for each."""
         for process in (self.api, self.worker):
             if process.alive:
                 process.signal(signal.SIGTERM)
@@ -253,13 +253,13 @@ class Service:
             process.stop()
 
     def rest(self) -> None:
-        """No test uses it for now: it need not look for work."""
+        """Nothing to do: no test uses the service for now, so that it need not look for work."""
 
     def wake(self) -> None:
-        """A test uses it again."""
+        """Nothing to do: a test uses the service again."""
 
     def client(self, key: str | None = None) -> httpx.Client:
-        """A client of the API; no proxy of the environment stands between."""
+        """A client of the API that uses no proxy of the environment."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         limits = httpx.Limits(max_connections=200)
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, limits=limits)
@@ -278,7 +278,7 @@ def _worker_ready(worker: Process) -> bool:
 def running_service(
     folder: Path, *, database_url: str, redis_url: str, worker: bool = True, settings: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
-    """A service that is up, and whose processes are all gone afterwards."""
+    """Run a service, and end all its processes afterwards."""
     with started(
         Service(folder, database_url=database_url, redis_url=redis_url, settings=settings or {}), worker
     ) as up:
@@ -287,7 +287,7 @@ def running_service(
 
 @contextlib.contextmanager
 def started(service: Service, worker: bool) -> Iterator[Service]:  # noqa: FBT001 - as ``start`` takes it
-    """The service while it is up; it is stopped whatever happens."""
+    """Run a service; it is stopped whatever happens."""
     Service.running.append(service)
     try:
         service.start(worker=worker)

@@ -12,7 +12,7 @@ from tests.acceptance.talk import Json
 
 
 async def over_socket(url: str, requests: Sequence[Json | bytes], headers: dict[str, str] | None = None) -> list[Json]:
-    """The last event of each request; ``last`` stands for the id of the response that was last complete."""
+    """The last event of each request; ``last`` stands for the id of the newest complete response."""
     ends: list[Json] = []
     last = ""
     async with connect(url.replace("http", "ws") + "/v1/responses", additional_headers=headers) as socket:

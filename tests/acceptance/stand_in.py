@@ -1,4 +1,4 @@
-"""``throughline run`` over a small API and a small worker, to test the supervision and nothing else.
+"""``throughline run`` over a small API and a small worker, to test only the supervision.
 
 ``python -m tests.acceptance.stand_in run`` starts it; ``STAND_IN_API`` and ``STAND_IN_WORKER`` say how
 the two behave: ``fine``, ``dies`` (with a last word) or ``deaf`` (ignores the polite signal). ``STAND_IN_PATIENCE``
@@ -16,7 +16,7 @@ from unittest import mock
 
 
 class Answer(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # the name that the library calls
+    def do_GET(self) -> None:  # the library calls this name
         self.send_response(200)
         self.end_headers()
         self.wfile.write(str(os.getpid()).encode())
@@ -44,7 +44,7 @@ def worker() -> None:
 
 
 def supervise() -> None:
-    # The two children start in a tenth of the time without these.
+    # Without these the two children start in a tenth of the time.
     from app import cli  # noqa: PLC0415
     from app.devserver import run, supervisor  # noqa: PLC0415
 

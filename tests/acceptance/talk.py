@@ -24,7 +24,7 @@ WINDOW: Final[Json] = {"context_window": 4_000}
 """Window 3 600, budget 3 060, background 2 142, inline 2 601, target 1 836."""
 BUDGET, BACKGROUND, SYNC, TARGET = 3_060, 2_142, 2_601, 1_836
 MANUAL: Final[Json] = {**WINDOW, "max_tokens": -1}
-"""The same without automatic triggers."""
+"""The same as ``WINDOW``, without automatic triggers."""
 IN_FLIGHT: Final = frozenset({"queued", "running"})
 STREAM: Final = {"Accept": "text/event-stream"}
 
@@ -87,7 +87,7 @@ class Talk:
         return cls(service, http, good(http.post("/conversations", json=fields)))
 
     def close(self) -> None:
-        """Delete it, once nothing is in flight; its service may be gone."""
+        """Delete the conversation once nothing is in flight; its service may be gone."""
         with contextlib.suppress(httpx.TransportError), contextlib.closing(self.http):
             if self.http.get(self.path("/compactions"), params={"limit": 1}).is_success:
                 self.wait_idle()
@@ -100,7 +100,7 @@ class Talk:
         return good(self.http.get(self.path(tail), params=params))
 
     def post(self, tail: str, body: Mapping[str, Any] | None = None, **headers: str) -> httpx.Response:
-        """Whatever comes of it; header names with underscores."""
+        """Send a request and return its response, successful or not; header names are written with underscores."""
         return self.http.post(self.path(tail), json=body or {}, headers=named(headers))
 
     def append(self, content: str, role: str = "user", **fields: Any) -> Json:
@@ -116,7 +116,7 @@ class Talk:
 
     @contextlib.contextmanager
     def streaming(self, content: str | None = None, **headers: str) -> Iterator[Iterator[Sse]]:
-        """A streamed turn."""
+        """Send a streamed turn."""
         body = {} if content is None else {"content": content}
         sent = {**STREAM, **named(headers)}
         with self.http.stream("POST", self.path("/chat"), json=body, headers=sent) as response:
@@ -127,7 +127,7 @@ class Talk:
             yield read_events(response)
 
     def streamed(self, content: str | None = None, **headers: str) -> list[Sse]:
-        """A streamed turn to its end."""
+        """Send a streamed turn, and read it to its end."""
         with self.streaming(content, **headers) as events:
             return list(events)
 
@@ -147,11 +147,11 @@ class Talk:
         return found
 
     def history(self) -> list[Json]:
-        """Every message, page by page."""
+        """Every message, read page by page."""
         return self.pages("/messages")
 
     def compactions(self) -> list[Json]:
-        """Oldest first."""
+        """All compactions, the oldest first."""
         return self.pages("/compactions", order="asc")
 
     def pages(self, tail: str, **params: Any) -> list[Json]:
@@ -165,7 +165,7 @@ class Talk:
             after = {"after": page["next_cursor"]}
 
     def in_flight(self) -> int:
-        """How many compactions are queued or running; they are among the newest."""
+        """The number of compactions that are queued or running; they are among the newest."""
         return sum(row["status"] in IN_FLIGHT for row in self.get("/compactions", limit=5)["data"])
 
     def wait_idle(self, seconds: float = 60.0) -> None:
@@ -173,13 +173,13 @@ class Talk:
         until(lambda: not self.in_flight(), seconds, what="the end of the compactions")
 
     def wait_settled(self, seconds: float = 60.0) -> None:
-        """Return once nothing is in flight nor due: what came during a compaction is left to the sweeper."""
+        """Return once no compaction is in flight or due; the sweeper handles messages that came during a compaction."""
         until(
             lambda: self.get("/usage")["status"] == "ok" and not self.in_flight(), seconds, what="a context that fits"
         )
 
     def wait_ended(self, count: int = 1, seconds: float = 60.0) -> list[Json]:
-        """So many compactions, all of them over."""
+        """Return once there are at least this many compactions and all have ended."""
         until(
             lambda: len(rows := self.compactions()) >= count and not any(row["status"] in IN_FLIGHT for row in rows),
             seconds,
@@ -188,7 +188,7 @@ class Talk:
         return self.compactions()
 
     def state(self) -> Json:
-        """What a failed compaction must leave as it is."""
+        """The fields that a failed compaction must not change."""
         conversation = self.get()
         names = ("compressed_state", "state_version", "compressed_at_message_id", "compression_count", "state_schema")
         return {name: conversation[name] for name in names}
@@ -199,7 +199,7 @@ class Talk:
         return next((message["seq"] for message in self.history() if message["id"] == at), 0)
 
     def fill(self, tokens: int, *, start: int = 1) -> None:
-        """Append talk, in one batch, until the next pair of messages would reach this size of the context."""
+        """Append talk in one batch until the next pair of messages would bring the context to this size."""
         size, lines = self.get("/usage")["tokens"], list[tuple[str, str]]()
         for pair in small_talk(start):
             weight = weight_of(pair)
@@ -211,14 +211,14 @@ class Talk:
 
 
 def good(response: httpx.Response) -> Json:
-    """The body of a success."""
+    """The body of an answer, which must be a success."""
     assert response.is_success, f"{response.status_code} {response.text}"
     body: Json = response.json() if response.content else {}
     return body
 
 
 def refused(response: httpx.Response, status: int, code: str) -> Json:
-    """The problem of a refusal, which must be exactly this one."""
+    """The problem of an answer, which must be exactly this refusal."""
     problem: Json = response.json()
     assert (response.status_code, problem.get("code")) == (status, code), response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -228,7 +228,7 @@ def refused(response: httpx.Response, status: int, code: str) -> Json:
 
 
 def weight_of(lines: Sequence[tuple[str, str]]) -> int:
-    """What these messages weigh, in tokens."""
+    """The weight of these messages in tokens."""
     return sum(_weight(role, content) for role, content in lines)
 
 
@@ -239,7 +239,7 @@ def _weight(role: str, content: str) -> int:
 
 @functools.cache
 def text_of(tokens: int) -> str:
-    """A text that weighs exactly this much as a message."""
+    """A text that weighs exactly this many tokens as a message."""
     low, high = 1, 8 * tokens
     while low < high:
         middle = (low + high) // 2
@@ -255,7 +255,7 @@ def named(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def block_of(context: Json) -> str | None:
-    """The state block as it is served."""
+    """The state block that is served."""
     blocks = [item["content"] for item in context["messages"] if item["content"].startswith("<session_state>")]
     assert len(blocks) <= 1
     return blocks[0] if blocks else None
@@ -266,7 +266,7 @@ def served_seqs(context: Json) -> list[int]:
 
 
 class Listener:
-    """Collects in a thread until it is closed."""
+    """Collects items in a thread until it is closed."""
 
     def __init__(self) -> None:
         self.events: list[Json] = []
@@ -294,14 +294,14 @@ class Listener:
         return [event for event in self.events if event["type"].startswith(prefix)]
 
     def release(self) -> None:
-        """End what blocks."""
+        """End the call that blocks the thread."""
 
     def _run(self) -> None:
         raise NotImplementedError
 
 
 class EventFollower(Listener):
-    """``GET …/events`` from a given event on."""
+    """Follows ``GET …/events`` from a given event on."""
 
     def __init__(
         self, talk: Talk, *, last_event_id: int | None = None, after: int | None = None, newest: int | None = None
@@ -388,14 +388,14 @@ def small_talk(start: int = 1) -> Iterator[tuple[tuple[str, str], tuple[str, str
 
 
 def lines(count: int, start: int = 1) -> list[tuple[str, str]]:
-    """So many messages of small talk."""
+    """This many messages of small talk."""
     pairs = small_talk(start)
     return [line for _ in range((count + 1) // 2) for line in next(pairs)][:count]
 
 
 _FILLER: Final = "The quick review of every open point took the whole afternoon and nobody objected to any of it. "
 _ENDINGS: Final = ("", "!", " 7", "7", " 77")
-"""A word costs several tokens at once: with one of these, every number of tokens has its text."""
+"""Endings, one of which gives a text any number of tokens: a further word alone would add several tokens at once."""
 
 
 def _words(characters: int) -> str:

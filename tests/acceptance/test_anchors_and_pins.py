@@ -1,4 +1,4 @@
-"""Anchors and pins over HTTP: what is never compressed away is there in every path, word for word."""
+"""Anchors and pins over HTTP: what must never be compressed away is served word for word on every path."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def block(talk: Talk) -> str:
 
 
 def anchors_of(talk: Talk) -> str:
-    """The anchors of the block: what was said stands in its digests too, as history."""
+    """The anchors of the block, without its digests: they also tell what was said, as history."""
     text = block(talk)
     return text[text.index("<anchors>") : text.index("</anchors>")]
 
@@ -83,7 +83,7 @@ def opened(start_talk: StartTalk, service: Service, **policy: Any) -> tuple[Talk
 
 
 def ramble(talk: Talk, tokens: int) -> None:
-    """Talk in which nothing binds anybody, in one batch, up to this size of the context."""
+    """Append talk without any commitment, in one batch, up to this size of the context."""
     size, said = talk.get("/usage")["tokens"], list[tuple[str, str]]()
     for number in itertools.count(1):
         pair = [(role, RAMBLE[role].format(number)) for role in ("user", "assistant")]
@@ -235,7 +235,7 @@ class TestProtection:
 
 
 def replayed(talk: Talk, messages: int) -> list[Json]:
-    """Every event so far, of so many messages."""
+    """Every event so far, including those of this many messages."""
     with EventFollower(talk, after=0) as feed:
         feed.wait_for(lambda _: len(feed.of_type("message.created")) >= messages, what="the messages")
         return list(feed.events)

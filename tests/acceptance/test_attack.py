@@ -1,4 +1,4 @@
-"""A small run of every part of ``python -m bench.attack`` (docs/attacks.md), and leaks that are planted and found."""
+"""A small run of every part of ``python -m bench.attack`` (docs/attacks.md), and planted leaks that it has to find."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_slow_clients_are_ended(tmp_path: Path) -> None:
 
 
 def test_control_one_key_for_both_twins_is_found(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same tenant under both names: everything of the other's is seen."""
+    """Both names belong to the same tenant, so that each sees everything of the other."""
     monkeypatch.setattr(twins, "SAME", "twins of the control")  # keys of idempotency that no other test has used
     keys = {**target.keys, "b0": target.keys["a0"], "b1": target.keys["a0"]}
     one = Target(service=target.service, keys=keys, gemini=target.gemini, openai=target.openai)
@@ -71,5 +71,5 @@ def test_control_one_key_for_both_twins_is_found(target: Target, monkeypatch: py
 
 
 def test_control_without_limits_a_silent_connection_stays(target: Target) -> None:
-    """A limit that is longer than the wait: the check says that it was not ended."""
+    """The limit is longer than the wait: the check says that the connection was not ended."""
     assert sockets.silent(target, 1.0) is None

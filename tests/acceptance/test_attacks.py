@@ -1,4 +1,4 @@
-"""Texts and requests that once stopped a process: while each is worked on, nobody else waits."""
+"""Texts and requests that once stopped a process: while one of them is worked on, no other request waits for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.acceptance.talk import MANUAL, Json, Talk, lines, refused
 pytestmark = pytest.mark.long
 
 MOST: Final = 2.0
-"""Seconds that anybody else may wait; a busy machine included."""
+"""The most seconds that another request may wait, also on a busy machine."""
 UNDERSCORES: Final = "a" + "_a" * 60
 
 
@@ -36,7 +36,7 @@ def said(text: str) -> Callable[[Talk], object]:
 
 
 def told_by_a_tool(text: str) -> Callable[[Talk], object]:
-    """Appended among talk, served, and folded by the API and by the worker."""
+    """An attack by a text that is appended within talk, served, and folded by the API and by the worker."""
 
     def attack(talk: Talk) -> None:
         call = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {"path": text[:48]}}
@@ -78,7 +78,7 @@ ATTACKS: Final[dict[str, Callable[[Talk], object]]] = {
 
 
 class Others:
-    """``/healthz`` and another conversation, asked again and again: the longest time from one answer to the next."""
+    """Ask ``/healthz`` and another conversation again and again, and note the longest time between two answers."""
 
     def __init__(self, service: Service, talk: Talk) -> None:
         self.longest = 0.0
@@ -137,7 +137,7 @@ def test_while_it_is_worked_on_nobody_else_waits(
 
 @pytest.fixture
 def silent_address() -> Iterator[str]:
-    """Accepts connections and never says anything, as a metadata server behind a firewall."""
+    """Accepts connections and never answers, like a metadata server behind a firewall."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -156,7 +156,7 @@ def test_a_model_of_a_cloud_is_refused_before_anybody_waits(
 
 
 def test_control_who_holds_the_interpreter_is_noticed(others: Others) -> None:
-    """Held in this process, whose threads ask: as long as a pattern would hold the service."""
+    """The interpreter is held in this process, whose threads send the requests, as long as a pattern would hold it."""
     with others:
         hold(3)
     assert others.longest > MOST

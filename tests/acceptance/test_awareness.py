@@ -1,4 +1,4 @@
-"""What the chat model is told of its memory is what it is served, under every preset: nothing more, nothing less."""
+"""What the chat model is told about its memory is exactly what it is served, under every preset."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SAID: Final = (
     ("user", "Actually, the deadline is 14 May 2027, not 3 May."),
 )
 FILLER: Final = [(("user", "assistant")[number % 2], text_of(40 + number)) for number in range(40)]
-"""Nothing that is kept word for word."""
+"""A policy under which nothing is kept word for word."""
 ARROW: Final = re.compile(r"→(L\d):")
 
 
 def told(talk: Talk) -> str:
-    """The awareness block, as it stands in the system prompt."""
+    """The awareness block of the system prompt."""
     first = talk.context()["messages"][0]
     assert first["role"] == "system"
     text: str = first["content"]

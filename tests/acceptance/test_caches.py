@@ -1,4 +1,4 @@
-"""Gemini's CachedContent, from outside: what stands in it, who shares it, and what becomes of it.
+"""Gemini's CachedContent, from outside: what it holds, who shares it, and what becomes of it.
 
 Before the scripted server, which refuses what Google refuses. What went over the wire is looked at there.
 """
@@ -33,7 +33,7 @@ def service(shared_services: SharedServices, gemini_server: Gemini, request: pyt
 
 @pytest.fixture
 def begin(start_talk: StartTalk, service: Service, request: pytest.FixtureRequest) -> Callable[..., Talk]:
-    """A conversation whose prompt is that of no other test."""
+    """A conversation with a prompt that no other test has."""
 
     def start(policy: Json = ALWAYS, prompt: str = LARGE, **fields: Any) -> Talk:
         return start_talk(service, policy=policy, system_prompt=f"{request.node.name}. {prompt}", **fields)
@@ -48,20 +48,20 @@ def sent(gemini: Gemini) -> Json:
 
 
 def cached(gemini: Gemini, count: int = 1) -> list[Json]:
-    """The caches, once there are so many."""
+    """The caches, once there are this many."""
     until(lambda: len(gemini.caches()) == count, what=f"{count} caches")
     return gemini.caches()
 
 
 def stored(talk: Talk, count: int = 1) -> Json:
-    """The stats of a conversation, once the service knows of so many caches that were made."""
+    """The stats of a conversation's caches, once the service knows that this many were made."""
     until(lambda: talk.get("/stats")["caches"]["made"] >= count, what="the account of a cache")
     caches: Json = talk.get("/stats")["caches"]
     return caches
 
 
 def grow_older(service: Service, seconds: int) -> None:
-    """As if caches had been made so long ago, for the service alone."""
+    """Make caches look this much older, for the service alone."""
     statement = "UPDATE provider_caches SET expires_at = expires_at - interval '{} s' WHERE expires_at IS NOT NULL"
     execute_sql(service.database_url, statement.format(seconds))
 
@@ -123,7 +123,7 @@ class TestACache:
         talk.chat("One.")
         spent = stored(talk)
         tokens = spent["living"][0]["tokens"]
-        # Half a dollar for a million tokens, and a dollar for an hour of them.
+        # The prices are half a dollar for a million tokens, and a dollar for keeping them for an hour.
         assert spent["spent_usd"] == pytest.approx(tokens * (0.5 + 1.0) / 1e6, rel=1e-6)
         assert (spent["used"], spent["saved_usd"], spent["storage_priced_on"]) == (0, 0, "2026-11-21")
         talk.chat("Two.")
@@ -150,7 +150,7 @@ class TestACache:
         cached(gemini, 2)
         assert len(gemini.cache_calls("POST")) == 2
         assert one.http.delete(one.path()).status_code == 204
-        time.sleep(1.5)  # two sweeps
+        time.sleep(1.5)  # the time of two sweeps
         assert cache["name"] in {kept["name"] for kept in gemini.caches()}, "the other conversation begins so still"
 
     @pytest.mark.long
@@ -217,7 +217,7 @@ class TestACache:
     def test_does_not_hide_what_is_wrong_with_the_request_itself(
         self, gemini: Gemini, begin: Callable[..., Talk]
     ) -> None:
-        """The control: a refusal that is not the cache's is told, and the cache is kept."""
+        """The control: a refusal that is not about the cache is reported, and the cache is kept."""
         talk = begin()
         talk.chat("Hello.")
         (cache,) = cached(gemini)
@@ -257,7 +257,7 @@ class TestACache:
 
 
 class TestWhereItPays:
-    """``auto``: by the arithmetic, with the measured rate of the provider's own hits."""
+    """With ``auto`` the arithmetic decides, with the measured rate of the provider's own hits."""
 
     @pytest.mark.long
     def test_one_is_made_once_enough_is_asked_that_the_provider_does_not_cache_by_itself(
@@ -269,7 +269,7 @@ class TestWhereItPays:
             talk.chat(f"Question {number}.")
         assert gemini.cache_calls("POST") == []
         assert talk.get("/stats")["caches"]["prefix"]["verdict"] == "does_not_pay"
-        # As if others had begun so: an hour of these tokens costs what four requests save.
+        # As if other conversations had begun in this way: an hour of these tokens costs what four requests save.
         execute_sql(talk.service.database_url, "UPDATE provider_caches SET rate = 4 WHERE name IS NULL")
         talk.chat("One more.")
         (cache,) = cached(gemini)
@@ -279,7 +279,7 @@ class TestWhereItPays:
 
     @pytest.mark.long
     def test_none_is_made_where_the_provider_caches_by_itself(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
-        """The control: the same talk, and longer."""
+        """The control: the same talk, and even longer."""
         gemini.caches(implicit=0.95)
         talk = begin(ROOMY)
         for number in range(6):
@@ -316,7 +316,7 @@ class TestNone:
 
     @pytest.mark.long
     def test_stands_in_for_a_system_message_that_comes_later(self, gemini: Gemini, begin: Callable[..., Talk]) -> None:
-        """A request that names a cache may have no instruction of its own: then it is sent whole."""
+        """A request that names a cache may have no instruction of its own; this one has one, so it is sent whole."""
         talk = begin()
         talk.chat("Hello.")
         cached(gemini)
@@ -348,7 +348,7 @@ class TestTrouble:
         talk.chat("Two.")
         assert talk.get("/stats")["caches"]["prefix"]["minimum_tokens"] == 50_000
         assert len(gemini.cache_calls("POST")) == 1
-        # What it learned holds for the tenant and model, which later tests share.
+        # What the service learned holds for the tenant and the model, which later tests share.
         execute_sql(service.database_url, "UPDATE provider_caches SET minimum = NULL")
 
     @pytest.mark.long

@@ -1,4 +1,4 @@
-"""A campaign of faults, short: its own bench plays it, and every property holds (docs/reliability.md)."""
+"""A short campaign of faults, played by its own bench; every property holds (docs/reliability.md)."""
 
 from __future__ import annotations
 

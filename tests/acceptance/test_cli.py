@@ -179,7 +179,7 @@ class TestChat:
 
 
 class Chatting:
-    """``throughline chat`` as a process that is spoken to through a pipe."""
+    """``throughline chat`` as a process that is used through a pipe."""
 
     def __init__(self, url: str, id_: str, folder: Path) -> None:
         self._file = folder / "said"
@@ -256,7 +256,7 @@ class TestTransfer:
         assert {one["status"] for one in told} == {"complete", "erased", "superseded"}
         assert [one["seq"] for one in told if one["is_command"]] == [33, 34], "and not what a client only calls one"
         ids = {"id", "message_id", "superseded_by"}
-        made = {"id", "conversation_id", "model"}  # what no model wrote has an empty name of one, or none
+        made = {"id", "conversation_id", "model"}  # a message that no model wrote has an empty model name, or none
         assert [without(one, made) for one in messages] == [without(one, made) for one in told]
         anchors = [
             [without(one.model_dump(mode="json"), ids) for one in client.anchors(id_)] for id_ in (talk.id, again.id)
@@ -336,7 +336,7 @@ class TestTransfer:
         self, run: Run, client: Throughline, tmp_path: Path, name: str
     ) -> None:
         values = json.loads((ROOT / "tests" / "fixtures" / "exports" / f"{name}.json").read_bytes())
-        for value in values:  # not those of a test before
+        for value in values:  # ids that no test before has used
             value["uuid"] = f"{time.time_ns()}-{name}"
         file = tmp_path / "conversations.json"
         file.write_text(json.dumps(values))

@@ -36,7 +36,7 @@ def tool(**changes: Any) -> Json:
 
 
 def test_a_turn_is_left_open_and_goes_on(offline: Service, start_talk: StartTalk) -> None:
-    """The offline model calls a tool where it must, so that clients can be tried without a provider."""
+    """The offline model calls a tool if it must, so that clients can be tried without a provider."""
     talk = start_talk(offline)
     media = {"type": "media", "media_type": "image/png", "data": PIXEL}
     body = {"content": "Is it fine there?", "parts": [media], **NAMED}
@@ -105,7 +105,7 @@ WRONG: Final[dict[str, tuple[Json, list[str]]]] = {
     "a call of the user's": ({"parts": [CALL]}, ["parts.0"]),
     "a result of nothing": ({"tool_results": [RESULT]}, ["tool_results.0.tool_call_id"]),
 }
-"""By what is wrong: the rest of a request, and the fields that are refused."""
+"""The name of what is wrong, with the rest of a request and the fields that are refused."""
 
 
 def test_what_cannot_be_taken_is_named_and_nothing_is_stored(offline: Service, start_talk: StartTalk) -> None:

@@ -1,6 +1,6 @@
 """Both clients do the steps of one scenario, ``tests/scenarios/clients.json``, and are held to the same expectations.
 
-Between them and the service is a way that has faults: requests that are refused, answers that are lost, streams that
+They reach the service by a way that has faults: requests that are refused, answers that are lost, streams that
 are cut.
 """
 
@@ -30,20 +30,20 @@ STEPS: Final[Sequence[dict[str, Any]]] = json.loads(SCENARIO.read_text(encoding=
 PACKAGE: Final = ROOT / "clients" / "typescript"
 PATIENCE: Final = 300
 Outcome = Mapping[str, Any]
-"""``value``, or ``error``."""
+"""The key of the outcome: ``value`` or ``error``."""
 
 
 class UnexpectedError(AssertionError):
-    """What came of a step is not what the scenario says."""
+    """The outcome of a step differs from the scenario."""
 
 
 def known_values(client: str) -> dict[str, Any]:
-    """What the steps refer to from the beginning."""
+    """The values to which the steps may refer from the beginning."""
     return {"client": client, "lines": [{"role": role, "content": content} for role, content in lines(60)]}
 
 
 def filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """With what is known in the place of its ``$name``."""
+    """A value in which each ``$name`` is replaced by what is known under that name."""
     match value:
         case str() if value.startswith("$") and value[1:] in values:
             return values[value[1:]]
@@ -57,7 +57,7 @@ def filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def found(value: Any, path: str) -> Any:
-    """What stands at a path; ``count`` and ``last`` are of a list, ``text`` and ``types`` of a stream."""
+    """The value at a path; ``count`` and ``last`` work on a list, ``text`` and ``types`` on a stream."""
     for step in path.split(".") if path else ():
         match step:
             case "count":
@@ -74,7 +74,7 @@ def found(value: Any, path: str) -> Any:
 
 
 def judge(step: Mapping[str, Any], outcome: Outcome, values: Mapping[str, Any]) -> None:
-    """Insist that a step came to what it expects."""
+    """Insist that the outcome of a step is the expected one."""
     if "fails" in step:
         error = outcome.get("error") or {}
         told = {name: error.get(name) for name in step["fails"]}
@@ -101,13 +101,13 @@ def _is(there: Any, expected: Any) -> bool:
 
 
 def judge_all(outcomes: Sequence[Outcome], values: Mapping[str, Any]) -> None:
-    """Insist that each step was done, and came to what it expects."""
+    """Insist that each step was done and had the expected outcome."""
     for step, outcome in itertools.zip_longest(STEPS, outcomes):
         judge(step, outcome or {"error": "not done"}, values)
 
 
 def by_python(url: str) -> tuple[list[Outcome], dict[str, Any]]:
-    """The steps, done by the Python client."""
+    """Let the Python client do the steps."""
     outcomes, values = list[Outcome](), known_values("python")
     with Throughline(url, trust_env=False, retrying=Retrying(first_pause=0.01)) as client:
         for step in STEPS:
@@ -152,7 +152,7 @@ def _told(error: ThroughlineError) -> dict[str, Any]:
 
 
 def by_typescript(url: str, package: Path) -> tuple[list[Outcome], dict[str, Any]]:
-    """The steps, done by the TypeScript client."""
+    """Let the TypeScript client do the steps."""
     known = json.dumps(known_values("typescript"))
     argv: list[str | Path] = ["node", package / "test" / "scenario.mjs", url, SCENARIO, known]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -162,7 +162,7 @@ def by_typescript(url: str, package: Path) -> tuple[list[Outcome], dict[str, Any
 
 
 def shape(value: Any) -> Any:
-    """The names of the fields, however deep."""
+    """The names of all fields, however deep they are nested."""
     if isinstance(value, dict):
         return {name: shape(one) for name, one in value.items()}
     return [shape(one) for one in value] if isinstance(value, list) else None
@@ -229,5 +229,5 @@ def test_both_clients_do_the_same(way: tuple[str, FaultyWay], package: Path) -> 
     judge_all(typescript, values)
     assert faults.met == met + met
     for step, one, other in zip(STEPS, python, typescript, strict=True):
-        if "text" not in step.get("expect", {}):  # a stream may come in more pieces or fewer
+        if "text" not in step.get("expect", {}):  # a stream may come in more or fewer pieces
             assert shape(one) == shape(other), step

@@ -40,7 +40,7 @@ def folded(service: Service, start_talk: StartTalk, **policy: Any) -> Talk:
 def test_a_result_that_is_given_twice_is_shown_and_counted_once(
     offline: Service, start_talk: StartTalk, format_: str
 ) -> None:
-    """And what a message says beside its result stays; the originals stay as they were given."""
+    """The other texts of a message with a result stay as well; the originals stay as they were given."""
     talk = start_talk(offline, policy=MANUAL)
     value = {"wind": 7, "harbour": "Sète"}
     results: list[Json] = []

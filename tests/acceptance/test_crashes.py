@@ -42,12 +42,12 @@ from tests.servers import migrate
 pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 CLAIMS = 5
-"""So often may a compaction crash its process."""
+"""How many times a compaction may crash its process."""
 
 
 @pytest.fixture(scope="module")
 def gemini_server() -> Iterator[Gemini]:
-    """The scripted server of these tests alone: nobody else's compaction takes their scripts."""
+    """The scripted server of these tests alone, so that compactions of other tests cannot use up their scripts."""
     with gemini_process() as server:
         yield server
 
@@ -65,7 +65,7 @@ def crashing(
 ) -> Iterator[Service]:
     """One worker with one child, so that the child is the one that works."""
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("THROUGHLINE_WORKER_CONCURRENCY", "1")  # becomes an argument of the worker's command
+        environment.setenv("THROUGHLINE_WORKER_CONCURRENCY", "1")  # it becomes an argument of the worker's command
         with running_service(
             tmp_path_factory.mktemp("crashing"),
             database_url=servers_of_ours.endpoints.database_url,
@@ -78,7 +78,7 @@ def crashing(
 
 @pytest.fixture
 def service(crashing: Service, gemini: Gemini) -> Service:
-    """Whole again, whatever the test before has left of it."""
+    """The service with all its processes running, whatever the test before has killed."""
     for process in crashing.processes:
         if not process.alive:
             process.start()
@@ -201,14 +201,14 @@ class Turns:
     compacting: Talk
     answered: Talk
     reply: Json
-    """What the answered one got."""
+    """The answer to the turn in ``answered``."""
     killed_at: float
-    """By the database's clock."""
+    """The time by the database's clock."""
 
 
 @pytest.fixture
 def turns(service: Service, gemini: Gemini, start_talk: StartTalk, books: Books) -> Turns:
-    """Two held in the chat model, one in its summarizer, one answered; then the API is killed and started again."""
+    """Hold two turns in the chat model and one in its summarizer, answer one; then kill and restart the API."""
     unkeyed, keyed, compacting, answered = (start_talk(service, policy=WINDOW) for _ in range(4))
     compacting.fill(2_000)
     jump = text_of(SYNC + 50 - compacting.get("/usage")["tokens"])
@@ -236,7 +236,7 @@ def turns(service: Service, gemini: Gemini, start_talk: StartTalk, books: Books)
 
 
 def test_kill_9_of_the_api_in_the_middle_of_turns(turns: Turns, gemini: Gemini, books: Books) -> None:
-    """One kill, looked at from every side: it is dear."""
+    """One kill, looked at from every side, since it takes long."""
     check_that_the_dead_turn_blocks_for_a_lease_at_most(turns, books)
     check_that_its_key_takes_a_turn_up_again(turns, gemini, books)
     check_that_the_worker_does_the_compaction_of_the_dead_turn(turns, gemini, books)
@@ -295,14 +295,14 @@ def check_that_the_worker_does_the_compaction_of_the_dead_turn(turns: Turns, gem
 
 
 def check_that_an_answered_turn_is_answered_again(turns: Turns) -> None:
-    """As after a crash between the commit and the response."""
+    """This is the state after a crash between the commit and the response."""
     again = turns.answered.chat("What is the capital of Peru?", Idempotency_Key="answered")
     assert (again["message"], again["reply"]) == (turns.reply["message"], turns.reply["reply"])
     assert len(turns.answered.history()) == 2
 
 
 def test_kill_9_of_the_api_in_the_middle_of_a_response(service: Service, gemini: Gemini, start_talk: StartTalk) -> None:
-    """Sent again, as OpenAI's SDKs do it, the request is answered as it asked: with its instructions and its tools."""
+    """A request that is sent again, as OpenAI's SDKs do, is answered with its own instructions and tools."""
     talk = start_talk(service)
     tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
     body = {
@@ -417,12 +417,12 @@ def about_the_poison(call: Json) -> bool:
 
 
 def poisoned(gemini: Gemini) -> list[str]:
-    """How the calls about the poison went."""
+    """The outcomes of the calls about the poison."""
     return [call["outcome"] for call in gemini.requests("compaction") if about_the_poison(call)]
 
 
 def wait_for_the_poison(gemini: Gemini, times: int) -> None:
-    """Until the poison was asked about so many times; calls about other conversations are answered."""
+    """Wait until the poison was asked about this many times; calls about other conversations are answered."""
 
     def came() -> bool:
         calls = gemini.requests("compaction")

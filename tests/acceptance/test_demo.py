@@ -1,4 +1,4 @@
-"""The demo: that it ends well over a real service, and says so when something is missing."""
+"""The demo ends well over a real service, and says so when something is missing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Start = Callable[..., Running]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start commands, and see to it that nothing of theirs is left."""
+    """Start commands, and leave nothing of theirs behind."""
     started: list[Running] = []
 
     def begin(argv: list[str], **settings: str) -> Running:
@@ -85,7 +85,7 @@ def assert_played(output: str) -> None:
 
 
 def assert_can_be_typed(output: str, commands: Sequence[str]) -> None:
-    """The steps to try next are commands that are found from where the demo was played."""
+    """The commands that the demo suggests next can be run from where it was played."""
     steps = output[output.index("Try next") :].splitlines()
     for command in commands:
         step = next(line.strip() for line in steps if line.endswith(f" {command}"))

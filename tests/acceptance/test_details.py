@@ -1,4 +1,4 @@
-"""A segment's detailed level: by code at once, by the model soon after, through broker and worker or without them."""
+"""A segment's detailed level: made by code at once, by the model soon after, with or without broker and worker."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def erase(talk: Talk, message_id: str) -> httpx.Response:
 
 
 def with_canary(talk: Talk, *, compactions: int = 3) -> Json:
-    """The canary's message, so many compactions ago."""
+    """Append the canary's message, and compact this many times after it."""
     talk.batch(lines(4))
     canary = talk.append(SECRET, metadata={"note": CANARY})
     for number in range(compactions):
@@ -73,7 +73,7 @@ def with_canary(talk: Talk, *, compactions: int = 3) -> Json:
 @pytest.mark.long
 def test_after_three_compactions_the_canary_is_found_nowhere(start_service: StartService) -> None:
     service = start_service()
-    talk = Talk.begin(service, policy={**MANUAL, "anchor_share": 0})  # so that the state tells it
+    talk = Talk.begin(service, policy={**MANUAL, "anchor_share": 0})  # so that the state contains it
     canary = with_canary(talk)
     before, history = talk.get(), talk.history()
     assert CANARY in str(before["compressed_state"])

@@ -1,4 +1,4 @@
-"""A conversation's events: each once, in order, from wherever a client left off; and the same on the Redis channel."""
+"""A conversation's events: each is sent once, in order, from wherever a client left off; also on the Redis channel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.talk import MANUAL, WINDOW, ChannelListener, EventFollower
 
 
 def count_of(talk: Talk) -> int:
-    """How many events there are by now."""
+    """The number of events so far."""
     with EventFollower(talk) as feed:
         feed.wait_for(lambda found: len(found) >= len(talk.history()))
     return len(feed.events)
@@ -38,7 +38,7 @@ def test_a_client_that_was_away_gets_each_event_once(offline: Service, start_tal
 
 @pytest.mark.long
 def test_replay_meets_live_without_gap_or_double(offline: Service, start_talk: StartTalk) -> None:
-    """Readers come while a writer writes; wherever the seam is, it does not show."""
+    """Readers come while a writer writes; each reads every event once, whether it was stored before or is sent live."""
     talk = start_talk(offline)
     talk.batch(lines(40))
     begun = threading.Event()

@@ -16,7 +16,7 @@ SIZES = pytest.mark.parametrize("messages", [60, pytest.param(MORE_THAN_A_PAGE, 
 
 
 def told(start_talk: StartTalk, service: Service, messages: int) -> Talk:
-    """A talk, compacted once, with a typed command in it."""
+    """A talk with a typed command, compacted once."""
     talk = start_talk(service, policy=MANUAL, title="Boats", system_prompt="Speak of boats only.")
     talk.batch(lines(messages))
     talk.chat("/compact")

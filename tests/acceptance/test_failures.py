@@ -1,4 +1,4 @@
-"""Whatever the summarizer does wrong: the state stays byte for byte, the reply comes, the row says why.
+"""Whatever the summarizer does wrong, the state stays byte for byte, the reply comes, and the row says why.
 
 Every failure has its control in the same test: the same call with an honest summarizer is applied.
 """
@@ -46,7 +46,7 @@ PROVIDER_FAULTS: Final[tuple[Fault, ...]] = (
     ("reset", "failed", "connection"),
     ("garbled", "failed", "unreadable"),
     ("too_long", "failed", "context_too_long"),
-    ("nested", "failed", "unreadable"),  # the provider's own client gives up first
+    ("nested", "failed", "unreadable"),  # the provider's own client fails first
 )
 REFUSED_ANSWERS: Final[tuple[Fault, ...]] = (
     ("empty", "rejected", "empty_summary"),
@@ -69,9 +69,12 @@ REFUSED_ANSWERS: Final[tuple[Fault, ...]] = (
     ({"name": "foreign", "language": "de"}, "rejected", "wrong_language"),
 )
 ASKED_ONCE: Final = {"bad_request", "unauthorized", "model_not_found", "context_too_long"}
-"""Where the request itself is refused, another try ends the same way."""
+"""Faults after which nobody is asked again: the request itself is refused, so that another try would end the same way.
+"""
 SEARCHED: Final = {"blocked", "context_too_long"}
-"""Outside a turn the chunk is searched for what is blocked, or halved, within the calls of one chunk."""
+"""Faults after which, outside a turn, the chunk is halved or its blocked part is searched for, within the calls of one
+chunk.
+"""
 MOST_CALLS: Final = 6
 FAULTS: Final = PROVIDER_FAULTS + REFUSED_ANSWERS
 JUMP: Final = 750  # from 65 % to 90 %
@@ -89,9 +92,9 @@ EVERYDAY: Final = tuple(
     if fault[0] in ("error_401", "error_500", "empty", "blocked_prompt", "please_provide", "cut_parseable", NO_ITEMS)
     or fault[0] == {"name": "foreign", "language": "zh"}
 )
-"""One for each of the cases, and each way of asking again; the integration tests refuse an answer of each kind."""
+"""One fault for each case and each way of asking again; the integration tests refuse an answer of each kind."""
 SEEN_IN_A_TURN: Final = ("error_429",)
-"""Where a turn differs from a manual call: in how often and for how long it asks."""
+"""Faults that are tried in a turn every day; a turn asks less often and for a shorter time than a manual call."""
 EVERY_FAULT: Final = pytest.mark.parametrize(
     ("fault", "status", "reason"),
     [pytest.param(*fault, marks=[] if fault[0] in SEEN_IN_A_TURN else pytest.mark.long) for fault in FAULTS],
@@ -454,7 +457,7 @@ class TestTheSecondAttempt:
 
 
 def long_lines(count: int) -> list[tuple[str, str]]:
-    """Messages of several sentences: repeating them saves nothing."""
+    """Messages of several sentences; a summary that repeats them saves nothing."""
     said = lines(8 * count, start=300)
     roles = ("user", "assistant")
     return [

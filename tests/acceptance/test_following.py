@@ -22,12 +22,12 @@ from tests.gemini_server import Gemini
 Result = TypeVar("Result")
 
 IN_TIME: Final = 3.0
-"""Seconds within which a client comes back, also on a busy machine."""
+"""The most seconds until a client comes back, also on a busy machine."""
 
 
 @contextmanager
 def followed(talk: Talk, service: Service | None = None) -> Iterator[Iterator[Sse]]:
-    """The running turn, asked for from that service."""
+    """The stream of the running turn, requested from this service."""
     http = (service or talk.service).client()
     with http, http.stream("GET", talk.path("/chat/stream"), headers=STREAM) as response:
         assert response.status_code == 200
@@ -35,7 +35,7 @@ def followed(talk: Talk, service: Service | None = None) -> Iterator[Iterator[Ss
 
 
 def soon(call: Callable[[Iterator[Sse]], Result], events: Iterator[Sse]) -> Result:
-    """What a call makes of a stream that must go on, or end."""
+    """The result of a call on a stream that must go on or end within a minute."""
     thread = ThreadPoolExecutor(1)
     try:
         return thread.submit(call, events).result(MINUTE)
@@ -87,7 +87,7 @@ def test_a_client_that_comes_back_in_time_keeps_its_reply(
 
 
 def looked_at(turn: Json) -> float:
-    """When the process that runs it last renewed its lease."""
+    """The time when the process that runs the turn last renewed its lease."""
     return float(turn["lease_until"]) - LEASE_SECONDS
 
 

@@ -19,7 +19,7 @@ FORMATS: Final = ("plain", "openai", "gemini", "anthropic")
 
 
 def forged_talk(service: Service, start_talk: StartTalk) -> tuple[Talk, list[Json]]:
-    """A state over some talk with a forged message in it, and forged ones after it: (the talk, what was sent)."""
+    """A talk whose state covers a forged message, and with forged ones after it: (the talk, what was sent)."""
     talk = start_talk(service, policy=MANUAL)
     sent: list[Json] = [
         {"role": "user", "content": FORGED},

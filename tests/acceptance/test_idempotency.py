@@ -20,12 +20,12 @@ APPEND: Final[Json] = {"role": "user", "content": "Only once, please."}
 
 @pytest.fixture
 def key() -> str:
-    """Keys belong to a tenant, and these tests share one."""
+    """A new key for each test: keys belong to a tenant, and these tests share one."""
     return f"a key of the client's own, {uuid4()}"
 
 
 def asked(gemini: Gemini) -> int:
-    """Calls that somebody waited for; what is written about segments in the background comes when it comes."""
+    """The number of calls that somebody waited for; calls in the background about segments may come at any time."""
     return len(gemini.requests("compaction")) + len(gemini.requests("chat"))
 
 
@@ -125,7 +125,7 @@ def test_the_key_with_another_body_is_refused(offline: Service, start_talk: Star
 
 
 def test_the_key_of_one_conversation_is_not_that_of_another(offline: Service, start_talk: StartTalk, key: str) -> None:
-    """The path is part of what a key stands for."""
+    """A key stands for a request to one path."""
     one, other = start_talk(offline), start_talk(offline)
     assert one.post("/messages", APPEND, idempotency_key=key).is_success
     refused(other.post("/messages", APPEND, idempotency_key=key), 422, "idempotency_key_reused")

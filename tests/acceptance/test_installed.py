@@ -51,7 +51,7 @@ def install(tmp_path: Path) -> Install:
 
 
 def checkout(folder: Path) -> Path:
-    """A copy: building leaves files behind."""
+    """A copy of the checkout, since building leaves files behind."""
     ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
     for part in PARTS:
         if (ROOT / part).is_dir():
@@ -62,14 +62,14 @@ def checkout(folder: Path) -> Path:
 
 
 def files(source: Path) -> set[Path]:
-    """Code and tables of the packages."""
+    """The files of code and tables in the packages."""
     kinds = {".py", ".toml", ".json"}
     found = (path for part in ("app", "worker") for path in (source / part).rglob("*") if path.suffix in kinds)
     return {path.relative_to(source) for path in found}
 
 
 def constraints(folder: Path) -> Path:
-    """The locked versions; pip wants no hashes of what it builds itself."""
+    """The locked versions without their hashes, which pip cannot check for what it builds itself."""
     locked = re.findall(r"^[a-z0-9][^ ;]*==[^ ;]+", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)
     assert len(locked) > 50
     path = folder / "constraints.txt"
@@ -78,7 +78,7 @@ def constraints(folder: Path) -> Path:
 
 
 def outside(**settings: str) -> dict[str, str]:
-    """An environment in which nothing of the checkout is found."""
+    """The environment without the variable by which the checkout could be found."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | settings
 
 

@@ -1,4 +1,4 @@
-"""The main job: a conversation appended message by message is compacted behind its back, and nothing is lost."""
+"""The main job: a conversation that grows message by message is compacted in the background, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.acceptance.test_races import check_that_there_was_one_at_a_time
 from tests.gemini_server import Gemini
 
 MESSAGES = 110  # three compactions and more
-AHEAD = 200  # tokens that are said while a compaction runs, and no more: four messages
+AHEAD = 200  # the most tokens that are said while a compaction runs: four messages
 LIFE_OF_A_JOB = ["compaction.queued", "compaction.started", "compaction.applied"]
 
 
@@ -41,7 +41,7 @@ def service(request: pytest.FixtureRequest, gemini: Gemini) -> Service:
 
 
 class Job:
-    """A conversation that was appended one by one, and everything that was seen meanwhile."""
+    """A conversation whose messages were appended one by one, and everything that was seen meanwhile."""
 
     def __init__(self, talk: Talk, said: list[tuple[str, str]]) -> None:
         self.talk = talk
@@ -53,7 +53,7 @@ class Job:
                 if number % 2:
                     self.contexts.append(talk.context())
                     if self.contexts[-1]["gauge"]["tokens"] >= BACKGROUND + AHEAD:
-                        talk.wait_settled()  # nobody's own model answers faster than a compaction runs
+                        talk.wait_settled()  # as if every answer of a client's own model took longer
             talk.wait_settled()
             self.rows = talk.compactions()
             for listener in (feed, channel):
@@ -67,7 +67,7 @@ def ended(events: list[Json]) -> int:
 
 @contextmanager
 def sampled(talk: Talk) -> Iterator[list[int]]:
-    """How many compactions were in flight, looked at all the time."""
+    """The numbers of compactions in flight, sampled all the time."""
     samples: list[int] = []
     done = threading.Event()
 
@@ -87,7 +87,7 @@ def sampled(talk: Talk) -> Iterator[list[int]]:
 @pytest.mark.long
 @pytest.mark.daily(1)
 def test_a_conversation_appended_one_by_one(service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
-    """One long run, looked at from every side: it is the dearest to set up."""
+    """One long run, looked at from every side, since it takes the longest to set up."""
     job = Job(start_talk(service, policy=WINDOW), lines(MESSAGES))
 
     check_the_rows(job)

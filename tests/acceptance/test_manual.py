@@ -1,4 +1,4 @@
-"""``POST …/compact``, the states it leaves, and the way back."""
+"""``POST …/compact``, the states it makes, and the way back to earlier ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.gemini_server import Gemini
 
 @pytest.fixture
 def talk(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> Talk:
-    """A conversation that compacts only when asked, with something to compact."""
+    """A conversation with something to compact that compacts only on request."""
     made = start_talk(gemini_service, policy=MANUAL)
     made.batch(lines(40))
     return made
@@ -93,7 +93,7 @@ class TestADryRun:
         assert (plan["from_seq"], plan["to_seq"]) == (1, 38)
         assert plan["tokens_before"] == size > plan["tokens_after"]
         assert (talk.state(), talk.context_bytes(), talk.compactions()) == (state, context, [])
-        # Details of another test's talk may still be written: nothing of this one is folded.
+        # Details of another test's talk may still be written, but nothing of this talk is folded.
         assert gemini.requests("compaction") == gemini.requests("chat") == []
         assert len(feed.events) == seen
         control = talk.compact()
@@ -148,7 +148,7 @@ class TestWithoutWaiting:
 
 
 def is_waited_for(talk: Talk) -> bool:
-    """Whether a request, of those that wait for others' compactions, listens for the end of this one."""
+    """Whether a request that waits for another's compaction listens for the end of this one."""
     channel = hint_channel(UUID(talk.id))
     with contextlib.closing(redis.from_url(talk.service.redis_url)) as connection:
         return any(count for _, count in connection.pubsub_numsub(channel))

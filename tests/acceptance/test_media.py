@@ -22,7 +22,7 @@ PARTS: Final[list[dict[str, object]]] = [
 ]
 LARGE: Final = 750_000
 MANY: Final = 22
-"""Of these: more than a page shows (8 MB), and than a request to a model takes (15 MB)."""
+"""The number of large parts: more than a page shows (8 MB), and more than a request to a model takes (15 MB)."""
 
 
 def parts_in(items: list[dict[str, Any]]) -> list[Any]:

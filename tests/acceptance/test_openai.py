@@ -1,4 +1,4 @@
-"""Clients of OpenAI's API: whose conversation a request goes on with, what it is answered, what is stored, once."""
+"""Clients of OpenAI's API: which conversation a request continues, what it is answered, and what is stored, once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def provider() -> Iterator[OpenAI]:
 
 @pytest.fixture
 def service(provider: OpenAI, shared_services: SharedServices, request: pytest.FixtureRequest) -> Service:
-    """A service whose chat model is scripted, and obliging unless a test says otherwise."""
+    """A service with a scripted chat model, which answers each request as asked unless a test says otherwise."""
     provider.reset()
     provider.rule = obliging
     return shared_services.get(
@@ -94,13 +94,13 @@ def reply(response: httpx.Response) -> Json:
 
 
 def streamed_text(lines: Iterable[str]) -> str:
-    """What the chunks of a chat completion say together."""
+    """The joined content of a chat completion's chunks."""
     chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
 def done(response: httpx.Response) -> str:
-    """What was done with a request."""
+    """What the service did with a request, by its header."""
     return response.headers["x-throughline"].partition(";")[0]
 
 
@@ -110,7 +110,7 @@ def conversation(response: httpx.Response) -> str:
 
 
 def texts(client: httpx.Client, conversation_id: str) -> list[str]:
-    """What a conversation's items say, the oldest first."""
+    """The texts of a conversation's items, the oldest first."""
     items = good(client.get(f"/v1/conversations/{conversation_id}/items?order=asc&limit=100"))["data"]
     return [item["content"][0]["text"] if item["type"] == "message" else item["type"] for item in items]
 
@@ -168,7 +168,7 @@ def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(sc
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
     scripted: httpx.Client, provider: OpenAI, users: int
 ) -> None:
-    """The opening is the same for all; what each says then is found in no request of another."""
+    """All users open in the same way; what each says afterwards is in no request of another."""
     opening = [user("Hello, I need help."), {"role": "assistant", "content": "With what?"}]
     codes = [f"code-{number:03}-{number * 7919 % 1000:03}" for number in range(users)]
     chains: list[str] = []
@@ -206,13 +206,13 @@ def by(name: str, text: str, role: str = "user") -> Json:
 
 
 def names(client: httpx.Client, kept: str) -> list[tuple[str, str | None]]:
-    """What a conversation's messages say, each with the name of who says it."""
+    """The content of a conversation's messages, each with the name of its speaker."""
     found = client.get(f"/conversations/{kept.removeprefix('conv_')}/messages?limit=100").json()["data"]
     return [(message["content"], message["metadata"].get("name")) for message in found]
 
 
 def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(scripted: httpx.Client) -> None:
-    """Control: what bears no name gets none, and a name of a message that the system begins with is nobody's."""
+    """Control: a message without a name gets none, and the name of a leading system message is nobody's."""
     named = {"X-Conversation-Id": "of several people"}
     bot = by("Bot", "Hello, Anna.", "assistant")
     history = [by("Rules", "Be brief.", "system"), by("Anna", "Hello"), bot, by("Ben", "Hello"), user("And me")]
@@ -233,7 +233,7 @@ def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(sc
 
 
 def test_a_model_is_told_who_of_several_users_speaks(scripted: httpx.Client, provider: OpenAI) -> None:
-    """In the same words turn after turn, whoever joins; the model's own messages, and what bears no name, stay."""
+    """Names are told in the same words in all turns; messages of the model and messages without a name stay."""
     history = [by("Anna", "It rains."), by("Bot", "Does it?", "assistant"), user("It does.")]
     first = reply(chat(scripted, *history))
     before = provider.last.texts
@@ -342,7 +342,7 @@ def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: Open
     assert good(chat(scripted, user("x")))["choices"][0]["finish_reason"] == "length"
 
 
-# What reaches the model
+# What the model receives
 
 
 def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: httpx.Client, provider: OpenAI) -> None:
@@ -554,7 +554,7 @@ def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.C
 
 
 def test_a_chat_goes_on_after_its_user_stopped_a_reply(scripted: httpx.Client, provider: OpenAI) -> None:
-    """A frontend's stop is a disconnect: it goes on from the words that it has, while the reply is finished here."""
+    """A frontend stops by disconnecting, and goes on with the words that it has; the service finishes the reply."""
     named = {"X-Conversation-Id": "stopped by its user"}
     whole = "One two three four five six seven eight."
     provider.script({"text": whole, "hold_after": 1})
@@ -604,7 +604,7 @@ def test_a_reply_of_which_nothing_came_is_no_message(scripted: httpx.Client, pro
 
 
 def test_a_chat_is_kept_after_its_user_took_back_what_failed(scripted: httpx.Client, provider: OpenAI) -> None:
-    """A frontend drops a message that failed, or its user puts it in other words; control: an answered one stays."""
+    """A frontend drops a message that failed, or its user rewrites it; control: an answered one stays."""
     named = {"X-Conversation-Id": "taken back"}
     provider.script({"status": 500, "message": "No."})
     assert chat(scripted, user("Helo"), headers=named).is_error

@@ -1,4 +1,4 @@
-"""Clients of OpenAI's API run unmodified: the scripts of ``examples/openai``, and what its page has one paste.
+"""Clients of OpenAI's API run unmodified: the scripts of ``examples/openai``, and what its page tells readers to paste.
 
 Their packages are not among our locked ones, but for the Python SDK: each script gets a throw-away environment.
 """
@@ -37,7 +37,7 @@ SCRIPTS: Final = {"javascript_sdk.mjs": ["chat:", "chain:", "streamed:"], "ai_sd
 
 
 def talkative(body: Json) -> Behaviour | None:
-    """A model that says what it does before it calls a tool, as most do."""
+    """A model that says what it does before it calls a tool, as most models do."""
     made = obliging(body)
     return {"text": "I look it up.", **made} if made and "calls" in made else made
 
@@ -68,7 +68,7 @@ def offline(shared_services: SharedServices, request: pytest.FixtureRequest) -> 
 
 
 def run(argv: Sequence[str | Path], service: Service, folder: Path, **further: str) -> str:
-    """What a client says; it gets nothing of our environment but where the service is."""
+    """What a client prints. Of our environment it gets only the service's address."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -84,7 +84,7 @@ def run(argv: Sequence[str | Path], service: Service, folder: Path, **further: s
 
 
 def installed(argv: Sequence[str | Path], folder: Path) -> None:
-    """Install; where that cannot be done here, the test is skipped and says so."""
+    """Install packages, or skip the test with a reason if that is not possible here."""
     try:
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -39,7 +39,7 @@ def test_the_example_runs(offline: Service) -> None:
 
 
 def test_it_says_what_is_wrong(offline: Service) -> None:
-    """The control: a service that refuses is not passed over."""
+    """The control: the example does not ignore a service that refuses."""
     done = run(f"{offline.url}/nowhere")
     assert done.returncode == 1
     assert "404" in done.stderr

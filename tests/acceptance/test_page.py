@@ -24,14 +24,14 @@ CHROMIUM: Final = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/us
 PATIENCE: Final = 1_800
 SLOWLY: Final = "slowly"
 PACE: Final = 1.5
-"""Seconds between two pieces of a reply to somebody who asks for it slowly."""
+"""Seconds between two pieces of a reply that was asked for slowly."""
 
 pytestmark = [pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
 def slow_where_asked() -> Iterator[None]:
-    """A reply that lasts, where a test wants to do something meanwhile."""
+    """Make a reply slow if its question contains ``SLOWLY``, so that a test can do something meanwhile."""
     step = OfflineChat.step
 
     async def paced(self: OfflineChat, request: ChatRequest) -> AsyncIterator[StepEvent]:
@@ -64,7 +64,7 @@ def test_in_chromium(service: Service, name: str) -> None:
 
 
 def test_thoughts_in_chromium(gemini_service: Service, gemini: Gemini) -> None:
-    """Over a model that shows its thoughts, as the test scripts it."""
+    """The tests run over a model that shows its thoughts, as the test scripts it."""
     drive("thoughts", gemini_service, GEMINI_URL=gemini.url)
 
 

@@ -1,4 +1,4 @@
-"""What npm makes of ``web/``: the archive that is committed, and the server of its own.
+"""What npm builds from ``web/``: the committed archive, and the page's own server.
 
 The latter is driven by ``web/tests/server.test.mjs``.
 """
@@ -19,7 +19,7 @@ from tests.servers import ROOT
 WEB: Final = ROOT / "web"
 PATIENCE: Final = 1_800
 PACKED_BESIDE: Final = {"THIRD-PARTY-LICENSES.txt", "build.json"}
-"""In the archive by ``web/scripts/pack.py``, and in no build."""
+"""Files that ``web/scripts/pack.py`` adds to the archive, and that no build has."""
 
 pytestmark = [pytest.mark.long]
 
@@ -50,7 +50,7 @@ def test_the_server_of_its_own(shared_services: SharedServices) -> None:
 
 
 def run(argv: list[str], environment: dict[str, str]) -> str:
-    """What the command prints; it must succeed."""
+    """The output of a command that must succeed."""
     done = subprocess.run(argv, cwd=WEB, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-4_000:]
     return done.stdout

@@ -70,7 +70,7 @@ def test_a_budget_lowered_in_mid_conversation_is_met_in_chunks(offline: Service,
 
 
 def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start_talk: StartTalk) -> None:
-    """The control of the one above."""
+    """The control of the test above."""
     talk = start_talk(offline, policy={"context_window": 200_000})
     talk.batch(lines(80))
     good(talk.patch({"policy": {"context_window": 32_000}}))

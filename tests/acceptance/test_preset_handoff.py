@@ -99,7 +99,7 @@ HANDOVER: Final[Json] = {
 
 
 def of_bytes(talk: Talk, tokens: int) -> str:
-    """A message with which the context has exactly so many tokens, by bytes ÷ 4."""
+    """A message that brings the context to exactly this many tokens, by bytes ÷ 4."""
     size = 4 * (tokens - talk.get("/usage")["tokens"])
     assert size > 0, "there are more already"
     words = " ".join(content for _, content in lines(size // 100 + 2, start=900))
@@ -107,7 +107,7 @@ def of_bytes(talk: Talk, tokens: int) -> str:
 
 
 def filled(talk: Talk, tokens: int, messages: int = 40) -> None:
-    """So many messages with which the context is a little below so many tokens, by bytes ÷ 4."""
+    """Append this many messages, which bring the context to a little below so many tokens, by bytes ÷ 4."""
     each = 4 * (tokens - talk.get("/usage")["tokens"]) // messages - 40
     said = lines(messages * (each // 120 + 1))
     per = len(said) // messages
@@ -117,7 +117,7 @@ def filled(talk: Talk, tokens: int, messages: int = 40) -> None:
 
 
 def kept_verbatim(talk: Talk) -> list[Json]:
-    """What is served as it was said, which must be what stands in the history."""
+    """The messages that are served verbatim; they must be the same as in the history."""
     history = {item["seq"]: item for item in talk.history()}
     served = [item for item in talk.context()["messages"] if item["seq"] is not None]
     assert [item["content"] for item in served] == [history[item["seq"]]["content"] for item in served]
@@ -126,7 +126,7 @@ def kept_verbatim(talk: Talk) -> list[Json]:
 
 @contextlib.contextmanager
 def unwritable(service: Service, talk: Talk) -> Iterator[None]:
-    """The database refuses every new state of this conversation."""
+    """Let the database refuse every new state of this conversation."""
     name = f"refuse_{talk.id.replace('-', '')}"
     execute_sql(
         service.database_url,
@@ -148,7 +148,7 @@ class TestTheSections:
     @pytest.mark.long
     @pytest.mark.xfail(strict=True, reason="offline, the last plan of the assistant lacks room beside the rest")
     def test_hold_what_the_design_puts_into_them(self, offline: Service, start_talk: StartTalk) -> None:
-        """With the offline model, which knows each kind of statement by its words."""
+        """The offline model recognises each kind of statement by its words."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)
         talk.batch([*JOB, *lines(KEPT)])
         row = talk.compact()
@@ -245,7 +245,7 @@ class TestTheThreshold:
     def test_of_a_smaller_window_is_85_percent_of_the_budget(
         self, offline: Service, start_talk: StartTalk, tokens: int, *, compacted: bool
     ) -> None:
-        """Before the user's message is sent; after it the reply may be what reaches the threshold."""
+        """The threshold counts before the user's message is sent; later the reply may reach it."""
         talk = start_talk(offline, preset="handoff", policy=SMALL)
         assert talk.get("/usage")["sync_at"] == FIRST == int(0.85 * BUDGET) + 1
         filled(talk, FIRST - 60, messages=41)
@@ -281,7 +281,7 @@ class TestTheThreshold:
 
 
 class TestTheConfiguration:
-    """``runner.compaction`` of ``throughline.yaml``, as the design has it in its own file."""
+    """The setting ``runner.compaction`` in ``throughline.yaml``, which the design has in a file of its own."""
 
     @pytest.mark.long
     @pytest.mark.parametrize(
@@ -366,7 +366,7 @@ class TestTheCommand:
     def test_works_where_nobody_touched_the_conversation_since_the_start(
         self, offline: Service, run_service: RunService, start_talk: StartTalk, tmp_path: Path
     ) -> None:
-        """Another process of the service, which has never seen it; the first one plays no part any more."""
+        """Another process, which has never seen the conversation, takes over; the first one plays no part any more."""
         talk = start_talk(offline, preset="handoff", policy=MEDIUM)
         talk.batch([*JOB, *lines(40)])
         with (
@@ -395,7 +395,7 @@ class TestTheCommand:
     def test_makes_room_where_the_last_twenty_alone_exceed_the_window(
         self, offline: Service, start_talk: StartTalk
     ) -> None:
-        """They are never folded by themselves, nor by a command that says nothing of them."""
+        """The messages that a policy keeps are never folded automatically, nor by a command that does not name them."""
         talk = start_talk(offline, preset="handoff", policy=SMALL)
         talk.batch([("assistant" if number % 2 else "user", text_of(210)) for number in range(KEPT)])
         problem = refused(talk.post("/chat", {"content": "And now?"}), 503, "context_over_window")
@@ -453,7 +453,7 @@ class TestAnOversizedMessage:
         talk.batch(lines(60))
         window = talk.get("/usage")["window"]
         assert talk.get("/usage")["tokens"] > window / 4
-        for words in (40_000, no_room):  # more than the window; and more than there is room for beside the rest
+        for words in (40_000, no_room):  # more than the window; then more than the room that the rest leaves
             said = f"BEGIN-{words} " + "word " * words + f"END-{words}"
             done = talk.chat(said)
             asked = done["message"]
@@ -478,7 +478,7 @@ class TestAnOversizedMessage:
 
 
 class TestAFailure:
-    """Each with its control: the same with an honest summarizer is applied."""
+    """Each case has its control: the same with an honest summarizer is applied."""
 
     @pytest.mark.daily(1)
     @pytest.mark.parametrize(("fault", "reason"), [("empty", "empty_summary"), ("error_401", "unauthorized")])
@@ -524,7 +524,7 @@ class TestAFailure:
 
     @pytest.mark.long
     def test_of_the_database_preserves_what_was_there(self, offline: Service, start_talk: StartTalk) -> None:
-        """The state cannot be written: an error for the command, a warning for a turn, the full history for both."""
+        """If the state cannot be written, a command fails, and a turn warns; both get the full history."""
         talk = start_talk(offline, preset="handoff", policy=SMALL)
         filled(talk, FIRST - 60)
         state, served = talk.state(), talk.context_bytes()

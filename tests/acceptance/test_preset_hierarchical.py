@@ -89,7 +89,7 @@ def test_each_segment_has_four_levels_down_from_the_originals(offline: Service, 
 
 @pytest.mark.long
 def test_any_segmentation_that_its_data_flow_names(offline: Service, start_talk: StartTalk) -> None:
-    """By turn count, topic shift, or time; and by messages, its first phase."""
+    """The design cuts by turn count, topic shift or time; its first phase cuts by messages."""
     counts = {}
     for by, size in (("topic", None), ("turns", 5), ("messages", 8), ("time", 10)):
         talk = begun(start_talk, offline, segment_by={"by": by, "size": size})
@@ -156,7 +156,7 @@ def test_a_short_talk_of_little_but_anchors_is_left_as_it_is(offline: Service, s
 def test_a_fold_whose_anchors_would_fill_the_window_is_refused_before_it_is_applied(
     offline: Service, start_talk: StartTalk, share: float | None
 ) -> None:
-    """The first of its two chunks alone would leave more anchors in the block than the window holds."""
+    """The result of only the first of its two chunks would have more anchors in the block than the window holds."""
     talk = many_decisions(start_talk, offline, anchor_share=share)
     active = len(talk.pages("/anchors"))
     before = talk.state(), talk.get("/usage")["breakdown"]["anchors"]
@@ -192,9 +192,9 @@ def many_decisions(start_talk: StartTalk, service: Service, **policy: Any) -> Ta
 
 
 def goes_on(talk: Talk, *, advised: bool = True) -> None:
-    """Whatever its anchors weigh, messages are accepted and answered, in a context within its budget.
+    """Messages are accepted and answered in a context within its budget, whatever the anchors weigh.
 
-    Where they are why it is not compacted, it is warned of.
+    There is a warning if the anchors are the reason why the talk is not compacted.
     """
     talk.append("Noted.", role="assistant")
     assert good(talk.post("/chat", {"content": "Which contract has hall 190?"}))["reply"]["content"]
@@ -382,7 +382,7 @@ def test_a_larger_budget_serves_more_at_mixed_levels(
 
 
 def levels_served(context: Json) -> dict[str, str | None]:
-    """Of each segment the level at which the block, or the messages before the tail, show it."""
+    """For each segment, the level at which the block, or the messages before the tail, show it."""
     return {
         one["segment_id"]: one["level"] for one in context["sections"] if one["kind"] == "digests" and one["segment_id"]
     }

@@ -1,4 +1,4 @@
-"""The preset ``research``: what was found and where, what is supposed, what is open, what comes next, for days."""
+"""The preset ``research`` over several days: findings and their sources, assumptions, open questions and next steps."""
 
 from __future__ import annotations
 

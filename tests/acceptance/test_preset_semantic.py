@@ -1,6 +1,7 @@
 """The preset ``semantic``, as Session State Compression is described: thresholds, state, edge cases, cost.
 
-What all presets share (merging, grounding, failures, races) has files of its own; here stands what that design says.
+What all presets share (merging, grounding, failures, races) is tested in files of its own; these are the tests of what
+that design says.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PEOPLE: Final = ("Hanna Voss", "Deniz", "Marta Lind", "Old Pavel", "My sister Ru
 PLACES: Final = ("Kiel", "Ghent", "Tromsø", "Lviv", "Porto", "Zagreb", "Turin", "Cork", "Basel", "Riga", "Bilbao")
 THINGS: Final = ("harbour cranes", "botanical garden", "night market", "tram depot", "lighthouse", "opera stairs")
 MONTHS: Final = ("January", "March", "April", "June", "August", "September", "October", "December")
-OVERSIZED: Final = 3_300  # of a window of 3 600 with a state and a reply: it can never fit
+OVERSIZED: Final = 3_300  # more tokens than a window of 3 600 has room for beside a state and a reply
 
 
 def begun(start_talk: StartTalk, service: Service, **policy: object) -> Talk:
@@ -156,7 +157,7 @@ def test_the_state_costs_200_to_800_tokens(offline: Service, start_talk: StartTa
 def test_the_state_alone_costs_as_much_in_a_talk_that_tells_much(
     offline: Service, start_talk: StartTalk, messages: int, limit: int
 ) -> None:
-    """The design's number, of the state by itself, whatever anchors quote beside it."""
+    """The design's number is for the state alone, without what anchors quote."""
     talk = start_talk(offline, policy={"context_window": limit, "max_tokens": -1})
     talk.batch([(("user", "assistant")[number % 2], told(number)) for number in range(messages)])
     talk.compact(keep_tail_messages=2)
@@ -165,7 +166,7 @@ def test_the_state_alone_costs_as_much_in_a_talk_that_tells_much(
 
 
 def told(number: int) -> str:
-    """A message with facts and values of its own."""
+    """A message with its own facts and values."""
     person, place = PEOPLE[number % len(PEOPLE)], PLACES[number * 5 % len(PLACES)]
     return (
         f"{person} came back from {place} on {1 + number % 28} {MONTHS[number % len(MONTHS)]} 2025 with"
@@ -266,7 +267,7 @@ def test_cached_tokens_cost_what_the_provider_asks_for_them(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:
     def price(cached: int) -> float:
-        """Of the model of these tests: 0.50 dollars a million in, 0.05 cached, 3.00 out."""
+        """The price by this model's rates: 0.50 dollars a million tokens in, 0.05 cached, 3.00 out."""
         fresh = int(used["input_tokens"]) - cached
         return (0.5 * fresh + 0.05 * cached + 3.0 * int(used["output_tokens"])) / 1_000_000
 

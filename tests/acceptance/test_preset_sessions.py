@@ -25,7 +25,7 @@ WINDOW, FIRST = 8_000, 7_600
 OBJECTIVE: Final = "I want to understand karma yoga from Chapter 3."
 EVENT: Final = 150  # tokens of one event of the two long conversations
 PROMISED: Final = 5
-"""The 200 ms promised for fifty turns, in yardsticks: one takes 40 ms where nothing else runs."""
+"""The 200 ms promised for fifty turns, in yardsticks; a yardstick takes 40 ms if nothing else runs."""
 
 PROTECTED: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("user", OBJECTIVE, "casual", "initial_objective"),
@@ -46,7 +46,7 @@ def begun(start_talk: StartTalk, service: Service, **fields: Any) -> Talk:
 
 
 def events(talk: Talk, count: int, tokens: int) -> None:
-    """An objective, then casual talk; each event waits until the one before it was dealt with, as people do."""
+    """An objective, then casual talk. Each event waits until the one before it was dealt with, as people do."""
     talk.append(OBJECTIVE, event_type="initial_objective")
     for turn in range(1, count):
         talk.append(text_of(tokens - turn % 7), role="user" if turn % 2 == 0 else "assistant")
@@ -64,7 +64,7 @@ def contents(talk: Talk) -> list[str]:
 
 
 def results(talk: Talk) -> list[Any]:
-    """What tools answered: it stands in the parts of their messages."""
+    """The tools' results, which are in the parts of their messages."""
     parts = (part for item in talk.context()["messages"] for part in item["parts"])
     return [part["content"] for part in parts if part["type"] == "tool_result"]
 
@@ -212,7 +212,7 @@ def test_no_change_of_policy_lets_go_of_what_is_held_for_ever(offline: Service, 
 def test_no_change_of_preset_leaves_out_what_had_no_room_before(
     offline: Service, start_talk: StartTalk, rules: int
 ) -> None:
-    """Under the preset before, most of the rules were folded already; all are to be held now, or none is."""
+    """Most of the rules were folded under the preset before; either all are held now, or none is."""
     talk = start_talk(offline, preset="research", policy={"context_window": 8_000})
     for number in range(rules):
         talk.append(f"Rule {number}. {text_of(300)}", event_type="constraint")
@@ -228,7 +228,7 @@ def test_no_change_of_preset_leaves_out_what_had_no_room_before(
 
 
 def kept_again(message: Json) -> Json:
-    """The same message once more."""
+    """A new message with the same role, content and event type."""
     return {"role": message["role"], "content": message["content"], "event_type": message["event_type"]}
 
 
@@ -319,7 +319,7 @@ def test_fifty_turns_of_a_thousand_tokens_cost_a_sixth(offline: Service, start_t
 
 
 def own_seconds(turns: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
-    """CPU time of everything but the model for a conversation of so many events, and its cycles."""
+    """CPU time without the model's for a conversation of this many events, and the number of its compactions."""
     model = 0.0
     ask = extractive.compress
 
@@ -343,7 +343,7 @@ def own_seconds(turns: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int
 
 
 def yardstick() -> float:
-    """CPU time of some JSON and some pattern matching: a busy machine slows it as much as what is measured by it."""
+    """CPU time of some JSON and some pattern matching; a busy machine slows both this and the measured work."""
     began = time.process_time()
     for _ in range(20):
         json.loads(json.dumps([{"n": number, "text": f"word {number}"} for number in range(2_000)]))
@@ -353,7 +353,7 @@ def yardstick() -> float:
 
 @pytest.mark.long
 def test_our_own_time_for_fifty_turns_is_within_its_200_ms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In CPU time, the best of three, side by side with a yardstick; the model's time is not ours."""
+    """This measures CPU time, the best of three runs, compared with a yardstick; the model's time does not count."""
     own_seconds(10, monkeypatch)
     measured = [(*own_seconds(50, monkeypatch), yardstick()) for _ in range(3)]
     assert {cycles for _, cycles, _ in measured} == {1}

@@ -35,7 +35,7 @@ def served(talk: Talk) -> str:
 
 
 def begun(start_talk: StartTalk, service: Service) -> Talk:
-    # Without anchors everything that is known stands in the state, or is lost.
+    # Without anchors everything that is known is in the state, or is lost.
     talk = start_talk(service, policy={**SMALL, "anchor_share": 0, "protect": []})
     for fact in FACTS:
         talk.append(fact)
@@ -157,7 +157,7 @@ DECIDED: Final = (
 def test_anchors_go_into_a_state_that_none_stand_beside(
     offline: Service, start_talk: StartTalk, before: str, preset: str
 ) -> None:
-    """What is served beside one state is in the next one, and at no time in neither."""
+    """What is served in addition to one state is in the next one; at any time at least one of them has it."""
     alone = {**SMALL, "protect": []}
     talk = start_talk(offline, preset=before, policy=alone)
     for text in DECIDED:
@@ -183,7 +183,7 @@ def test_anchors_go_into_a_state_that_none_stand_beside(
 
 @pytest.mark.long
 def test_a_share_of_none_within_a_schema_serves_no_anchors(offline: Service, start_talk: StartTalk) -> None:
-    """The control: who takes their room away without another state to hold them wants them out of sight."""
+    """The control: if the anchors lose their room and no other state is to hold them, they are not served."""
     talk = start_talk(offline, policy={**SMALL, "protect": []})
     for text in DECIDED:
         talk.append(text)

@@ -55,11 +55,11 @@ FIRMS: Final = ("Северный ветер", "Кедр", "Вершина", "Т
 THINGS: Final = ("дубовые столы", "настольные лампы", "жалюзи", "вешалки", "магнитные доски")
 TERMS: Final = ('A "room" is also called a cell.', "1. First ask for the number of the cell.")
 STOPS: Final[Behaviour] = {"name": "text", "text": text_of(700), "hold_after": 2}
-"""After the first two of five pieces the rest waits until it is released."""
+"""A reply in five pieces, of which all after the first two wait until they are released."""
 
 
 def hear_the_beginning(deltas: Iterator[Sse], stops: Behaviour) -> None:
-    """Return when all has come that comes before a reply stops; pieces may come as one."""
+    """Return when everything that comes before a reply stops has come; several pieces may come as one."""
     said, beginning = "", "".join(cut(stops["text"])[: stops["hold_after"]])
     while said != beginning:
         said += next(deltas).data["text"]
@@ -71,7 +71,7 @@ def saying(tokens: int) -> Behaviour:
 
 
 def russian(count: int, start: int = 0) -> list[tuple[str, str]]:
-    """So many messages about an office that is being furnished; no two are alike."""
+    """This many messages about an office that is being furnished; no two are alike."""
     said: list[tuple[str, str]] = []
     for number in range(start + 1, start + count // 2 + 1):
         firm, thing = f"{FIRMS[number % 5]}-{number}", THINGS[number % 5]
@@ -95,7 +95,7 @@ def russian(count: int, start: int = 0) -> list[tuple[str, str]]:
 
 
 def office(tokens: int) -> str:
-    """Talk about that office, of at most so many tokens."""
+    """Talk about that office, of at most this many tokens."""
     words = " ".join(content for _, content in russian(20, start=60)).split()
     while weight_of([("assistant", " ".join(words))]) > tokens:
         words.pop()
@@ -103,13 +103,13 @@ def office(tokens: int) -> str:
 
 
 def first_applied(talk: Talk, language: str) -> Json:
-    """The first event of a compaction that took effect, as a reader of that language is told of it."""
+    """The first event of a compaction that took effect, in the words for a reader of that language."""
     with talk.http.stream("GET", talk.path("/events"), headers={"Accept-Language": language}) as response:
         return next(event.data for event in read_events(response) if event.type == "compaction.applied")
 
 
 def counted(stats: Json) -> dict[str, int]:
-    """Compactions by trigger."""
+    """The number of compactions by trigger."""
     return {one["name"]: one["count"] for one in stats["compactions"]["by_trigger"]}
 
 
@@ -119,7 +119,7 @@ def size(talk: Talk) -> int:
 
 
 def full(talk: Talk, tokens: int) -> None:
-    """Twenty tokens less than that, in turns that are over."""
+    """Fill the talk with complete turns to twenty tokens less than this."""
     talk.fill(tokens - 150)
     missing = tokens - 20 - size(talk)
     talk.batch([("user", text_of(missing - 60)), ("assistant", text_of(60))])
@@ -128,7 +128,7 @@ def full(talk: Talk, tokens: int) -> None:
 
 
 def summary_of(talk: Talk) -> Json:
-    """The one message that stands for what was before: the assistant's, after the system messages."""
+    """The one message that stands for all earlier ones: the assistant's, after the system messages."""
     served = talk.context()["messages"]
     made = [number for number, item in enumerate(served) if item["seq"] is None and item["role"] != "system"]
     assert len(made) == 1
@@ -275,7 +275,7 @@ class TestAfterTheTurn:
 
 @contextlib.contextmanager
 def other_process(run: RunService, service: Service, folder: Path, way: str) -> Iterator[httpx.Client | None]:
-    """A second API process over the same database, where the way needs one."""
+    """A second API process over the same database, if the way needs one."""
     if way != "asked for in another process":
         yield None
         return
@@ -316,7 +316,7 @@ class TestInsideTheTurn:
         )
         sent = gemini.requests("chat")[0]["body"]["contents"]
         texts = [part["text"] for one in sent for part in one["parts"]]
-        texts = [text for text in texts if text]  # the wire begins with a user's turn, if need be an empty one
+        texts = [text for text in texts if text]  # the wire begins with a turn of the user, which may be empty
         assert texts[0].startswith("<session_state>")
         assert texts[1:] == [item["content"] for item in talk.history()[count - 2 : count + 1]]
 
@@ -375,7 +375,7 @@ class TestTheSummary:
     def test_is_asked_for_in_words_of_its_language_and_with_the_terms_of_the_system_prompt(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, preset: str, words: str
     ) -> None:
-        """Two words in five tokens. The other preset is the control: it sees nothing of the system prompt."""
+        """Five tokens count as two words. The other preset is the control: it sees nothing of the system prompt."""
         talk = start_talk(gemini_service, preset=preset, policy=SMALL, system_prompt=ROOMS)
         talk.batch(russian(40))
         talk.post("/compact")
@@ -409,7 +409,7 @@ class TestAFailure:
         reason: str,
         warnings: list[str],
     ) -> None:
-        """After the turn and before a call; an honest summary of the same is the control."""
+        """The summary fails after the turn or before a call; an honest summary of the same is the control."""
         talk = start_talk(gemini_service, preset="turn_end", policy=SMALL)
         full(talk, CRITICAL - 100)
         state = talk.state()

@@ -1,4 +1,4 @@
-"""Many clients at once, and clients that leave in the middle, over HTTP: one order, one effect, nothing left open."""
+"""Many clients at once, and clients that leave early, over HTTP: one order, one effect, and nothing stays open."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from tests.gemini_server import Gemini
 
 WRITERS: Final = 50
 MESSAGES: Final = 10
-"""Of each writer: 500 in all."""
+"""The messages of each writer: 500 in all."""
 FEWER: Final = 8
-"""Writers whose messages still cross the threshold again and again."""
+"""The number of writers whose messages still cross the threshold again and again."""
 CALLERS: Final = 100
 SAME: Final = 50
 JUMPING: Final = 10
@@ -65,7 +65,7 @@ def books(service: Service) -> Books:
 @pytest.mark.long
 @pytest.mark.parametrize("writers", [FEWER, pytest.param(WRITERS, marks=pytest.mark.long)])
 def test_many_writers_of_one_conversation(offline: Service, start_talk: StartTalk, writers: int) -> None:
-    """Far over every threshold: one order, and never two compactions at once."""
+    """The context is far over every threshold: there is one order, and never two compactions at once."""
     talk, books = start_talk(offline, policy=WINDOW), Books(offline.database_url)
 
     def write(writer: int) -> list[Json]:
@@ -87,7 +87,7 @@ def test_many_writers_of_one_conversation(offline: Service, start_talk: StartTal
 
 
 def check_that_there_was_one_at_a_time(talk: Talk) -> None:
-    """No compaction was in flight, queued or running, while another was; each began where the one before ended."""
+    """Insist that no two compactions were in flight at once, and that each began where the one before ended."""
     rows = talk.compactions()
     assert {row["status"] for row in rows} == {"applied"}
     assert rows[0]["from_seq"] == 1
@@ -105,7 +105,7 @@ def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service,
     for number, (role, content) in enumerate(lines(WRITERS * MESSAGES), 1):
         talk.append(content, role)
         if number % MESSAGES == 0:
-            talk.wait_settled()  # so that however slow the worker is, it is crossed again and again
+            talk.wait_settled()  # so that the threshold is crossed again and again, however slow the worker is
     rows = talk.compactions()
     assert len(rows) > 10, "it was crossed again and again"
     assert all(row["tokens_before"] >= BACKGROUND for row in rows)
@@ -161,7 +161,7 @@ def keyed(talk: Talk, path: str, body: Json, key: str, _: int) -> httpx.Response
 
 
 def subject(answer: Json) -> Json:
-    """What a request made, whatever the gauge says by now."""
+    """What a request made, without the gauge, which may have changed."""
     return {name: answer[name] for name in ("message", "reply")} if "reply" in answer else answer
 
 
@@ -186,7 +186,7 @@ def test_a_turn_at_85_percent_waits_for_the_job_in_flight_and_uses_it(
         turn = client.submit(talk.chat, text_of(SYNC + 20 - talk.get("/usage")["tokens"]))
         until(lambda: books.turn(talk)["status"] == "running" if len(talk.history()) > meanwhile["seq"] else False)
         assert talk.get("/usage")["tokens"] >= SYNC
-        time.sleep(1)  # four looks of the turn at the job that it waits for
+        time.sleep(1)  # the turn looks four times at the job that it waits for
         assert (len(outcomes(gemini)), len(gemini.requests("chat"))) == (1, 0)
         assert not turn.done()
         gemini.release()
@@ -274,7 +274,7 @@ def test_clients_that_leave_in_the_middle_of_a_compaction(
 
 
 def leave(talk: Talk, gemini: Gemini, how: str) -> None:
-    """Send a message that must be compacted for, and go away while it is."""
+    """Send a message that needs a compaction, and disconnect while it runs."""
     jump = text_of(SYNC + 20 - talk.get("/usage")["tokens"])
     if how == "json":
         with talk.service.client() as http, pytest.raises(httpx.ReadTimeout):
@@ -315,7 +315,7 @@ def wait_completed(talk: Talk, books: Books) -> None:
 
 
 def check_that_connections_came_back(talk: Talk, books: Books) -> None:
-    """None is within a transaction, and more requests than the pool has connections are answered."""
+    """Insist that no connection is within a transaction, and that more requests than the pool's size are answered."""
     until(lambda: not books.busy(), what=f"rest of {books.busy()}")
     assert all(good(response) for response in at_once(30, lambda _: talk.http.get(talk.path())))
 

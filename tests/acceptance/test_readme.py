@@ -1,4 +1,4 @@
-"""The README's example, pasted as it stands."""
+"""The README's example, pasted unchanged."""
 
 from __future__ import annotations
 

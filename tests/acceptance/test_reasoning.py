@@ -1,4 +1,4 @@
-"""What a model shows of its thoughts: told on every wire as it comes, kept with its message, and used for nothing."""
+"""What a model shows of its thoughts is sent on every wire as it comes, kept with its message, and used for nothing."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_every_event_of_a_chats_stream_is_declared(
 
 
 class TestOpenAI:
-    """By the types of OpenAI's own client."""
+    """The types are those of OpenAI's own client."""
 
     def test_chat_completions(self, gemini_service: Service, gemini: Gemini) -> None:
         body = {
@@ -262,7 +262,7 @@ class TestOpenAI:
             }
             further = good(http.post("/v1/responses", json={**body, **follows, "reasoning": None}))
         for event in events:
-            if "response" not in event:  # of which newer clients' types want more than the API's document
+            if "response" not in event:  # its types in newer clients want more than the API's document
                 RESPONSE_EVENT.validate_python(event)
         kinds = [event["type"].removeprefix("response.") for event in events]
         assert [kind for number, kind in enumerate(kinds) if kind != kinds[number - 1]] == [
@@ -299,7 +299,7 @@ def told(response: httpx.Response) -> list[Json]:
 
 
 def test_the_talk_is_the_one_of_these_tests(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
-    """The control: unasked, the scripted model shows nothing, and every list of parts is as it was."""
+    """The control: unless asked, the scripted model shows nothing, and every list of parts is as it was."""
     talk: Talk = start_talk(gemini_service)
     gemini.script("chat", THOUGHTFUL)
     chunks = post(talk, user("How many?"))

@@ -19,7 +19,7 @@ from tests.talks import locomo, made_talk, with_locomo
 SHARE: Final = 0.10
 EVERY: Final = 6
 FLOOR: Final = 0.78
-"""On these talks 95 % and 85 % are measured; a sample of their questions is asked here."""
+"""A floor for a sample of the questions on these talks, for all of which 95 % and 85 % are measured."""
 CONTROL: Final = 0.10
 
 FACT: Final = "The lantern of the museum was repaired by Ferreira in an afternoon."
@@ -50,12 +50,12 @@ def test_most_questions_find_their_evidence_at_a_tenth_of_the_tokens(
 
 
 def holds(text: str, texts: list[str], asked: Json) -> bool:
-    """Whether every evidence message stands in what was told."""
+    """Whether the text contains every evidence message."""
     return all(texts[seq - 1] in text for seq in asked["evidence"])
 
 
 def told(talk: Talk, body: Json) -> str:
-    """What is served after the system prompt, which keeps to its budget."""
+    """The served texts after the system prompt; they must keep to the budget."""
     context = good(talk.post("/context", body))
     gauge = context["gauge"]
     assert gauge["tokens"] - gauge["breakdown"]["system"] <= body["budget"]

@@ -1,4 +1,4 @@
-"""Redis emptied, killed, silent and full: chat and appends go on, no compaction and no event is lost.
+"""Redis emptied, killed, silent and full. Chat and appends go on, no compaction and no event is lost.
 
 A Valkey of these tests' own, and the offline model; the worker and the API are processes.
 """
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.long, pytest.mark.processes]
 JOBS: Final = 8
 SAMPLES: Final = 30
 SLOWER: Final = 5.0
-"""How many times the median latency may grow; a call that waits for Redis takes a hundred times as long."""
+"""How many times as large the median latency may be; a call that waits for Redis takes a hundred times as long."""
 FLUSH_SECONDS: Final = 0.01
 
 
@@ -63,7 +63,7 @@ def over_valkey(
 
 @pytest.fixture
 def service(over_valkey: Service) -> Service:
-    """Whole again, whatever the test before has left of it."""
+    """The service with all its processes running, whatever the test before has killed."""
     for process in over_valkey.processes:
         if not process.alive:
             process.start()
@@ -110,7 +110,7 @@ def test_redis_flushed_again_and_again(
 
 @contextmanager
 def flushing(valkey: OwnServers) -> Iterator[list[float]]:
-    """``FLUSHALL`` all the time; when."""
+    """Run ``FLUSHALL`` all the time, and note when."""
     flushes: list[float] = []
     done = threading.Event()
 
@@ -131,7 +131,7 @@ def flushing(valkey: OwnServers) -> Iterator[list[float]]:
 
 @dataclass(frozen=True)
 class Outage:
-    """A way in which Redis is no use."""
+    """A way in which Redis fails."""
 
     valkey: OwnServers
     way: str
@@ -204,16 +204,16 @@ def test_the_service_goes_on_while_redis_is_away(
 
 
 def goes_to_the_worker(talk: Talk, books: Books) -> bool:
-    """Whether the worker does a compaction; while it still connects again, the sweeper does."""
+    """Whether the worker does a compaction; while it is still reconnecting, the sweeper does it."""
     past_the_threshold(talk)
     talk.wait_ended(seconds=MINUTE)
     return bool(check_applied_once(talk, books)["ran_in"] == "worker")
 
 
 def latencies(talk: Talk) -> tuple[float, float]:
-    """How long an append and a turn take, one after the other: the medians, in times of a request without Redis.
+    """The median times of an append and of a turn, as multiples of a request without Redis.
 
-    Whatever else the machine does meanwhile makes all three slower.
+    The calls take turns, so that whatever else the machine does slows all three.
     """
     looks, appends, chats = [], [], []
     for number in range(SAMPLES):

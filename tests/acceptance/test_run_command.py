@@ -1,4 +1,4 @@
-"""The one command: what it says, what it survives, and that it leaves nothing behind."""
+"""The one command: what it prints, what it survives, and that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Running:
         return f"http://127.0.0.1:{self.port}"
 
     def wait_for(self, text: str, seconds: float = 60, *, times: int = 1) -> None:
-        """Wait until the output holds the text so often, while the command lives."""
+        """Wait until the output holds the text this many times, while the command lives."""
         deadline = time.monotonic() + seconds
         while self.output.count(text) < times:
             assert self.process.poll() is None, self.output
@@ -104,7 +104,7 @@ def start(tmp_path: Path, short_folder: Path) -> Iterator[Start]:
 
 
 def refused(folder: Path, settings: Mapping[str, str]) -> str:
-    """Run what cannot start and return the one line that it says."""
+    """Run a command that cannot start, and return the one line that it prints."""
     env = environment(folder, **{"PORT": str(unused_port()), **settings})
     done = CliRunner().invoke(app, ["run"], env=env)
     assert done.exit_code == 2, done.output
@@ -256,7 +256,7 @@ def test_nothing_outlives_a_killed_supervisor(start: Start) -> None:
 def test_everything_killed_at_once_starts_again(start: Start) -> None:
     running = start()
     running.wait_for(RUNNING)
-    running.process.kill()  # first, so that it starts nothing again
+    running.process.kill()  # first the parent, so that it starts nothing again
     for pid in running.relatives():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -383,7 +383,7 @@ def test_migrations_run_over_the_embedded_database_and_again_over_a_given_one(tm
 
 
 def test_a_database_of_another_encoding_is_one_clear_line(servers: Endpoints, tmp_path: Path) -> None:
-    """As Debian makes them where the machine has no locale: there a search failed, and others stored no Cyrillic."""
+    """Debian makes such databases on machines without a locale; some failed in a search, others stored no Cyrillic."""
     said = {"SQL_ASCII": "has the encoding SQL_ASCII", "UTF8": ""}  # the second is the control
     for encoding, words in said.items():
         name = f"of_{encoding.lower()}"

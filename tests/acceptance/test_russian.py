@@ -1,4 +1,4 @@
-"""A Russian conversation from its first message to its export: whoever reads it, model or person, reads Russian.
+"""A Russian conversation from its first message to its export: every model and person who reads it reads Russian.
 
 All that the user, the tools and the operator say here is without a Latin letter, or counts as given: whatever else is
 in Latin letters is ours, and stands in ``FIXED`` with its reason, or is a mistake.
@@ -55,10 +55,10 @@ FIXED: Final[Mapping[str, str]] = {
 }
 WITH_GEMINI: Final = frozenset({"semantic"})
 WITHOUT_A_MODEL: Final = frozenset({"turn_end"})
-"""Those of every day; in the long runs each preset is looked at with the model and without."""
+"""The presets of every day; in the long runs each preset is tried with a model and without."""
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 FRAME: Final = re.compile(r"</?[a-z_]+|\b[a-z_]+=(?=\")|(?<=role=)\"[a-z]+\"|\\u[0-9a-f]{4}|\[REDACTED:\w+\]")
-"""Names of tags and of their attributes, roles of the API in them, escaped signs, and marks of secrets."""
+"""Names of tags and of their attributes, the API's roles in them, escaped characters, and marks of secrets."""
 ENUMS: Final = frozenset(
     {
         "event_type",
@@ -75,10 +75,10 @@ ENUMS: Final = frozenset(
         "thoughtSignature",
     }
 )
-"""Members whose values are the contract's or the provider's words, and nobody's prose."""
+"""Members whose values are words of the contract or of the provider, and no prose."""
 SMALL: Final[Json] = {"context_window": 4_000, "notifications": "before_and_after"}
 ROOMY: Final[Json] = {"hierarchical": {"anchor_share": 0.15}}
-"""Nearly every message of these talks is an anchor, and this design gives up where they do not fit."""
+"""Enough room: nearly every message of these talks is an anchor, and this design gives up if they do not fit."""
 PHOTO: Final = {"type": "media", "media_type": "image/png", "url": "https://example.org/plan.png"}
 WEATHER: Final = {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": {"город": "Рига"}}
 ANSWER: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": {"ответ": "ясно, 21 градус"}}
@@ -87,12 +87,12 @@ GIVEN: Final = frozenset({"image", "png", "https", "example", "org", "plan", "we
 
 
 def often(preset: str, is_everyday: bool) -> ParameterSet:  # noqa: FBT001 - one word more at each call
-    """A variant of every day, or of the long runs only."""
+    """A variant for every day, or for the long runs only."""
     return pytest.param(preset, marks=[] if is_everyday else pytest.mark.long)
 
 
 def texts(value: Any, name: str = "") -> Iterator[str]:
-    """Every text that somebody reads, whatever it stands in."""
+    """Every text that somebody reads, wherever it is."""
     if isinstance(value, str):
         yield from [] if name in ENUMS else [value]
     elif isinstance(value, Mapping):
@@ -104,7 +104,7 @@ def texts(value: Any, name: str = "") -> Iterator[str]:
 
 
 def latin(read: Any) -> dict[str, str]:
-    """Words in Latin letters that nobody gave and that are not fixed, each with where it stands."""
+    """Words in Latin letters that are neither given nor fixed, each with its place."""
     found: dict[str, str] = {}
     for text in texts(read):
         plain = FRAME.sub(" ", text)
@@ -115,7 +115,7 @@ def latin(read: Any) -> dict[str, str]:
 
 
 def told(talk: Talk) -> None:
-    """A conversation with all kinds of parts, long enough to be compacted by itself."""
+    """A conversation with all kinds of parts, long enough to be compacted automatically."""
     talk.batch(russian(8))
     talk.append("Посмотри на план.", parts=[PHOTO])
     talk.append("", role="assistant", parts=[WEATHER])
@@ -129,7 +129,7 @@ def told(talk: Talk) -> None:
 
 
 def looked_at(talk: Talk) -> dict[str, Any]:
-    """Everything that a model or a person may read of it, by what it is."""
+    """Everything in it that a model or a person may read, by what it is."""
     query = "Какие лампы я заказал для комнаты 7?"
     passages = [{"text": "Лампы привезли вчера.", "source": "журнал склада"}]
     found: dict[str, Any] = {}
@@ -167,7 +167,7 @@ def _labelled(value: Any) -> Iterator[Json]:
 
 
 def words_of(events: list[Json]) -> list[str]:
-    """What a user is told of events."""
+    """The words of events for a user."""
     told = [event["notification"] for event in events if event["notification"]]
     assert all(one["locale"] == "ru" for one in told)
     return [one[name] for one in told for name in ("title", "message")]
@@ -264,7 +264,7 @@ def test_a_refusal_has_a_russian_title(
 TYPED: Final = frozenset(
     {"limit", "messages", "max", "tokens", "THROUGHLINE_COMPACTION_MODEL", "offline", "session", "UTF"}
 )
-"""Names that the command line shows as they are typed, and that of the state's schema."""
+"""Names that the command line shows as they are typed, and the name of the state's schema."""
 
 
 @pytest.mark.long
@@ -324,7 +324,7 @@ def test_the_command_line_in_a_russian_terminal(
 
 
 def _typed(shown: str) -> str:
-    """Without ids, codes in brackets at a line's end, and options."""
+    """The text without ids, codes in brackets at a line's end, and options."""
     return re.sub(
         r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\([a-z_]+\)$|--[a-z-]+|`[^`]*`", " ", shown, flags=re.MULTILINE
     )

@@ -30,7 +30,7 @@ def found(talk: Talk, q: str, **params: Any) -> list[Json]:
 
 @pytest.fixture
 def talk(start_talk: StartTalk, offline: Service) -> Talk:
-    """Five messages to be found, among small talk."""
+    """A talk with five messages to be found among small talk."""
     talk = start_talk(offline, policy=MANUAL)
     talk.batch([*lines(10), *(("user", text) for text in SAID), *lines(10, 11)])
     return talk

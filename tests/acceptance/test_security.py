@@ -30,7 +30,7 @@ from tests.servers import ROOT, execute_sql, with_database
 
 OPENAPI: Final[Json] = json.loads((ROOT / "openapi.json").read_text())
 OPEN: Final = {"/healthz", "/readyz", "/metrics", "/presets", "/tokens/count"}
-"""Paths that name nobody's object."""
+"""Paths that do not name a tenant's object."""
 BODIES: Final[dict[tuple[str, str], Json]] = {
     ("post", "/conversations"): {"title": "Mine"},
     ("patch", "/conversations/{conversation_id}"): {"title": "Mine"},
@@ -52,10 +52,11 @@ ROUTES: Final = [route for route in ALL_ROUTES if not route[1].startswith("/v1/"
 OPENAI_ROUTES: Final = [route for route in ALL_ROUTES if route[1].startswith("/v1/")]
 HELLO: Final = {"role": "user", "content": "Hello."}
 OPENAI_BODY: Final = {"model": "throughline", "input": "Hello.", "messages": [HELLO], "items": [HELLO], "metadata": {}}
-"""For every route of OpenAI's API: each takes of it what it knows."""
+"""A body for every route of OpenAI's API; each reads the fields that it knows."""
 OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "segment_id", "file_id")
 ERASE_USER: Final = ("delete", "/users/{user_id}")
-"""Begun for any name: whose conversations go, ``test_a_user_is_erased_in_the_own_tenant_alone`` says."""
+"""A route that accepts any name; ``test_a_user_is_erased_in_the_own_tenant_alone`` tests whose conversations it erases.
+"""
 OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1] and route != ERASE_USER]
 GUARDED_ROUTES: Final = [route for route in ROUTES if route[1] not in OPEN]
 
@@ -89,7 +90,7 @@ async def make_keys(settings: Settings) -> dict[str, str]:
 
 
 def in_a_thread(settings: Settings) -> dict[str, str]:
-    """The test may run in a loop already."""
+    """Make the keys in a thread, since the test may run in a loop already."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(make_keys(settings))).result(60)
 
@@ -114,7 +115,7 @@ def guarded(
 
 @pytest.fixture(scope="module")
 def alices(guarded: Guarded) -> Talk:
-    """A conversation with messages, a state, a compaction."""
+    """A conversation of Alice with messages, a state and a compaction."""
     talk = Talk.begin(guarded.service, key=guarded.keys["alice"], policy=MANUAL, title="Alice's own")
     talk.batch(lines(40))
     talk.compact()
@@ -131,7 +132,7 @@ def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> h
 
 @pytest.fixture(scope="module")
 def ids(alices: Talk) -> dict[str, str]:
-    """What is found in it."""
+    """The ids of the objects in her conversation."""
     return {
         "conversation_id": alices.id,
         "message_id": alices.history()[0]["id"],
@@ -188,7 +189,7 @@ def test_another_tenants_history_as_a_frontend_reads_it(guarded: Guarded, alices
 
 @pytest.fixture(scope="module")
 def openai_ids(alices: Talk) -> dict[str, str]:
-    """What is found of her conversation there, with a response of its own."""
+    """The ids that OpenAI's API has for objects of her conversation, with a new response."""
     conversation = f"conv_{alices.id.replace('-', '')}"
     made = good(alices.http.post("/v1/responses", json={"input": "What did we say?", "conversation": conversation}))
     compacted = good(alices.http.post("/v1/responses/compact", json=OPENAI_BODY))
@@ -206,7 +207,7 @@ def openai_call(client: httpx.Client, method: str, path: str, ids: dict[str, str
 
 
 def without_ids(response: httpx.Response) -> str:
-    """What is said, whatever id was asked for."""
+    """The text of an answer without the id that was asked for."""
     return re.sub(r"[0-9a-f]{32}", "<id>", response.text)
 
 
@@ -284,7 +285,7 @@ def test_no_frame_of_a_socket_leads_to_another_tenant(
 
 
 def test_a_header_with_anothers_id_leads_nowhere(guarded: Guarded, alices: Talk, openai_ids: dict[str, str]) -> None:
-    """A name that is no id of ours is the tenant's own, whatever others call theirs."""
+    """A header that is not one of our ids is the tenant's own name, even if another tenant uses the same."""
     before = alices.history()
     with guarded.client("bob") as bob:
         named = {"X-Conversation-Id": openai_ids["conversation_id"]}
@@ -321,7 +322,7 @@ def test_keys_and_scopes_hold_there_too(guarded: Guarded, openai_ids: dict[str, 
 
 def test_lists_hold_only_ones_own(guarded: Guarded, alices: Talk) -> None:
     with guarded.client("bob") as bob:
-        others = {item["id"] for item in good(bob.get("/conversations"))["data"]}  # of other tests
+        others = {item["id"] for item in good(bob.get("/conversations"))["data"]}  # tenants of other tests
         mine = good(bob.post("/conversations", json={"title": "Bob's own"}))
         listed = {item["id"] for item in good(bob.get("/conversations"))["data"]}
         assert listed == others | {mine["id"]}

@@ -1,4 +1,4 @@
-"""``…/segments``: what was folded can be listed, expanded to the last byte, and nobody else sees it."""
+"""``…/segments``: what was folded can be listed and expanded to the last byte, and nobody else sees it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEVELS: Final = ("tags", "brief", "detailed", "full")
 
 @pytest.fixture
 def talk(start_talk: StartTalk, offline: Service) -> Talk:
-    """Sixty messages, two of them with parts whose keys stand in an order of their own."""
+    """Sixty messages, two of them with parts whose keys are in an unusual order."""
     talk = start_talk(offline, policy=MANUAL)
     talk.batch(lines(20))
     good(talk.post("/messages", {"role": "assistant", "content": "Let me see.", "parts": [CALL]}))
@@ -36,7 +36,7 @@ def talk(start_talk: StartTalk, offline: Service) -> Talk:
 
 
 def expanded(talk: Talk, segment_id: str, level: str, max_tokens: int = 200) -> list[Json]:
-    """Every page."""
+    """Every page of a segment at a level."""
     found: list[Json] = []
     after: Json = {}
     while True:
@@ -53,7 +53,7 @@ def as_json(messages: list[Any]) -> str:
 
 
 def markers_of(talk: Talk) -> set[str]:
-    """Every id that a context or a list leads to."""
+    """Every segment id to which a context or a list leads."""
     context = talk.context()
     block = block_of(context) or ""
     served = {marker["segment_id"] for marker in context["markers"]}
@@ -105,7 +105,7 @@ def test_every_marker_leads_back_also_after_more_compactions_and_a_restore(talk:
 @pytest.mark.long
 @pytest.mark.control("30")
 def test_control_a_changed_original_is_seen(talk: Talk) -> None:
-    """The comparison is of bytes: the same values in another order fail it."""
+    """The comparison is of bytes: the same values in another order do not pass."""
     talk.compact(keep_tail_messages=2)
     (id_,) = [one["segment_id"] for one in talk.pages("/segments") if one["from_seq"] <= 21 <= one["to_seq"]]
     told = [message for page in expanded(talk, id_, "full") for message in page["messages"]]

@@ -1,6 +1,6 @@
 """A chat model that keeps its context on its side: OpenAI's Responses, before a scripted server that keeps it.
 
-The control, a stateless model beside it, is Gemini. What each provider was sent is looked at on the wire.
+Gemini, a stateless model, is the control. What each provider was sent is looked at on the wire.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def openai(server: OpenAI) -> OpenAI:
 
 @pytest.fixture(params=["streamed", pytest.param("whole", marks=pytest.mark.long)])
 def ask(request: pytest.FixtureRequest) -> Ask:
-    """A turn, both ways: its result."""
+    """Do a turn, streamed or not, and return its result."""
 
     def whole(talk: Talk, content: str) -> Json:
         return talk.chat(content)
@@ -79,7 +79,7 @@ def live(talk: Talk) -> Json | None:
 
 
 def told_gemini(gemini: Gemini) -> list[str]:
-    """What the stateless model was sent, message by message."""
+    """The texts that the stateless model was sent, message by message."""
     contents = gemini.requests("chat")[-1]["body"]["contents"]
     return [" ".join(part.get("text", "") for part in content["parts"]) for content in contents]
 
@@ -176,7 +176,7 @@ class TestCompaction:
     def test_typed_under_handoff_does_too_and_serves_for_recovery(
         self, service: Service, start_talk: StartTalk, openai: OpenAI
     ) -> None:
-        """Session Compaction's own case: the state is written, the live runner goes on, and later it is gone."""
+        """The case of Session Compaction: the state is written, the live runner goes on, and later it is gone."""
         talk = start_talk(service, preset="handoff", policy=ROOMY)
         talk.batch(lines(40))
         talk.chat("Hello.")
@@ -208,7 +208,7 @@ class TestCompaction:
         talk.chat("Hello.")
         row = talk.compact(keep_tail_messages=2)
         assert row["tokens_after"] < 0.8 * row["tokens_before"]
-        openai.window = (row["tokens_before"] + row["tokens_after"]) // 2  # fits block and anchors
+        openai.window = (row["tokens_before"] + row["tokens_after"]) // 2  # block and anchors fit into it
         done = ask(talk, "Go on.")
         assert done["warnings"] == [REBUILT]
         assert openai.last.texts[0].startswith(BLOCK)

@@ -17,7 +17,7 @@ TURNS: Final = 'throughline_turns_total{status="completed"}'
 
 
 def sample(http: httpx.Client, name: str) -> float:
-    """One line of ``/metrics``; a counter that was never counted is nothing."""
+    """The value of one line of ``/metrics``; 0 for a counter that was never counted."""
     response = http.get("/metrics")
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     found = [line for line in response.text.splitlines() if line.startswith(f"{name} ")]
@@ -57,7 +57,7 @@ def test_figures_follow_from_the_rows(offline: Service, start_talk: StartTalk) -
     assert by_trigger == Counter(row["trigger"] for row in rows)
     calls = sum(len(row["attempts"]) for row in rows)
     assert shown["model_calls"]["total"] == calls
-    # The offline model is given no prompt.
+    # The offline model gets no prompt.
     assert {attempt["prompt_version"] for row in rows for attempt in row["attempts"]} == {None}
     (by_version,) = shown["model_calls"]["by_prompt_version"]
     counts = [by_version[name] for name in ("prompt_version", "attempts", "accepted", "refused", "compactions")]

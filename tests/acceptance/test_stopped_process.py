@@ -1,4 +1,4 @@
-"""An API process that stands still in the middle of a turn, for longer than its lease, and then goes on."""
+"""An API process that is stopped in the middle of a turn for longer than its lease, and then goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A streamed turn: its events in order, with ids, and at the end exactly what the JSON form says."""
+"""A streamed turn: its events come in order and with ids, and the last one equals the JSON form."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.gemini_server import Gemini
 
 
 def types_of(events: list[Sse]) -> list[str]:
-    """Types in order, a run of deltas as one."""
+    """The types of events in order, with a run of deltas as one."""
     types = [event.type for event in events]
     return [name for index, name in enumerate(types) if index == 0 or name != types[index - 1]]
 
 
 def check_the_ids(talk: Talk, events: list[Sse]) -> None:
-    """Deltas have none; the others have the conversation's own numbers, under which the feed knows them too."""
+    """Insist that deltas have no id, and that the other ids are the numbers of the same events in the feed."""
     assert all((event.id is None) == (event.type == "reply.delta") for event in events)
     numbers = [event.id for event in events if event.id is not None]
     assert numbers == sorted(set(numbers))

@@ -20,13 +20,14 @@ from tests.talks import locomo, made_talk, with_locomo
 OWN: Final = ("texting_en", "strangers_en", "assistant_en", "friends_ru", "sisters_zh", "project_en", "sessions_en")
 FEWEST: Final = 3
 LARGE: Final = 32_000
-"""Tokens of a window in which short conversations do not fill the time: all of them are imported."""
+"""The tokens of a window for which the short conversations do not take long enough, so that all of them are imported.
+"""
 BATCH: Final = 100
 IDLE_LOOKS: Final = 60
 SLACK: Final = 0.5
-"""Seconds of scheduling that are nobody's fault where importers, worker and database share two cores."""
+"""The seconds that scheduling may add while importers, worker and database share two cores."""
 MOST_TIMES_SLOWER: Final = 50
-"""A loop that waits for whole imports or compactions is slower by hundreds, also in the median."""
+"""The limit for the median; a loop that waits for whole imports or compactions is slower by hundreds."""
 
 
 def own() -> list[Json]:
@@ -45,7 +46,7 @@ def bring_in(talk: Talk, messages: list[Json]) -> None:
 
 
 class Looks:
-    """Times ``GET /conversations`` again and again."""
+    """Measures ``GET /conversations`` again and again."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -63,7 +64,7 @@ class Looks:
 
     def until(self, done: threading.Event) -> None:
         with self._service.client() as client:
-            while not done.is_set():  # without a pause: on any machine there are many looks to an import
+            while not done.is_set():  # without a pause, so that on any machine there are many looks during an import
                 self.look(client)
 
     def quantile(self, share: float) -> float:

@@ -1,6 +1,6 @@
 """Thresholds over HTTP: the end of a turn and the number of messages as moments, and the boundaries.
 
-The worker is a process of its own here: what is claimed is run, and its end is seen from outside.
+The worker is a process of its own here: it runs what is claimed, and the test sees the end from outside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BY_NUMBER: Final[Json] = {
 
 
 def grown_to(talk: Talk, tokens: int) -> str:
-    """Fill it, so that with the text that is returned it has exactly this many tokens."""
+    """Fill the talk, and return a text that brings it to exactly this many tokens."""
     talk.fill(1_900)
     talk.append(text_of(20), role="assistant")
     return text_of(tokens - talk.get("/usage")["tokens"])

@@ -32,11 +32,11 @@ from tests.gemini_server import Gemini
 
 SLOWLY: Final = "One by one the words arrive, and nobody is in a hurry at all today."
 STOPS: Final[Json] = {"name": "text", "text": SLOWLY, "hold_after": 1}
-"""All but the first of five pieces waits until it is released."""
+"""A reply in five pieces, of which all but the first wait until they are released."""
 
 
 def check_that_nothing_is_missing(talk: Talk) -> None:
-    """What a model would see next: the state for all up to the boundary, and everything after it verbatim."""
+    """Insist that a model would next see the state for all up to the boundary, and everything after it verbatim."""
     context, boundary = talk.context(), talk.boundary()
     history = {item["seq"]: item for item in talk.history() if item["event_type"] != "command"}
     assert block_of(context)
@@ -61,7 +61,7 @@ def check_that_nothing_is_missing(talk: Talk) -> None:
     ],
 )
 class TestAJump:
-    """One message from below 70 % to above 85 %, or above the whole budget."""
+    """One message takes the context from below 70 % to above 85 %, or above the whole budget."""
 
     @pytest.mark.daily(1)
     @pytest.mark.case("21")
@@ -286,7 +286,7 @@ class TestAnInterruptedStream:
         assert talk.chat("Go on.")["reply"]["status"] == "complete"
 
     def leave(self, talk: Talk, content: str) -> None:
-        """Begin a streamed turn and go away after the first words."""
+        """Begin a streamed turn, and disconnect after the first words."""
         with httpx.Client(base_url=talk.service.url, trust_env=False) as client:
             body, path = {"content": content}, talk.path("/chat")
             with client.stream("POST", path, json=body, headers=STREAM) as response:

@@ -37,7 +37,7 @@ BY_TYPE: Final = {kind.model_fields["type"].default: kind for kind in KINDS if k
 
 
 def judged(chunk: Json) -> Json:
-    """A chunk that pydantic-ai's schema knows, with no field besides."""
+    """A chunk, which pydantic-ai's schema must know, without further fields."""
     kind = BY_TYPE.get(chunk["type"], response_types.DataChunk)
     parsed = kind.model_validate(chunk)
     assert parsed.model_dump(by_alias=True, mode="json", exclude_unset=True) == chunk
@@ -45,7 +45,7 @@ def judged(chunk: Json) -> Json:
 
 
 def read_chunks(response: httpx.Response) -> Iterator[Json]:
-    """Each chunk, judged; the stream ends with its mark."""
+    """Each chunk, checked by ``judged``; the stream must end with its mark."""
     for line in response.iter_lines():
         if line.startswith("data: ") and line != "data: [DONE]":
             yield judged(json.loads(line.removeprefix("data: ")))
@@ -82,7 +82,7 @@ def user(text: str, *, id_: str | None = None, **fields: Any) -> Json:
 
 
 def shape(chunks: Iterable[Json]) -> list[str]:
-    """Types in order, a run of one type once."""
+    """The types in order, with a run of one type once."""
     types = [chunk["type"] for chunk in chunks]
     return [name for index, name in enumerate(types) if index == 0 or name != types[index - 1]]
 
@@ -395,7 +395,7 @@ def test_what_cannot_be_taken_is_a_problem_and_nothing_is_stored(offline: Servic
 
 
 def test_a_message_that_was_read_from_the_history(offline: Service, start_talk: StartTalk) -> None:
-    """A page that is opened again on a message that nobody answered sends it under the stored id."""
+    """A page that is opened again, with a last message that nobody answered, sends that message under the stored id."""
     talk = start_talk(offline)
     stored = talk.append("What is the capital of Austria?")
     sent = user(stored["content"], id_=stored["id"])

@@ -1,4 +1,4 @@
-"""An API process that no longer answers and that no signal reaches: it ends, and the supervisor starts another."""
+"""An API process that no longer answers and that no signal reaches ends, and the supervisor starts another."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def gemini_server() -> Iterator[Gemini]:
 
 @pytest.fixture
 def gemini(gemini_server: Gemini) -> Gemini:
-    """The scripted server as it begins, without what the test before told it."""
+    """The scripted server in its first state, without the scripts of the test before."""
     gemini_server.reset()
     return gemini_server
 
@@ -46,7 +46,7 @@ def openai_server() -> Iterator[OpenAI]:
 
 @pytest.fixture
 def openai(openai_server: OpenAI) -> OpenAI:
-    """The scripted server as it begins, without what the test before told it."""
+    """The scripted server in its first state, without the scripts of the test before."""
     openai_server.reset()
     return openai_server
 
@@ -71,7 +71,7 @@ async def own_engine(database_url: str) -> AsyncIterator[AsyncEngine]:
 def engine(request: pytest.FixtureRequest, database_url: str) -> AsyncEngine:
     """An engine over a migrated database without rows, with as many connections as a race needs.
 
-    Units of work stand behind row-level security, as everywhere; what a test reads past them it reads as the owner.
+    Units of work are under row-level security, as everywhere; a test that reads past them reads as the owner.
     """
     name = "own_engine" if request.node.get_closest_marker("own_database") else "module_engine"
     made: AsyncEngine = request.getfixturevalue(name)
@@ -80,7 +80,7 @@ def engine(request: pytest.FixtureRequest, database_url: str) -> AsyncEngine:
 
 @pytest.fixture
 async def begin(engine: AsyncEngine) -> AsyncIterator[UnitOfWorkFactory]:
-    """A maker of units of work; what a test leaves running in the background may end its transaction."""
+    """A maker of units of work. Transactions that a test leaves open in the background are waited for."""
     yield unit_of_work_factory(engine)
     with contextlib.suppress(TimeoutError):  # then the database cannot be emptied, and its error names who holds it up
         async with asyncio.timeout(_PATIENCE):

@@ -1,4 +1,4 @@
-"""The whole application over a real database, asked with keys."""
+"""The whole application over a real database, with requests that carry keys."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.integration.services import PollingBus, honest
 
 
 class Keyed:
-    """One process, and clients of it with keys of their own."""
+    """One process, and clients with keys of their own."""
 
     def __init__(self, container: Container) -> None:
         self.container = container
         self.app = create_app(container=container)
 
     async def key(self, tenant: str, scopes: frozenset[Scope] = ALL_SCOPES, **own: Any) -> tuple[UUID, str]:
-        """A new key: its id, and its secret."""
+        """Create a key, and return its id and its secret."""
         made, secret = await self.container.keys.create(tenant, "test", scopes, **own)
         return made.id, secret
 
@@ -43,7 +43,7 @@ class Keyed:
 
     @asynccontextmanager
     async def socket(self, secret: str) -> AsyncIterator[Socket]:
-        """A WebSocket of a key at ``/v1/responses``."""
+        """Open a WebSocket with a key at ``/v1/responses``."""
         headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
         scope = {
             "type": "websocket",
@@ -64,16 +64,16 @@ class Keyed:
 
 
 class Socket:
-    """What a client of a WebSocket sends, and what it is told."""
+    """The messages that a client of a WebSocket sends, and those that it is sent."""
 
     def __init__(self) -> None:
         self.sent: asyncio.Queue[Any] = asyncio.Queue()
         self.told: asyncio.Queue[Any] = asyncio.Queue()
         self.is_gone = False
-        """Whether its client has left, which who sends notices first."""
+        """Whether the client has left, which only a sender notices at first."""
 
     async def tell(self, message: Any) -> None:
-        """What a server sends it."""
+        """Take a message from the server."""
         if self.is_gone:
             raise OSError
         await self.told.put(message)
@@ -84,13 +84,13 @@ class Socket:
         await self.sent.put({"type": "websocket.receive", "text": text})
 
     async def next(self) -> dict[str, Any]:
-        """The next that it is told, in the words of ASGI."""
+        """The next message that the client is sent, in the form of ASGI."""
         async with asyncio.timeout(20):
             found: dict[str, Any] = await self.told.get()
             return found
 
     async def ask(self, **body: Any) -> dict[str, Any]:
-        """Send a request: its last event."""
+        """Send a request, and return its last event."""
         await self.send(**body)
         while True:
             event: dict[str, Any] = json.loads((await self.next())["text"])
@@ -107,7 +107,7 @@ async def keyed(
     clock: Clock | None = None,
     **settings: Any,
 ) -> AsyncIterator[Keyed]:
-    """A process in open mode, in which keys are known all the same."""
+    """A process in open mode, which knows keys all the same."""
 
     async def yes() -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Values for rows, and the few steps that every test of the database takes."""
+"""Values for rows, and the few steps that all tests of the database need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START = datetime(2026, 1, 2, 9, 0, 0, 123456, tzinfo=UTC)
 
 
 def moment(seconds: float) -> datetime:
-    """That long after the start."""
+    """The moment this many seconds after the start."""
     return START + timedelta(seconds=seconds)
 
 
@@ -110,7 +110,7 @@ def expansion(conversation_id: UUID, **fields: Any) -> Expansion:
 
 
 def weight(entry: Message) -> Sums:
-    """What a message adds to the running sums."""
+    """The sums that a message adds to the running sums."""
     if entry.is_command or entry.status == "erased":
         return Sums()
     tokens, size = entry.token_count, entry.byte_length
@@ -119,12 +119,12 @@ def weight(entry: Message) -> Sums:
 
 
 def running(messages: Sequence[Message], start: Sums | None = None) -> list[Sums]:
-    """The running sums through each message."""
+    """The running sums through each of the messages."""
     return list(accumulate((weight(entry) for entry in messages), Sums.plus, initial=start or Sums()))[1:]
 
 
 async def resummed(unit: UnitOfWork, conversation_id: UUID) -> Sums:
-    """Every running sum made anew from the weights; the sums through the last message."""
+    """Compute every running sum again from the weights, and return the sums through the last message."""
     row = await unit.conversations.lock(conversation_id)
     said = await unit.messages._summed_weights(conversation_id, 1, row.last_seq)
     await unit.conversations.update(conversation_id, total=said)
@@ -183,7 +183,7 @@ def idempotent(key: str, **fields: Any) -> IdempotencyRecord:
 
 
 async def connection_of(engine: AsyncEngine, session: TenantSession) -> AsyncConnection:
-    """The connection of a session, within its transaction and past its scope; what waited is written."""
+    """The connection of a session, in its transaction but without its scope; waiting writes are made first."""
     await session._write_waiting()
     connection = await greenlet_spawn(session._begun_connection)
     return AsyncConnection(engine, connection)

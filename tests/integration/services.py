@@ -25,7 +25,7 @@ from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChat
 from tests.fakes import ScriptedSummarizer as Summarizer
 
 WORDS = "the shipment of {seq} crates reaches harbour number {seq} in the grey morning some wind from the west! "
-"""An exclamation; when a user says it, its number is found as a critical fact."""
+"""An exclamation. If a user says it, the rules find its number as a critical fact."""
 
 
 def proposal(request: SummaryRequest) -> Proposal:
@@ -46,7 +46,7 @@ def proposal(request: SummaryRequest) -> Proposal:
 
 
 async def honest(request: SummaryRequest) -> Proposal:
-    """The summarizer's default."""
+    """The default of the summarizer."""
     return proposal(request)
 
 
@@ -64,16 +64,16 @@ class Gate:
 
 
 class PollingBus:
-    """``EventBus`` with Redis away: nobody is woken, so that everybody looks at the database in time.
+    """``EventBus`` with Redis away: nobody is woken, so that everybody looks at the database again and again.
 
-    Whoever waits looks five times as often as the service would, at most twenty times a second.
+    Waiting code looks five times as often as in the service, at most twenty times a second.
     """
 
     async def publish(self, events: Sequence[Event]) -> None:
-        """Nobody hears it."""
+        """Nothing to do: nobody is woken."""
 
     async def hint(self, conversation_id: UUID, word: str) -> None:
-        """Nobody hears it."""
+        """Nothing to do: nobody is woken."""
 
     @asynccontextmanager
     async def subscribe(self, conversation_id: UUID) -> AsyncIterator[PollingBus]:
@@ -87,11 +87,11 @@ class PollingBus:
         return False
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 class Service:
-    """One process of the service, as far as its services go."""
+    """The services of one process."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Service:
         return (await self.container.conversations.create(self.tenant, given)).conversation.id
 
     async def say(self, conversation_id: UUID, count: int, *, words: int = 2) -> list[Message]:
-        """Append so many messages, users and assistants in turn."""
+        """Append this many messages, of users and assistants in turn."""
         start = (await self.row(conversation_id)).last_seq
         drafts = [
             MessageDraft(
@@ -141,7 +141,7 @@ class Service:
         return messages
 
     async def fill(self, conversation_id: UUID, tokens: int, *, step: int = 2, words: int = 2) -> None:
-        """Append until the context has so many tokens: most of it in one batch, the last of it step by step."""
+        """Append until the context has this many tokens: most of it in one batch, the last of it step by step."""
         most = 30 * words * step
         while (missing := tokens - (await self.row(conversation_id)).context_tokens) > 0:
             await self.say(conversation_id, max(1, missing // most) * step, words=words)
@@ -165,12 +165,12 @@ async def _yes() -> bool:
 
 
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """Run all at once; exceptions are results."""
+    """Run all calls at once; an exception is a result."""
     return await asyncio.gather(*(work() for work in works), return_exceptions=True)
 
 
 class _Opened:
-    """A unit of work that is entered another way; until then it is like the one within."""
+    """A unit of work that is entered by another way; before that it has only the repositories of the one within."""
 
     def __init__(self, around: AbstractAsyncContextManager[UnitOfWork], unit: UnitOfWork) -> None:
         self._around = around

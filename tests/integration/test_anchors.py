@@ -55,7 +55,7 @@ async def said(service: Service, conversation_id: UUID, *texts: str, **given: An
 
 
 async def anchors(service: Service, conversation_id: UUID, **given: Any) -> list[Anchor]:
-    """Those of what was said besides the talk that fills a conversation."""
+    """The anchors, without those of the talk that fills a conversation."""
     page = Page(limit=100, order="asc")
     found, _ = await service.container.anchors.page(service.tenant, conversation_id, page, **given)
     return [one for one in found if not one.content.startswith(WORDS[:12])]
@@ -66,7 +66,7 @@ def shape(found: list[Anchor]) -> list[tuple[int, str, str, str]]:
 
 
 async def folded(service: Service, conversation_id: UUID) -> None:
-    """Everything but a short tail is covered by a state."""
+    """Append until a state covers everything but a short tail."""
     await service.say(conversation_id, 12)
     await service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=PATIENCE)
 
@@ -95,7 +95,7 @@ class TestAtTheAppend:
         await said(service, conversation_id, POSTGRES, role="tool", parts=(result,))
         assert await anchors(service, conversation_id) == []
         await said(service, conversation_id, POSTGRES)
-        assert len(await anchors(service, conversation_id)) == 1  # the control: here it is one
+        assert len(await anchors(service, conversation_id)) == 1  # the control: here it is a fact
 
     async def test_a_correction_supersedes_what_it_corrects(self, service: Service) -> None:
         conversation_id = await service.conversation()
@@ -127,7 +127,7 @@ class TestAtTheAppend:
 
 
 def anchors_of(block_: str) -> str:
-    """The element of the anchors; digests tell what was said once, settled or not."""
+    """The element of the anchors; the digests tell what was said as well, whether or not it still holds."""
     return block_.partition("<anchors>")[2].partition("</anchors>")[0]
 
 
@@ -186,7 +186,7 @@ class TestServed:
         await folded(service, conversation_id)
         before = await service.row(conversation_id)
         await said(service, conversation_id, POSTGRES)
-        await said(service, conversation_id, MYSQL)  # supersedes one that stands in the tail
+        await said(service, conversation_id, MYSQL)  # supersedes an anchor whose message is in the tail
         after = await service.row(conversation_id)
 
         assert [one.status for one in await anchors(service, conversation_id)] == ["active", "superseded", "active"]
@@ -267,8 +267,8 @@ class TestProposed:
         span = await said(service, conversation_id, f"Well. {POSTGRES}", "Nice weather.", MYSQL)
         (rule, correction) = await anchors(service, conversation_id)
         proposed = [
-            found(1, POSTGRES, offset=1),  # not quite where the rule found it
-            found(1, POSTGRES, offset=rule.offset),  # exactly there: it stays the rule's
+            found(1, POSTGRES, offset=1),  # at another place than the rule found it
+            found(1, POSTGRES, offset=rule.offset),  # at the same place: it stays the rule's
             found(2, "Nice weather.", type="critical_fact"),
         ]
         async with service.begin(service.tenant) as uow:
@@ -290,7 +290,7 @@ class TestProposed:
     async def test_only_a_user_s_own_words_correct_what_a_user_stated(
         self, service: Service, monkeypatch: pytest.MonkeyPatch, role: Role, *, with_span: bool
     ) -> None:
-        """The span says whose words a proposed correction are; an assistant's leave a user's fact alone."""
+        """The span says who said a proposed correction; one of an assistant does not change a user's fact."""
         conversation_id = await service.conversation()
         stated, corrected = "The database listens on port 5433.", "databases listening at 5440 these days"
         span = await said(service, conversation_id, stated)

@@ -1,4 +1,4 @@
-"""What two models say of anchors: one ranks them and claims, the other agrees or does not."""
+"""Two models judge anchors: one ranks them and makes claims, the other agrees or not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUESTION = "When do we ship the parser?"
 BUDGET = "My budget for the kitchen is 12,400 euros."
 TALK = (POSTGRES, PROMISE, f"Good. {QUESTION}", "Let us see what the others think of it.", BUDGET, "Noted, and thanks.")
 SMALL_TALK = ("It rained, and the trees looked lovely. " * 8, "That sounds lovely indeed. " * 8)
-"""Enough to be replaced, so that there is room for all anchors."""
+"""Talk that a compaction can fold, so that there is room for all anchors."""
 DROPPED = (
     {"entry": "P2-1", "reason": "resolved", "by_seq": 4},
     {"entry": "P3-1", "reason": "no_longer_relevant", "by_seq": 3},
@@ -81,7 +81,7 @@ async def test_a_models_word_alone_ranks_and_changes_no_status(begin: UnitOfWork
 
 
 async def test_what_is_said_to_be_over_is_first_to_go_behind_the_marker(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """What the database chooses is what code would choose of all."""
+    """The database chooses the same anchors as code would choose from all of them."""
     service, conversation_id = await made(begin, tenant)
     found = list((await anchors(service, conversation_id)).values())
     room = sum(one.token_count for one in found)

@@ -1,4 +1,4 @@
-"""``throughline backup`` and ``restore``: one moment, every row, all or nothing."""
+"""``throughline backup`` and ``restore`` keep one moment and every row; a restore is all or nothing."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ APPEND: Final = """
     INSERT INTO messages SELECT (jsonb_populate_record(m, fields)).*
     FROM messages m JOIN changed c ON m.tenant_id = c.tenant_id AND m.conversation_id = c.id AND m.seq = c.last_seq - 1
 """
-"""What an append does, as far as the order of messages goes."""
+"""The effect of an append on the order of messages."""
 
 
 def part(count: int) -> rows.Dump:
-    """What belongs to that many conversations."""
+    """The rows that belong to this many conversations."""
     (table,) = (each for each in THEN.tables if each.name == "conversations")
     ids = [row.split(b"\t")[table.columns.index("id")] for row in table.rows[::7][:count]]
     chosen = [
@@ -66,7 +66,7 @@ SOME: Final = part(4)
 
 @pytest.fixture(scope="module")
 def source(servers: Endpoints) -> Iterator[str]:
-    """A database with data of every kind, at the revision of commit 150b694."""
+    """A database with data of every kind, in the schema of commit 150b694."""
     with database(servers) as url:
         run_migrations(url, THEN.revision)
         asyncio.run(rows.load(url, SOME))
@@ -75,7 +75,7 @@ def source(servers: Endpoints) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def made(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A backup of it."""
+    """A backup of that database."""
     file = tmp_path_factory.mktemp("backups") / "then.zip"
     write(source, file)
     return file
@@ -108,7 +108,7 @@ def refused(url: str, file: Path) -> str:
 
 
 def kept(url: str) -> dict[str, rows.Table]:
-    """Every row of every table that a backup keeps."""
+    """Every row of every table that a backup contains."""
     return {table.name: table for table in asyncio.run(rows.dump(url)).tables if table.name != WORKS}
 
 
@@ -135,12 +135,12 @@ def test_every_row_comes_back_from_an_older_schema_in_todays(
             assert asyncio.run(found(empty_database_url, shape)) == asyncio.run(found(migrated, shape))
     count = len(kept(empty_database_url)["messages"].rows)
     assert before.history.messages == count == len(next(each for each in data.tables if each.name == "messages").rows)
-    # The checksum is one of the history, whatever the schema.
+    # The checksum is of the history, whatever the schema is.
     assert write(empty_database_url, tmp_path / "after.zip").history == before.history
 
 
 def torn(source: str, file: Path) -> int:
-    """Conversations of a backup whose messages are not those that they count, with appends in the middle of it."""
+    """The number of conversations whose count of messages is wrong in a backup with appends in the middle of it."""
 
     def append(table: str, *_: int) -> None:
         if table == "messages":
@@ -192,7 +192,7 @@ def test_one_changed_message_under_a_changed_manifest_rolls_everything_back(
     rewritten(made, tmp_path / "other.zip", text=lambda text: text.replace(b"the", b"thy", 1), manifest=consistent)
     assert "is not that of the backup" in refused(empty_database_url, tmp_path / "other.zip")
     assert all(not table.rows for table in kept(empty_database_url).values())
-    # What is left is empty, so that the right file still fits into it.
+    # The remaining database is empty, so that the right file still fits into it.
     load(empty_database_url, made)
     assert len(kept(empty_database_url)["messages"].rows) > 100
 
@@ -307,7 +307,7 @@ def rewritten(
     text: Callable[[bytes], bytes] = lambda text: text,
     manifest: Callable[[dict[str, Any], dict[str, bytes]], None] = lambda *_: None,
 ) -> None:
-    """A whole archive with another text of the messages and another manifest."""
+    """Write the archive again, with another text of the messages and another manifest."""
     with zipfile.ZipFile(file) as archive:
         described = json.loads(archive.read(MANIFEST))
         texts = {each["name"]: archive.read(f"tables/{each['name']}.copy") for each in described["tables"]}

@@ -1,4 +1,4 @@
-"""Providers' caches behind the turn: one process at a time, money, and every way in which one goes.
+"""Providers' caches behind the turn: one process at a time, money, and every way in which a cache ends.
 
 On real Postgres, before the scripted Gemini server, through the real client.
 """
@@ -38,7 +38,7 @@ Build = Callable[..., Container]
 
 @pytest.fixture
 async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build]:
-    """A process of the service, as far as its services go; its jobs wait in ``FakeJobQueue.caches``."""
+    """The services of a process; its jobs wait in ``FakeJobQueue.caches``."""
     built: list[Container] = []
 
     async def yes() -> bool:
@@ -76,7 +76,7 @@ async def talk(container: Container, tenant: UUID, **policy: Any) -> UUID:
 
 
 async def say(container: Container, tenant: UUID, conversation_id: UUID, content: str = "Hello.") -> tuple[str, ...]:
-    """A turn: what it warned of."""
+    """Do a turn, and return its warnings."""
     handle = await container.chat.start(tenant, conversation_id, ChatInput(content=content))
     result = await asyncio.wait_for(handle.result(), PATIENCE)
     await container.outbox.drain()
@@ -84,7 +84,7 @@ async def say(container: Container, tenant: UUID, conversation_id: UUID, content
 
 
 def wanted(container: Container) -> UUID:
-    """The one that a worker was asked to make or renew."""
+    """The cache that a worker was asked to make or renew."""
     queue = container.parts.queue
     assert isinstance(queue, FakeJobQueue)
     return queue.later["cache"][-1]
@@ -96,7 +96,7 @@ async def known(begin: UnitOfWorkFactory, cache_id: UUID) -> ProviderCache | Non
 
 
 async def swept(container: Container) -> None:
-    """What a few sweeps do."""
+    """Do the work of a few sweeps."""
     for _ in range(3):
         for chore in (container.removal, container.caches, container.copies):
             await chore.work()
@@ -132,7 +132,7 @@ async def test_what_it_costs_counts_against_what_chats_may_spend(
         (spent,) = await uow.spending.of("chat", key_id=NOBODY)
     assert (spent.calls, spent.tokens) == (1, tokens)
     assert spent.usd == pytest.approx(tokens * 1.5 / 1e6)
-    # Half of a limit below that is used up: the next one waits, and no turn does.
+    # Half of a limit below that is used up: the next cache waits, but no turn does.
     poor = build(tenant_limits=Limits(chat_usd_per_hour=spent.usd))
     other_id = await talk(poor, tenant, levels=[])
     assert await say(poor, tenant, other_id) == ()
@@ -153,7 +153,7 @@ async def test_a_tenant_goes_when_the_provider_keeps_nothing_of_it(
     await swept(container)
     assert len(gemini.caches()) == 1, "the first try was refused"
     assert await container.removal.status(erasure.id) is not None, "so the tenant is there still"
-    async with begin(tenant) as uow:  # as if the pause were over
+    async with begin(tenant) as uow:  # as if the pause had ended
         await uow.copies.forget(name)
         await uow.copies.note(
             ProviderCopy(
@@ -240,7 +240,7 @@ async def test_one_that_cannot_be_renewed_since_it_is_gone_is_forgotten(
     row = await known(begin, cache_id)
     assert row is not None
     assert row.expires_at is not None
-    async with begin(tenant) as uow:  # as if it were old
+    async with begin(tenant) as uow:  # as if the cache were old
         await uow.caches.update(cache_id, expires_at=row.expires_at - LATE)
         await uow.commit()
     gemini.caches(lost_as=404)

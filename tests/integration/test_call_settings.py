@@ -1,4 +1,4 @@
-"""A client's settings as each provider gets them, and what is refused because a model cannot take it."""
+"""A client's settings as each provider gets them, and those that are refused because a model cannot take them."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ REFUSED: tuple[tuple[str, CallSettings, list[str]], ...] = (
     ("offline", CallSettings(output=StructuredOutput()), ["response_format"]),
     ("offline", CallSettings(temperature=0.5, seed=1, tool_choice=ToolName(name="weather")), []),
 )
-"""Of a model's settings, the fields that it cannot take."""
+"""A model, settings, and the fields of them that the model cannot take."""
 
 
 class TestRefusals:

@@ -1,4 +1,4 @@
-"""Cases 1 to 11: whatever comes back from the summarizer, through the whole service on a real database.
+"""Cases 1 to 11: every answer that a summarizer may give, through the whole service on a real database.
 
 Each control plays the same scenario with one guard taken out: what was refused is then applied, and the check fails.
 """
@@ -46,12 +46,12 @@ KEPT: Final = (
     "compressed_state::text, state_schema, compressed_at_message_id, boundary_seq, state_version, layout::text,"
     " layout_version, compression_count, content_epoch, covered_messages, covered_tokens, context_tokens"
 )
-"""What a failed compaction leaves as it is, as the database holds it."""
+"""What a failed compaction must leave unchanged in the database."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """A compaction over an earlier state, and what stood before and after it."""
+    """A compaction over an earlier state, with what was stored before and after it."""
 
     row: Compaction
     before: bytes
@@ -61,7 +61,7 @@ class Played:
 
 
 async def stored(engine: AsyncEngine, service: Service, conversation_id: UUID) -> bytes:
-    """Every byte of what is stored as state, and of what is served."""
+    """Every byte of the stored state and of what is served."""
     async with engine.connect() as connection:
         of_row = await connection.execute(
             text(f"SELECT {KEPT} FROM conversations WHERE id = :id"),  # noqa: S608 - columns of our own
@@ -89,7 +89,7 @@ async def with_a_state(service: Service) -> UUID:
 
 
 async def play(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, fault: Any) -> Played:
-    """The second compaction of a conversation, with this in place of its summarizer's answers."""
+    """Play the second compaction of a conversation with these answers of the summarizer."""
     service = Service(begin, tenant, honest, fault)
     conversation_id = await with_a_state(service)
     before = await stored(engine, service, conversation_id)
@@ -102,7 +102,7 @@ async def play(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, faul
 
 
 def check_refused(played: Played, reason: str) -> None:
-    """The law of cases 1 to 7 and 10."""
+    """Insist on the law of cases 1 to 7 and 10."""
     by_model = reason in {"server_error", "timeout", "unauthorized"}
     assert (played.row.status, played.row.reason) == ("failed" if by_model else "rejected", reason)
     assert played.after == played.before, "byte for byte"
@@ -123,7 +123,7 @@ def said(told: str) -> Written:
 
 
 def ended(finish: FinishReason, *, called_tool: bool = False) -> Written:
-    """An honest answer, of which the provider says that it ended so."""
+    """An honest answer with this finish, as the provider reports it."""
 
     async def write(request: SummaryRequest) -> Proposal:
         return replace(proposal(request), finish=finish, called_tool=called_tool)
@@ -132,13 +132,13 @@ def ended(finish: FinishReason, *, called_tool: bool = False) -> Written:
 
 
 async def echo(request: SummaryRequest) -> Proposal:
-    """The input, given back."""
+    """Give the input back as the answer."""
     facts = [fact(message.content, message.seq) for message in request.messages]
     return Proposal(text=answer("It was said.", facts), finish="stop", model="fake")
 
 
 async def talkative(request: SummaryRequest) -> Proposal:
-    """All of the input but its last words, each with an end of its own: nothing was cut off."""
+    """Give back every message without its last words, each with an end of its own, so that no sentence is cut off."""
     kept = ((message.content[: -len(message.content) // 12], message.seq) for message in request.messages)
     facts = [fact(f"{text.rpartition(' ')[0]}.", seq) for text, seq in kept]
     return Proposal(text=answer("It was said.", facts), finish="stop", model="fake")
@@ -167,7 +167,7 @@ def without_check(name: str) -> Break:
 
 
 def with_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that takes whatever text came as the story so far: the classic."""
+    """A build that takes any text that came as the story so far, which is the classic mistake."""
 
     def lenient(given: Proposal, request: SummaryRequest) -> GateReport:
         try:
@@ -179,7 +179,7 @@ def with_anything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that stores the error's words, as if they were an answer."""
+    """A build that stores an error's words as if they were an answer."""
     whole = ladder._answer_of
 
     class Unguarded:
@@ -204,7 +204,7 @@ def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Grounding stands behind it: it knows no fact of the span in such words. Alone it gives another reason."""
+    """Grounding is removed too: it would refuse such words as well, with another reason."""
     without_check("_is_in_another_language")(monkeypatch)
     without_grounding(monkeypatch)
 
@@ -290,7 +290,7 @@ async def test_control_without_its_guard_it_is_applied(
 
 
 async def backs_off(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> None:
-    """A failure is followed by a pause, each time a longer one, and then by the next try."""
+    """Each failure is followed by a longer pause than the one before, and then by the next try."""
     service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 3, honest)
     conversation_id = await service.conversation()
     await service.say(conversation_id, 60)
@@ -407,7 +407,7 @@ async def test_control_without_more_room(
 
 
 async def barely(request: SummaryRequest) -> Proposal:
-    """A candidate of which code has to leave something out for the context to shrink at all."""
+    """A candidate so long that the context only shrinks if code leaves something out."""
     facts = [
         fact(f"Shipment {message.seq}: {message.seq} crates at harbour {message.seq}", message.seq)
         for message in request.messages
@@ -445,7 +445,7 @@ INVENTED: Final = (
 
 
 async def inventing(request: SummaryRequest) -> Proposal:
-    """Honest, but for facts that nobody said."""
+    """An honest candidate with additional facts that nobody said."""
     told = json.loads(proposal(request).text)
     told["logos"] += [fact(each) for each in INVENTED]
     return Proposal(text=json.dumps(told), finish="stop", model="fake")
@@ -482,7 +482,7 @@ async def test_control_without_grounding_it_is_in_the_state(
 
 
 async def forgetful(request: SummaryRequest) -> Proposal:
-    """Says nothing of what was recorded before, and wants all of it forgotten without a reason."""
+    """A candidate that repeats nothing of what was recorded before, and drops all of it without a reason."""
     told = json.loads(proposal(request).text)
     told["dropped"] = [{"entry": entry.id, "reason": "no_longer_relevant", "by_seq": 1} for entry in request.previous]
     return Proposal(text=json.dumps(told), finish="stop", model="fake")
@@ -550,7 +550,7 @@ ODD: Final = (
 
 
 async def manual(service: Service, conversation_id: UUID) -> Compaction | DomainError:
-    """A manual call, or the problem that its caller is told."""
+    """Make a manual call, and return its compaction, or the problem that its caller gets."""
     asked = CompactInput(keep_tail_messages=4)
     try:
         view = await asyncio.wait_for(
@@ -579,7 +579,7 @@ async def survives(begin: UnitOfWorkFactory, tenant: UUID, written: Written) -> 
     context = await service.container.context.assemble(tenant, conversation_id)
     served = "".join(message.content for message in context.messages)
     assert "\x00" not in served
-    served.encode()  # no half of a pair
+    served.encode()  # it has no half of a surrogate pair
     assert len(json.dumps(state).encode()) < 20_000
     await service.say(conversation_id, 30)
     service.summarizer._script._entries = [honest]

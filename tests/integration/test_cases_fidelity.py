@@ -40,12 +40,12 @@ DOWN = ModelUnavailableError("server_error")
 
 
 async def offline(request: SummaryRequest) -> Proposal:
-    """The compressor that is there without any model."""
+    """The summarizer that works without a model."""
     return await OfflineSummarizer().ask(request)
 
 
 async def said(service: Service, conversation_id: UUID, *texts: str) -> list[Message]:
-    """Users and assistants in turn, from where it stands."""
+    """Append texts of users and assistants in turn, after the messages that there are."""
     start = (await service.row(conversation_id)).last_seq
     drafts = [
         MessageDraft(role="assistant" if (start + number) % 2 else "user", content=text)
@@ -111,7 +111,7 @@ async def remembers(service: Service, through: int) -> None:
         row = await folded(service, conversation_id)
         assert row.status == "applied"
         if number in AFTER:
-            remembered = (await block(service, conversation_id)).partition("<digests>")[0]  # state and anchors
+            remembered = (await block(service, conversation_id)).partition("<digests>")[0]  # the state and the anchors
             assert [value for value in EXACT if value not in remembered] == [], f"forgotten after {number}"
     assert f"HX-{through * 9 + 18}07-" in await block(service, conversation_id), "what came last is there too"
 
@@ -129,7 +129,7 @@ async def test_a_fact_of_the_first_turn_is_there_after_many_compactions(
 async def test_control_without_anchors_and_carrying_forward_it_is_forgotten(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Either of the two alone keeps it."""
+    """Two guards are removed, since either of them alone keeps the fact."""
     monkeypatch.setattr("app.usecases.history.anchoring.detect", lambda *_, **__: [])
     monkeypatch.setattr("app.core.state.merge._places_that_stay", lambda *_: [])
     with pytest.raises(AssertionError, match="forgotten after 3"):
@@ -252,7 +252,7 @@ async def is_turned_down(service: Service) -> None:
 
 @pytest.mark.case("25")
 async def test_what_the_user_rejected_is_no_decision(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Of the offline summarizer; of a model it takes a verifier to see it."""
+    """This is tested with the offline summarizer; with a model only a verifier can notice it."""
     await is_turned_down(Service(begin, tenant, offline))
 
 
@@ -301,7 +301,7 @@ async def test_forty_exact_values_that_the_model_leaves_out_survive(begin: UnitO
 async def test_control_without_anchors_and_survival_they_are_lost(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Either of the two alone keeps them, as long as there is room."""
+    """Two guards are removed, since either of them alone keeps the values while there is room."""
     monkeypatch.setattr("app.usecases.history.anchoring.detect", lambda *_, **__: [])
     monkeypatch.setattr("app.core.state.apply.lost_sentences", lambda *_, **__: [])
     with pytest.raises(AssertionError, match="lost: "):
@@ -313,7 +313,7 @@ async def test_control_without_anchors_and_survival_they_are_lost(
 
 @dataclass(frozen=True, kw_only=True)
 class Talk:
-    """What is said in one language, and a summary of it in another."""
+    """Messages in one language, and a summary of them in another."""
 
     language: str
     said: tuple[str, ...]
@@ -385,7 +385,7 @@ LANGUAGES: Final = (
 async def in_its_language(
     begin: UnitOfWorkFactory, tenant: UUID, talk: Talk, *script: Any
 ) -> tuple[Compaction, str, str]:
-    """The compaction of this talk, and what was said and stored, code and names among it."""
+    """The compaction of this talk, with the said and the stored texts, which contain code and names."""
     service = Service(begin, tenant, *script)
     conversation_id = await service.conversation(context_window=8_000, protect=[])
     texts = [text for _ in range(3) for text in talk.said]
@@ -409,7 +409,7 @@ FOREIGN: Final = [
     pytest.param(talk, id=name, marks=() if name in {"Russian", "mixed with code"} else pytest.mark.long)
     for talk, name in zip(LANGUAGES, NAMES, strict=True)
 ]
-"""Each with a summary in another language."""
+"""Each talk with a summary in another language."""
 
 
 @pytest.mark.case("28")
@@ -436,7 +436,7 @@ async def test_a_summary_in_another_language_is_never_stored(
 async def test_control_without_the_look_at_the_language_it_is(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, talk: Talk
 ) -> None:
-    """Grounding stands behind it, and would find none of its words in what was said."""
+    """Grounding is removed too: it would find none of the summary's words in what was said."""
     left = tuple(check for check in gate.CHECKS if check.__name__ != "_is_in_another_language")
     monkeypatch.setattr(gate, "CHECKS", left)
     without_grounding(monkeypatch)

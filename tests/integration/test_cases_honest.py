@@ -300,7 +300,7 @@ CHATTER: Final = {
         "不用客气。把想法说出来，常常是弄清楚自己到底想要什么的最好办法，我也很乐意听你慢慢地讲这些事情。",
     ),
 }
-"""What surrounds the facts of a talk."""
+"""The messages around the facts of a talk."""
 
 
 def written(talk: Retold) -> str:

@@ -50,7 +50,7 @@ async def chat(service: Service, conversation_id: UUID, content: str) -> ChatRes
 
 
 async def told(service: Service, conversation_id: UUID, content: str) -> ChatResult | DomainError:
-    """The turn's end, or the problem that its client is told."""
+    """Do a turn, and return its result, or the problem that its client gets."""
     try:
         return await chat(service, conversation_id, content)
     except DomainError as error:
@@ -58,18 +58,18 @@ async def told(service: Service, conversation_id: UUID, content: str) -> ChatRes
 
 
 async def filled(service: Service, tokens: int, **policy: Any) -> UUID:
-    """A conversation with about so many tokens of context, its last message an assistant's."""
+    """A conversation with a context of about this many tokens, whose last message is an assistant's."""
     conversation_id = await service.conversation(**policy)
     await service.fill(conversation_id, tokens - 60, words=1)
     return conversation_id
 
 
 async def nothing(*_: object, **__: object) -> None:
-    """A step that is left out."""
+    """Stands for an asynchronous step that is left out."""
 
 
 def nothing_at_once(*_: object, **__: object) -> None:
-    """The same, where nobody waits."""
+    """Stands for a synchronous step that is left out."""
 
 
 # --- case 18: a budget lowered in mid-conversation
@@ -212,7 +212,7 @@ async def test_control_a_planner_that_stops_short_says_so_nowhere(
 
 
 def _stopping_short(tail: Any, **given: Any) -> Any:
-    """Plans for a target that is higher than the policy's."""
+    """Plan for a higher target than the policy's."""
     from app.core.planning.compaction import plan_compaction  # noqa: PLC0415 - the function as it is
 
     return plan_compaction(tail, **given | {"budgets": replace(given["budgets"], target=2_500)})
@@ -223,7 +223,7 @@ def _stopping_short(tail: Any, **given: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A turn that asks for more than there is room for."""
+    """A turn that needs more tokens than there is room for."""
 
     policy: dict[str, Any]
     full: int
@@ -268,7 +268,7 @@ async def test_control_without_the_check_it_is_stored(
 
 
 async def keeps_full(begin: UnitOfWorkFactory, tenant: UUID, *, over: int) -> None:
-    """With its summarizer down: over the window it fails with its message stored, inside it is sent whole."""
+    """The summarizer is down. Over the window the turn fails with its message stored; inside it all is sent whole."""
     service = Service(begin, tenant, DOWN)
     conversation_id = await filled(service, 2_140, on_failure="keep_full")
     result = await told(service, conversation_id, JUMP * 3 if over > WINDOW else JUMP * 2)
@@ -311,7 +311,7 @@ async def test_control_without_the_look_at_window_and_budget(
 
 
 async def answers_once_a_summary_can_be_had(begin: UnitOfWorkFactory, tenant: UUID, on_failure: str) -> None:
-    """Right after the failure, in the quiet period; a context that may be truncated waits for its end."""
+    """This happens in the quiet period right after the failure; a context that may be truncated waits for its end."""
     down, up = Service(begin, tenant, DOWN), Service(begin, tenant)
     conversation_id = await filled(down, 2_140, on_failure=on_failure)
     first = await told(down, conversation_id, JUMP * 3)
@@ -408,7 +408,7 @@ async def test_with_what_is_underneath_broken_the_turn_goes_on_uncompressed(
 
 
 async def test_with_all_in_order_it_is_compacted(service: Service) -> None:
-    """What is broken above is what a compaction needs."""
+    """The control: a compaction needs each of the parts that are broken above."""
     await goes_on(service, is_reached=False)
 
 
@@ -430,7 +430,7 @@ async def test_control_without_the_guard_around_it_the_turn_fails(
 
     monkeypatch.setattr(InlineCompaction, "settle", settle)
     monkeypatch.setattr(CompactionService, "run", run)
-    await goes_on(service, is_reached=False)  # as it is written here, it compacts
+    await goes_on(service, is_reached=False)  # in this copy of the code it compacts
     monkeypatch.setattr(name, broken)
     with pytest.raises(AssertionError, match="the turn goes on"):
         await goes_on(service)

@@ -1,4 +1,4 @@
-"""When a campaign of faults is at rest: also nothing that a sweeper will begin while it reads."""
+"""A campaign of faults is at rest when also no sweeper will begin anything while the checker reads."""
 
 from __future__ import annotations
 

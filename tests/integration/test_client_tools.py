@@ -1,4 +1,4 @@
-"""Tools of a client inside turns, before scripted providers on the wire: left open, answered, refused, taken up."""
+"""A client's tools inside turns, before scripted providers on the wire: left open, answered, refused, taken up."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CALLER = replace(FAKE_PROFILE, calls_tools=True)
 
 
 class Wire(Protocol):
-    """A scripted provider, as far as its requests and answers are concerned."""
+    """A scripted provider, with what tests need to know of its requests and answers."""
 
     model: str
 
@@ -163,7 +163,7 @@ def wire(request: pytest.FixtureRequest, gemini: Gemini, openai: OpenAI) -> Iter
 
 @pytest.fixture
 async def service(wire: Wire, begin: UnitOfWorkFactory, tenant: UUID) -> AsyncIterator[Service]:
-    """With a provider for chat, and a tool of the operator."""
+    """A service with a provider for chat, and a tool of the operator."""
     registry = wire.registry()
     yield Service(begin, tenant, chat=registry.chat(), settings=Settings(tools=(OWN,)))  # type: ignore[arg-type]
     await registry.close()
@@ -336,7 +336,7 @@ class TestResults:
             await chat(service, conversation_id, **came((one, "rain")))
 
     async def test_of_calls_that_a_client_imported_are_taken(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
-        """Without any message of a user, and without a turn before."""
+        """There is no message of a user, and no turn before."""
         service = scripted(begin, tenant, "It rains.")
         conversation_id = await service.conversation()
         part = {"type": "tool_call", "id": "theirs", "name": "weather", "arguments": {}}

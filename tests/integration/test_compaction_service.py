@@ -100,7 +100,7 @@ async def test_a_stale_compactor_finishing_last_writes_nothing(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
     gate = Gate()
-    # The slow one is to see only at its end, and not at a heartbeat, that its lease went to another.
+    # The slow one must notice only at its end, not at a heartbeat, that its lease went to another process.
     slow = Service(begin, tenant, gate, owner="process:slow", settings=SELDOM)
     quick = Service(begin, tenant, owner="process:quick")
     conversation_id = await slow.conversation()
@@ -271,7 +271,7 @@ async def test_nothing_to_fold_is_skipped_without_a_call(service: Service) -> No
 @pytest.mark.long
 async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> None:
     conversation_id = await service.conversation(pin_share=0.55, anchor_share=0)
-    await service.say(conversation_id, 1, words=70)  # the message of turn 0 is held
+    await service.say(conversation_id, 1, words=70)  # the message of turn 0 is kept
     for _ in range(20):
         await service.say(conversation_id, 1, words=1)
     for job in service.queue.ids:
@@ -306,7 +306,7 @@ async def test_many_manual_calls_at_once_are_one_run(
     monkeypatch.setattr(service.container.manual, "_follow", counted)
     calls = asyncio.gather(*(compact() for _ in range(callers)))
     await gate.reached.wait()
-    await asyncio.wait_for(all_wait.wait(), PATIENCE)  # one that came after the end would begin another
+    await asyncio.wait_for(all_wait.wait(), PATIENCE)  # a caller that came after the end would begin another compaction
     gate.go_on.set()
     views = await asyncio.wait_for(calls, PATIENCE)
 
@@ -404,7 +404,7 @@ async def test_a_job_whose_conversation_is_deleted_as_it_is_taken_is_no_failure(
         return found
 
     monkeypatch.setattr(CompactionRepository, "takeable", takeable_and_then_deleted)
-    with pytest.raises(NotFoundError):  # the control: whoever waits for it is told
+    with pytest.raises(NotFoundError):  # the control: a caller that waits for it gets the error
         await service.container.compaction.take(waited_for, "worker")
     assert await service.container.compaction.execute(queued) is None
     assert ids == []

@@ -1,4 +1,4 @@
-"""The data of media: stored once, counted exactly, given back byte for byte, gone with its last message."""
+"""The data of media: stored once, counted exactly, given back byte for byte, and deleted with its last message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PNG: Final = base64.b64encode(b"\x89PNG a picture").decode()
 
 
 def media(data: str = PNG, **further: Any) -> Part:
-    """Further keys stand before the data and after it, as a client may order them."""
+    """A part of a picture, whose further keys are before and after the data, as a client may order them."""
     return {"type": "media", "name": "a.png", "media_type": "image/png", "data": data, "tokens": 5, **further}
 
 
@@ -57,7 +57,7 @@ async def parts_of(service: Service, conversation_id: UUID) -> list[list[Mapping
 
 
 async def uses(engine: AsyncEngine) -> list[int]:
-    """Of each content that is stored."""
+    """The number of uses of each stored content."""
     async with engine.connect() as connection:
         return list((await connection.execute(text("SELECT uses FROM contents ORDER BY uses"))).scalars())
 
@@ -88,7 +88,7 @@ async def test_the_same_image_is_stored_once_and_counted_exactly_under_concurren
 ) -> None:
     conversations = [await service.conversation() for _ in range(4)]
     other = media(base64.b64encode(b"another").decode())
-    each = [(media(), other), (other, media()), (media(), media())]  # in either order: nobody waits in a circle
+    each = [(media(), other), (other, media()), (media(), media())]  # in either order: no deadlock
     await asyncio.gather(*(add(service, one, *parts) for one in conversations for parts in each))
     assert await uses(engine) == [8, 12], "of a message that has it twice, once"
     pages = [(await service.container.messages.page(service.tenant, one, ALL))[0] for one in conversations[:2]]
@@ -102,7 +102,7 @@ async def test_the_same_image_is_stored_once_and_counted_exactly_under_concurren
 
 
 async def test_a_process_of_the_version_before_erases_data_too(service: Service, engine: AsyncEngine) -> None:
-    """It knows no contents: what it writes is the tombstone alone."""
+    """The version before does not know contents: it only writes the tombstone."""
     conversation = await service.conversation()
     await add(service, conversation, media())
     assert await uses(engine) == [1]
@@ -263,7 +263,7 @@ async def test_the_oldest_media_of_a_context_become_words_and_only_the_newest_ar
 
 
 class _Picky(ScriptedChatModel):
-    """Refuses what it cannot read, as providers do with a picture that is none."""
+    """Refuses data that it cannot read, as providers do with a picture that is none."""
 
     unreadable: str = base64.b64encode(b"no picture").decode()
 

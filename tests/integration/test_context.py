@@ -22,7 +22,7 @@ from app.usecases.history.drafts import MessageDraft
 from tests.integration.services import Service
 
 TOLD = 73
-"""Where the secret stands: cut off, and near enough to the cut that a digest tells of it."""
+"""The message with the secret: it is cut off, and near enough to the cut for a digest to tell it."""
 
 FACT = "The archive listens on port 7443 and its region is eu-north-1."
 SECRET = "The archive takes password=hunter2hunter2 since the audit of PostgreSQL 18."
@@ -35,7 +35,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """Every reading of the anchors that could be shown."""
+    """The conversation of each reading of the showable anchors."""
     seen: list[UUID] = []
     read = AnchorRepository.showable
 
@@ -67,7 +67,7 @@ def seqs(context: AssembledContext) -> Sequence[int | None]:
 
 
 async def overfull(service: Service, **policy: Any) -> UUID:
-    """More than the budget holds, nothing compacted, a fact at the beginning."""
+    """A conversation with more than the budget holds, with nothing compacted and a fact at the beginning."""
     conversation_id = await service.conversation(triggers=[], protect=[], **policy)
     await said(service, conversation_id, FACT, "Hello")
     await service.say(conversation_id, 70)
@@ -158,12 +158,12 @@ async def test_control_a_digest_known_by_its_messages_alone_would_be_served_agai
 
 
 ASKED = 200
-"""Tokens of a context far smaller than its tail."""
+"""The tokens of a context that is far smaller than its tail."""
 
 
 @pytest.fixture
 def tails(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many messages of the tail each reading brought."""
+    """The number of messages that each reading of the tail returned."""
     seen: list[int] = []
     read = MessageRepository.newest
 
@@ -196,7 +196,7 @@ async def test_a_small_context_reads_little_of_a_large_tail(service: Service, ta
 async def test_what_fits_by_bytes_is_served_however_many_tokens_it_has(
     service: Service, policy: dict[str, Any]
 ) -> None:
-    """Nothing would tell of what was not read: no warning, no ``truncated``."""
+    """What was not read would be missing without a warning and without ``truncated``."""
     codes = ["a_" * 200 for _ in range(25)]
 
     async def served_by(estimator: str, **given: Any) -> tuple[AssembledContext, int]:

@@ -1,4 +1,4 @@
-"""Contexts as clients ask for them: compacted first where due, of chosen sections, counted once, traced to segments."""
+"""Contexts as clients request them: compacted if due, of chosen sections, counted once, with their segments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 
 async def folded(service: Service, **policy: Any) -> UUID:
-    """A conversation whose fact is covered, in a segment among others."""
+    """A conversation with a covered fact, in one of several segments."""
     conversation_id = await service.conversation(triggers=[], protect=[], **policy)
     await service.say(conversation_id, 10)
     drafts = [MessageDraft(role="user", content=FACT), MessageDraft(role="assistant", content="Noted, Ferreira.")]
@@ -49,7 +49,7 @@ async def answered(service: Service, conversation_id: UUID, ask: ContextAsk, ide
 
 
 async def over_threshold(service: Service) -> UUID:
-    """A conversation that a turn would compact before its call; nothing else compacts it."""
+    """A conversation that a turn would compact before its call, and that nothing else compacts."""
     trigger = {"name": "sync", "on": "before_call", "at": {"share": 0.5}, "run": "inline"}
     conversation_id = await service.conversation(triggers=[trigger], target=0.4)
     await service.say(conversation_id, 41)
@@ -230,7 +230,7 @@ async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
         ask = ContextAsk(asked=Asked(query=QUESTION, wanted=wanted))
         found = (await answered(service, conversation_id, ask)).context
         left = getattr(found.gauge.breakdown, name)
-        if name == "state":  # the block's own lines stay, for what stands in it
+        if name == "state":  # the block's own lines stay, for its other parts
             assert left < everything.gauge.breakdown.state / 2
             assert "logos" not in found.messages[1].content
         else:
@@ -256,7 +256,7 @@ async def test_digests_of_chosen_levels(service: Service) -> None:
 
 @pytest.mark.long
 async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -> None:
-    """Nothing comes back that was not wanted, when other things have to go."""
+    """When other things have to go, nothing comes back that was not wanted."""
     conversation_id = await folded(service)
     await service.say(conversation_id, 30)
     wanted = WantedSections(state=False, anchors=False, digests=False, held=False)
@@ -271,7 +271,7 @@ async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -
 async def test_without_the_key_s_memory_it_would_count_twice(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control of the key: forgotten, every repetition counts."""
+    """The control of the key: if it is forgotten, every repetition counts."""
 
     async def forgotten(*args: Any) -> None:
         await done_before(*args)

@@ -1,4 +1,4 @@
-"""The continuity of a compaction: kept with it, shown, counted; below the policy's floor it is made once more."""
+"""A compaction's continuity is stored with it, shown and counted; below the policy's floor it is made once more."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TOLD: Final = (
     "The valve of the boiler was set to 17.5 bar by Oleg.",
     "The spare key of the cellar hangs beside panel QX-5512.",
 )
-"""Said by the assistant, whose values code brings back from no message."""
+"""Statements of an assistant, whose values code never brings back from a message."""
 
 
 def forgetting(*, learns: bool = True) -> Summarizing:
-    """A model that keeps nothing of what it was told, and tells what is named to it when it is asked once more."""
+    """A model that keeps nothing of the span; asked again, it tells the sentences that are named as missing."""
 
     async def propose(request: SummaryRequest) -> Proposal:
         named = request.missing if learns else ()

@@ -1,4 +1,4 @@
-"""The engine and the unit of work when things go wrong: away, slow, cut off, cancelled."""
+"""The engine and the unit of work when something goes wrong: servers away, slow or cut off, and cancelled calls."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SLOW = select(func.pg_sleep(30)).select_from(ConversationRow)
 
 
 def busy(engine: AsyncEngine) -> int:
-    """Connections that someone holds."""
+    """The number of connections that are in use."""
     return engine.sync_engine.pool.checkedout()  # type: ignore[attr-defined, no-any-return]
 
 
 @pytest.fixture
 async def narrow(database_url: str) -> AsyncIterator[AsyncEngine]:
-    """One connection only: what is not given back is missed at once."""
+    """An engine with one connection only, so that one that is not given back is missed at once."""
     made = make_engine(database_url, pool_size=1, max_overflow=0)
     yield made
     await made.dispose()
@@ -141,7 +141,7 @@ async def test_a_server_that_is_away(tenant: UUID) -> None:
 
 
 async def test_the_isolation_of_the_server_is_not_ours(database_url: str) -> None:
-    """Under a stricter one a migration would wait for its own snapshot, without an end."""
+    """In a stricter isolation a migration would wait for its own snapshot for ever."""
     shown = text("SELECT current_setting('transaction_isolation')")
     name = database_address(database_url).database
     execute_sql(database_url, f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
@@ -239,7 +239,7 @@ async def _write_by_the_orm(unit: UnitOfWork, made: UUID) -> None:
 async def test_a_connection_that_takes_no_writes_is_unavailable_and_made_anew(
     write: Callable[[UnitOfWork, UUID], Awaitable[None]], begin: UnitOfWorkFactory, tenant: UUID, narrow: AsyncEngine
 ) -> None:
-    """As after a failover: the server at the other end of an open connection has become a replica."""
+    """This is the state after a failover: the server of an open connection has become a replica."""
     made = await stored(begin, tenant)
     async with narrow.connect() as connection:
         await connection.execute(text("SET default_transaction_read_only = on"))
@@ -265,7 +265,7 @@ OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg
 
 
 async def kill_others(engine: AsyncEngine) -> None:
-    """Cut every other connection; return when the server has ended them all."""
+    """Cut every other connection, and return when the server has ended them all."""
     async with engine.connect() as connection:
         await connection.execute(text(f"SELECT pg_terminate_backend(pid) {OTHERS}"))
         await connection.commit()
@@ -273,7 +273,7 @@ async def kill_others(engine: AsyncEngine) -> None:
 
 
 async def until_none(engine: AsyncEngine, rows: str) -> None:
-    """Return when the server shows none of these; each look is a transaction of its own, which sees what is."""
+    """Return when the server shows none of these rows; each look is a new transaction, so that it sees the present."""
     async with asyncio.timeout(30), engine.connect() as connection:
         while (await connection.execute(text(f"SELECT count(*) {rows}"))).scalar_one():
             await connection.rollback()
@@ -284,7 +284,7 @@ async def until_none(engine: AsyncEngine, rows: str) -> None:
 async def test_idle_connections_that_the_server_cut_are_never_noticed(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, narrow: AsyncEngine
 ) -> None:
-    """A restart of Postgres between two requests: the next request just works."""
+    """Postgres is restarted between two requests, and the next request just works."""
     made = await stored(begin, tenant)
     assert await ping(narrow) == "ok"
     for _ in range(3):
@@ -372,7 +372,7 @@ async def test_a_statement_that_takes_too_long_is_a_domain_error(
 
 
 async def test_our_own_defects_are_not_dressed_up(engine: AsyncEngine, tenant: UUID) -> None:
-    """A value that does not fit its column is no outage."""
+    """A value that does not fit its column does not count as an outage."""
     session = TenantSession(engine, tenant)
     with pytest.raises(DBAPIError):
         await session.execute(select(ConversationRow).where(col(ConversationRow.last_seq) == 2**70))
@@ -382,7 +382,7 @@ async def test_our_own_defects_are_not_dressed_up(engine: AsyncEngine, tenant: U
 async def test_a_defect_in_a_later_statement_is_not_dressed_up_either(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
 ) -> None:
-    """The driver itself is told of all statements but the first one of a transaction."""
+    """All statements of a transaction but the first go to the driver itself."""
     made = await stored(begin, tenant)
     wrong: Any = "no number"
     async with begin(tenant) as unit:
@@ -438,5 +438,5 @@ async def test_behind_a_pooler_no_statement_is_prepared_by_name(
             assert await unit.conversations.get(made.id) == made
     async with pooled.connect() as connection:
         left = await connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements")
-        assert left.scalar_one() <= 1  # this very statement
+        assert left.scalar_one() <= 1  # this statement's own connection
     await pooled.dispose()

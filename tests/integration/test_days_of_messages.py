@@ -1,4 +1,4 @@
-"""The day of a message is the day on the clock that its client gave: also after it was stored."""
+"""The day of a message is the day on the clock that its client gave, also after the message was stored."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.integration.services import Service
 
 MOSCOW: Final = datetime(2025, 5, 13, 0, 30, tzinfo=timezone(timedelta(hours=3)))
 CALIFORNIA: Final = datetime(2025, 5, 13, 21, 0, tzinfo=timezone(timedelta(hours=-7)))
-"""One is a day earlier in UTC, the other a day later."""
+"""The time of Moscow is a day earlier in UTC, that of California a day later."""
 SAID: Final = "We decided yesterday to buy 412 tiles of Ferreira for the hall."
 
 
 async def offline(request: SummaryRequest) -> Proposal:
-    """What a service without a key summarizes with."""
+    """The summarizer of a service without a key."""
     return await OfflineSummarizer().ask(request)
 
 

@@ -72,7 +72,7 @@ async def service(begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> Asy
 
 
 async def compacted(service: Service, contents: tuple[str, ...] = TALK, **policy: Any) -> tuple[UUID, Compaction]:
-    """A conversation of which every message is folded, in segments of four."""
+    """A conversation in which every message is folded, in segments of four."""
     by_four = {"by": "messages", "size": 4}
     conversation_id = await service.conversation(**{"segment_by": by_four, "context_window": 3_000} | policy)
     drafts = [
@@ -100,7 +100,7 @@ async def run(service: Service, conversation_id: UUID, place: int = 0) -> str:
 
 
 async def age(engine: AsyncEngine, span: timedelta) -> None:
-    """Let claims and back-offs, and the calls of late, be so much older."""
+    """Make claims, back-offs and recent calls this much older."""
     async with engine.begin() as connection:
         for table, column in (("segments", "detail_after"), ("detail_calls", "called_at")):
             older = text(f"UPDATE {table} SET {column} = {column} - make_interval(secs => :seconds)")  # noqa: S608
@@ -108,7 +108,7 @@ async def age(engine: AsyncEngine, span: timedelta) -> None:
 
 
 async def calls(engine: AsyncEngine) -> list[tuple[str | None, str | None]]:
-    """(outcome, reason) of every recorded call."""
+    """The (outcome, reason) of every recorded call."""
     statement = text("SELECT attempt ->> 'outcome', attempt ->> 'reason' FROM detail_calls ORDER BY called_at, id")
     async with engine.connect() as connection:
         return [(outcome, reason) for outcome, reason in await connection.execute(statement)]
@@ -390,7 +390,7 @@ class TestWithoutAMeteredModel:
 
 
 async def started(service: Service, conversation_id: UUID, gemini: Gemini) -> asyncio.Task[str]:
-    """An L1 in the writing, its model held."""
+    """Start an L1, and return while its model is held."""
     gemini.script("detail", {"name": "honest", "hold": True})
     task = asyncio.create_task(run(service, conversation_id))
     await asyncio.to_thread(gemini.wait_for, "detail")
@@ -484,7 +484,7 @@ class TestMeanwhile:
 
 
 async def told_after_erasure(service: Service, gemini: Gemini) -> str:
-    """All L1s in a model's words, where a message was erased while the model wrote about it."""
+    """All L1s in a model's words, after a message was erased while the model wrote about it."""
     secret = f"Please note that the phrase for the porter in Porto is {CANARY}, and never tell it to anybody else."
     conversation_id, _ = await compacted(service, (TRIP[0], TRIP[1], secret, *TALK[3:]))
     task = await started(service, conversation_id, gemini)

@@ -33,7 +33,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 
 async def folded(service: Service, conversation_id: UUID, **asked: Any) -> Compaction:
-    """By hand, everything that ``asked`` does not keep."""
+    """Compact manually everything that ``asked`` does not keep."""
     view = await service.container.manual.compact(
         service.tenant, conversation_id, CompactInput(**asked), timeout=PATIENCE
     )
@@ -62,7 +62,7 @@ def front(context: AssembledContext) -> str:
 
 
 async def agrees(service: Service, conversation_id: UUID, row: Compaction) -> Conversation:
-    """What the row says of the size, what the gauge says, and what is assembled, are one number."""
+    """Insist that the size is the same in the row, in the gauge and in the assembled context."""
     stored = await service.row(conversation_id)
     context = await assembled(service, conversation_id)
 

@@ -1,4 +1,4 @@
-"""The doctor over a real service: finds what was written past the gate, and remakes it from the originals."""
+"""The doctor over a real service finds what was written past the gate, and makes it again from the originals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SICK: Final[Mapping[str, tuple[Json, str]]] = {
     "cut_off": ({"conversation_summary": f"{STORY}, because the hotel,"}, "cut off"),
 }
 TELLING: Final = ("error_text", "empty", "cut_off")
-"""Those that are repaired every day."""
+"""The cases that are repaired every day."""
 EMPTY: Final[Json] = {"logos": [], "pathos": [], "abstract": [], "conversation_summary": ""}
 WRITE_VERSION: Final = (
     "UPDATE state_versions SET state = CAST(:state AS jsonb), entries = '[]'"
@@ -66,7 +66,7 @@ WRITE_CONVERSATION: Final = (
 
 QUOTE: Final = "The weather was grey again, and the coffee in the harbour kitchen tasted of old rain, number 8."
 EARLIER: Final[Json] = {"model": "m", "outcome": "accepted", "reason": None, "duration_ms": 1, "usage": {}}
-"""A call of a model as it was recorded before prompts had versions."""
+"""A call of a model, as it was recorded before prompts had versions."""
 WITH_VERSION: Final = {**EARLIER, "prompt_version": "summary-2"}
 OFFLINE: Final = {**EARLIER, "metered": False}
 DAMAGE_VERSION: Final = (
@@ -90,7 +90,7 @@ class World:
     def folded(
         self, *, turns: int = 14, preset: str = DEFAULT_PRESET, facts: Sequence[str] = FACTS, filler: str = FILLER
     ) -> str:
-        """A healthy conversation that is compacted."""
+        """A healthy conversation with a compaction."""
         id_ = str(self.client.create_conversation(title=f"Riga {uuid4().hex[:6]}", preset=preset, policy=POLICY).id)
         said = [facts[n // 2] if n % 2 == 0 and n // 2 < len(facts) else filler.format(n) * 2 for n in range(2 * turns)]
         messages = [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(said)]
@@ -99,14 +99,14 @@ class World:
         return id_
 
     def make_sick(self, id_: str, state: Json, empty: Json = EMPTY) -> None:
-        """Write a state into the rows themselves, past the gate."""
+        """Write a state directly into the rows, past the gate."""
         version = self.client.conversation(id_).state_version
         text = json.dumps(empty | state)
         self.books.rows(WRITE_VERSION, id=id_, version=version, state=text)
         self.books.rows(WRITE_CONVERSATION, id=id_, state=text)
 
     def damage(self, id_: str, *, attempts: Json | None = None) -> StateVersion:
-        """Write what earlier checks would have stored: a sentence in an item's place, and the count of it."""
+        """Write what earlier checks would have stored: a sentence in place of an item, and the count of these."""
         newest = next(self.client.states(id_, order="desc"))
         seq = next(one.seq for one in self.client.messages(id_) if QUOTE in one.content)
         kept = [_as_stored(one) for one in newest.provenance]
@@ -132,7 +132,7 @@ class World:
         }
 
     def block(self, id_: str) -> str:
-        """What stands for the folded messages in a context."""
+        """The block that stands for the folded messages in a context."""
         contents = [str(message["content"]) for message in self.client.look_at_context(id_).messages]
         return next(content for content in contents if content.startswith("<session_state>"))
 
@@ -144,7 +144,7 @@ def _as_stored(entry: Json) -> Json:
 
 
 def _with_long(names: Iterable[str], everyday: Collection[str]) -> list[Any]:
-    """All of them, those that are not for every day marked as long."""
+    """All names; those that are not for every day are marked as long."""
     return [name if name in everyday else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
@@ -377,7 +377,7 @@ def test_a_model_that_fails_leaves_it_as_it_was(
         ) as failing:
             done = world.run(id_, "--repair", url=failing.url)
             now = next(world.client.states(id_, order="desc"))
-            with monkeypatch.context() as patch:  # the control: nobody puts it back
+            with monkeypatch.context() as patch:  # the control: nothing puts it back
                 patch.setattr(doctor, "put_back", lambda _client, sick: sick.version.version)
                 world.run(id_, "--repair", url=failing.url)
             lost = world.client.conversation(id_).compressed_state

@@ -1,4 +1,4 @@
-"""Anchors of what was said before the first fold: stored without, found once something needs them, as at the append."""
+"""Messages before the first fold are stored without anchors; once needed, the same are found as at an append."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From then on appends find anchors before the first fold too."""
+    """Let appends find anchors before the first fold too, from the call on."""
 
     def begin() -> None:
         for module in (appending, preparing):
@@ -60,14 +60,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 async def stored(service: Service, conversation_id: UUID) -> list[Anchor]:
-    """Those that are there, without looking for more."""
+    """The stored anchors, without a search for more."""
     async with service.begin(service.tenant) as uow:
         found, _ = await uow.anchors.page(conversation_id, Page(limit=100, order="asc"))
         return found
 
 
 async def of_the_store(service: Service, conversation_id: UUID) -> list[str]:
-    """The statuses of those that are about the database of the store."""
+    """The statuses of the anchors about the store's database."""
     return [one.status for one in await stored(service, conversation_id) if one.content in {POSTGRES, MYSQL}]
 
 
@@ -275,7 +275,7 @@ async def test_a_job_whose_time_went_into_reading_goes_on_in_the_next_one(
     assert (put_back.status, put_back.claims) == ended_as
     assert (await service.row(conversation_id)).anchors_due_from == read_before + 1
     again = await compactions.execute(queued.id)
-    while again is not None and again.status == "queued":  # a slow machine
+    while again is not None and again.status == "queued":  # on a slow machine it is queued again
         again = await compactions.execute(queued.id)
     assert (again.status if again else None) == ("applied" if read_before else None)
 

@@ -1,4 +1,4 @@
-"""The embedded servers under the things that happen on a developer's machine."""
+"""The embedded servers in situations that happen on a developer's machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.servers import ROOT, execute_sql
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
 
-# A process that owns the servers, says where they are, and waits for its end.
+# A process that owns the servers, prints their addresses, and waits for its end.
 OWNER = textwrap.dedent(
     """
     import pathlib, sys, time
@@ -49,7 +49,7 @@ OWNER = textwrap.dedent(
     time.sleep(120)
     """
 )
-# A command that owns them, and is done at once.
+# A command that owns the servers, and ends at once.
 COMMAND = textwrap.dedent(
     """
     import pathlib, sys
@@ -93,13 +93,13 @@ def write(endpoints: Endpoints) -> None:
 
 
 def read(endpoints: Endpoints) -> bool:
-    execute_sql(endpoints.database_url, "SELECT 1 / (SELECT count(*) FROM kept)")  # no row divides by zero
+    execute_sql(endpoints.database_url, "SELECT 1 / (SELECT count(*) FROM kept)")  # without a row this divides by zero
     with redis.from_url(endpoints.redis_url) as connection:
         return bool(connection.get("kept") == b"1")
 
 
 def server_pids(data: Path) -> list[int]:
-    """Find servers of a data folder by their arguments, as ``ps`` would."""
+    """Find the servers of a data folder by their arguments, as in ``ps``."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -202,7 +202,7 @@ def test_an_orphan_is_stopped_before_a_new_server_starts(
     orphaned = EmbeddedServers(tmp_path, durable=False)
     write(orphaned.start())
     orphans = server_pids(tmp_path)
-    orphaned._lock.release()  # as if the owner had died and the kernel had told nobody
+    orphaned._lock.release()  # as if the owner had died, and the kernel had not told anybody
     with EmbeddedServers(tmp_path, durable=False) as endpoints:
         assert read(endpoints)
         assert not set(orphans) & set(server_pids(tmp_path))
@@ -266,7 +266,7 @@ def test_two_data_folders_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_folder_in_use_leaves_the_first_alone(tmp_path: Path) -> None:
-    """As when somebody copies the whole data folder while the service runs, and starts the copy elsewhere."""
+    """Somebody copies the whole data folder while the service runs, and starts the copy elsewhere."""
     with EmbeddedServers(tmp_path / "a", postgres=False) as first:
         shutil.copytree(tmp_path / "a", tmp_path / "b")
         assert DataDirLock(tmp_path / "a").read() is not None, "control: the first is found by its note"
@@ -332,7 +332,7 @@ def test_data_without_their_version_are_one_clear_line_and_stay_untouched(tmp_pa
 
 @pytest.mark.long
 def test_the_commands_of_that_line_convert_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data of the distribution's PostgreSQL, converted by copying what is said into a shell."""
+    """Data of the distribution's PostgreSQL are converted by running the printed commands in a shell."""
     with monkeypatch.context() as patch:
         patch.setattr("importlib.util.find_spec", lambda name: None)
         try:

@@ -1,4 +1,4 @@
-"""Erasing a message takes everything along that was made of it, whatever is going on meanwhile."""
+"""Erasing a message removes everything that was made of it, whatever else happens meanwhile."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PATIENCE = 30.0
 
 
 def faithful() -> Any:
-    """A summarizer that records the canary wherever it may stand: facts, old texts, narrative."""
+    """A summarizer that records the canary wherever it is: in facts, old texts and narratives."""
 
     async def propose(request: SummaryRequest) -> Proposal:
         held = [message for message in request.messages if CANARY in message.content]
@@ -88,7 +88,7 @@ async def erase(service: Service, conversation_id: UUID, message: Message) -> No
 
 
 async def forget_provenance(service: Service, conversation_id: UUID) -> None:
-    """What a bug could do: every entry claims to come from the first message alone."""
+    """Damage rows as a bug could: every entry claims to come from the first message alone."""
     async with service.begin(service.tenant) as uow:
         found, _ = await uow.states.page(conversation_id, Page(limit=100))
         for version in found:
@@ -98,7 +98,7 @@ async def forget_provenance(service: Service, conversation_id: UUID) -> None:
 
 
 async def forge_newest(service: Service, conversation_id: UUID, said: str) -> None:
-    """What a bug could do: every entry of the newest version says so, and claims to come from the first message."""
+    """Damage the newest version as a bug could: every entry has this text, and claims to be of the first message."""
     async with service.begin(service.tenant) as uow:
         found, _ = await uow.states.page(conversation_id, Page(limit=100))
         version = max(found, key=lambda one: one.version)
@@ -130,7 +130,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 
 async def with_canary(service: Service, *, compactions: int = 3) -> tuple[UUID, Message]:
-    """A conversation whose fifth message holds the canary, compacted so many times since."""
+    """A conversation whose fifth message holds the canary, and was compacted this many times since."""
     conversation_id = await service.conversation(max_tokens=-1)
     await service.say(conversation_id, 4)
     (canary,) = await add(service, conversation_id, MessageDraft(role="user", content=SECRET, metadata={"of": CANARY}))
@@ -231,7 +231,7 @@ async def test_the_narrative_is_a_digest_until_it_is_told_again(service: Service
 
 
 async def forgetful(request: SummaryRequest) -> Proposal:
-    """A summarizer whose one text tells crates alone."""
+    """A summarizer for a state of one text, which tells only of crates."""
     crates = [one.content.partition("!")[0] for one in request.messages if "crate" in one.content.lower()]
     answer = {"summary": ". ".join(crates[:4]) + ".", "dropped": [], "anchors": []}
     return Proposal(text=json.dumps(answer), finish="stop", model="fake")
@@ -242,7 +242,7 @@ async def forgetful(request: SummaryRequest) -> Proposal:
 async def test_a_text_told_again_keeps_the_values_of_what_remains(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, with_guard: bool, shown: int
 ) -> None:
-    """One text is the whole state: what it does not tell is told nowhere, after an erasure as after any compaction."""
+    """The text is the whole state: what it does not tell is lost, after an erasure as after a compaction."""
     if not with_guard:
         monkeypatch.setattr("app.usecases.compaction.remaking._with_lost_values", lambda _, told, **__: (told, ()))
     monkeypatch.setattr("app.usecases.compaction.remaking.chunk_tokens", lambda _: shown)
@@ -273,9 +273,9 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
 async def test_a_text_that_an_erasure_blanked_is_told_anew_when_it_is_gone_back_to(
     begin: UnitOfWorkFactory, tenant: UUID, *, blank: bool, running: bool
 ) -> None:
-    """Else nothing of what it covers would be told; the control goes back to a version that tells something.
+    """Otherwise nothing covered would be told any more; the control goes back to a version that tells something.
 
-    Also where a compaction runs, which comes too late then.
+    This also holds if a compaction is running, which then comes too late.
     """
     service = Service(begin, tenant, forgetful)
     conversation_id = await service.conversation(
@@ -305,7 +305,7 @@ async def test_a_text_that_an_erasure_blanked_is_told_anew_when_it_is_gone_back_
 
 
 def endless(joined_by: str) -> Any:
-    """A summarizer whose story does not end: in sentences, or in a single one."""
+    """A summarizer whose story does not end, in several sentences or in a single one."""
 
     async def propose(request: SummaryRequest) -> Proposal:
         told = json.loads((await honest(request)).text)
@@ -429,7 +429,7 @@ async def test_several_at_once_take_their_turns_and_each_writes_the_sums_once(
         await renew_sums(self, conversation_id, from_seq=from_seq)
 
     renew_sums = MessageRepository.renew_sums
-    monkeypatch.setattr(retries, "ON_LOOP", -1)  # everything is large
+    monkeypatch.setattr(retries, "ON_LOOP", -1)  # everything counts as large
     monkeypatch.setattr(erasure, "run_with_retries", watched)
     monkeypatch.setattr(MessageRepository, "renew_sums", counted)
     some = (await history(service, conversation_id))[3:7]
@@ -461,7 +461,7 @@ async def test_what_others_erase_between_two_tries_is_read_again(
         return await between(self, *given, **named)
 
     add_result, between = retries.Results.add, MessageRepository.between
-    monkeypatch.setattr(retries, "ON_LOOP", -1)  # everything is large
+    monkeypatch.setattr(retries, "ON_LOOP", -1)  # everything counts as large
     monkeypatch.setattr(retries.Results, "add", computed)
     monkeypatch.setattr(MessageRepository, "between", counted)
     assert entry in await dump(engine)
@@ -576,7 +576,7 @@ async def test_a_tool_result_takes_the_arguments_along(service: Service, engine:
 
 
 async def test_a_pair_whose_ids_come_again_leaves_the_others_alone(service: Service) -> None:
-    """There are clients that number the calls of each answer from one."""
+    """Some clients number the calls of each answer from one."""
     conversation_id = await service.conversation(max_tokens=-1)
     made = await add(
         service,
@@ -631,7 +631,7 @@ async def test_a_pair_erased_after_it_was_folded(service: Service, engine: Async
 async def test_a_message_that_is_being_folded_right_now(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
-    """Failure 44: the row in flight is superseded, and what it thought is never saved."""
+    """Failure 44: the running row is superseded, and the summary that it was waiting for is never saved."""
     reached, go_on, think = asyncio.Event(), asyncio.Event(), faithful()
 
     async def slow(request: SummaryRequest) -> Proposal:
@@ -660,7 +660,7 @@ async def test_a_message_that_is_being_folded_right_now(
 async def test_control_the_late_save_is_refused_by_the_epoch_alone_and_by_nothing_else(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch, guards: int
 ) -> None:
-    """Without the end of the row in flight the epoch still refuses; without both the canary is installed."""
+    """If the running row is not ended, the epoch still refuses; without both guards the canary is installed."""
 
     async def nothing(*_: Any, **__: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Redis pub/sub as a wake-up: one connection, prompt, and never in anybody's way."""
+"""Redis pub/sub as a wake-up: it uses one connection, is prompt, and never blocks anybody."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ async def until(condition: Any, seconds: float = PATIENCE) -> None:
 
 
 async def quiet(bus: RedisEventBus, *wake_ups: WakeUp) -> None:
-    """Return when everything that was on its way to a process has come, and each wake-up by it is used up.
+    """Return when everything on its way to a process has come, and each wake-up is used up.
 
-    What the server sends on one connection comes in order: last the word that a new subscription takes effect.
+    Messages on one connection come in order, so the confirmation of a new subscription comes last.
     """
     async with bus.subscribe(uuid4()) as last:
         assert await last.wait(PATIENCE)
@@ -132,7 +132,7 @@ async def test_clients_never_see_hints(bus: RedisEventBus, redis_url: str) -> No
 async def test_nothing_published_right_after_subscribing_goes_unnoticed(
     bus: RedisEventBus, other: RedisEventBus
 ) -> None:
-    """Whoever reads, then waits, is woken also by what came before the server knew of the subscription."""
+    """A reader that waits after its reading is woken also by events from before the server knew of the subscription."""
     for _ in range(30):
         conversation_id = uuid4()
         async with bus.subscribe(conversation_id) as wake_up:
@@ -232,7 +232,7 @@ async def test_redis_away_never_fails_and_soon_costs_nothing(
 
 
 def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Grows with each try to reach a server."""
+    """A list that gets an item at each try to reach a server."""
     tries: list[None] = []
     connect = AbstractConnection.connect
 
@@ -261,7 +261,7 @@ async def test_a_server_that_takes_no_writes_is_away_however_it_answers(tmp_path
     with EmbeddedServers(tmp_path, postgres=False) as endpoints, redis.from_url(endpoints.redis_url) as server:
         async with a_bus(endpoints.redis_url) as bus:
             assert await bus.ping()
-            server.replicaof("127.0.0.1", "1")  # as after a failover
+            server.replicaof("127.0.0.1", "1")  # this is the state after a failover
             assert not await bus.ping()
             server.replicaof("no", "one")
             assert await bus.ping()

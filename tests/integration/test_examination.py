@@ -1,4 +1,4 @@
-"""Examining and mending states over the database: what stands in the way, what is followed back, what is left alone."""
+"""Examining and mending states over the database: what prevents it, what is followed back, and what is left alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE: Final = 30.0
 
 
 async def quoting(request: SummaryRequest) -> Proposal:
-    """What the checks of then would have made of an answer: an item that is a sentence of a message."""
+    """An answer as earlier checks would have changed it: an item is replaced by a sentence of a message."""
     seqs = [message.seq for message in request.messages if QUOTE in message.content]
     items = [
         {"text": QUOTE, "from": seqs, "replaces": []},
@@ -46,7 +46,7 @@ async def quoting(request: SummaryRequest) -> Proposal:
 
 
 async def damaged(service: Service) -> UUID:
-    """A conversation whose second compaction is on record as one of then, with one changed text."""
+    """A conversation whose second compaction is recorded like one of that time, with one changed text."""
     conversation_id = await service.conversation(anchor_share=0.0, protect=[], recall="off")
     await service.say(conversation_id, 8, words=6)
     await service.container.manual.compact(service.tenant, conversation_id, ALL, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""Data that commit 150b694 stored is kept by every later version, and served as it was then."""
+"""Every later version keeps the data that commit 150b694 stored, and serves them as that commit did."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.anchors.*.speaker": _SPEAKERS,
     "*.anchors.*.pasted": _SPEAKERS,
 }
-"""Differences that were made on purpose: a pattern of paths (as ``*.contexts.*.gauge.background_at``) → the reason."""
+"""Intended differences: a pattern of paths (such as ``*.contexts.*.gauge.background_at``) → the reason."""
 
 _CHANGED: Final = "research-en"
 _NO_MESSAGES: Final = frozenset({"earlier", "anchors", "no-such-segment"})
-"""Markers that stand for a list, and one that a message only writes as a text."""
+"""Names in markers that lead to a list, and one that is only the text of a message."""
 
 
 def _recorded() -> dict[str, Json]:
@@ -138,25 +138,25 @@ def _dump() -> rows.Dump:
 
 RECORDED: Final = _recorded()
 STORED: Final = tuple(Stored(**each["stored"]) for each in RECORDED.values())
-EVERYDAY: Final = STORED[::4]  # of each preset, of each language
+EVERYDAY: Final = STORED[::4]  # one in four, which are of each preset and of each language
 
 
 @pytest.fixture(scope="module")
 def loaded(servers: Endpoints) -> Iterator[Endpoints]:
-    """A database with the rows of then, migrated from the schema of then to that of now."""
+    """A database with the recorded rows, migrated from their schema to the present one."""
     name, dumped = f"fixture_{uuid4().hex}", _dump()
     execute_sql(servers.database_url, f"CREATE DATABASE {name}")
     url = with_database(servers.database_url, name)
     run_migrations(url, dumped.revision)
     asyncio.run(rows.load(url, dumped))
     run_migrations(url)
-    execute_sql(url, "UPDATE anchors SET token_count = token_count - 3")  # as _line_of_then weighs
+    execute_sql(url, "UPDATE anchors SET token_count = token_count - 3")  # the weight of _line_of_then
     yield Endpoints(database_url=url, redis_url=servers.redis_url)
     execute_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def _read(loaded: Endpoints, conversations: Sequence[Stored]) -> dict[str, Json]:
-    """What is served with the awareness block and anchors' lines of then: others leave other room for messages."""
+    """What is served with the blocks and the anchors' lines of that time; others leave other room for messages."""
     blocks = _awareness_blocks()
 
     def of_then(
@@ -181,14 +181,14 @@ def _line_of_then(
     said_at: datetime | None = None,
     said_by: str = "",
 ) -> str:
-    """Without its speaker, and without the day that relative times are reckoned from."""
+    """An anchor's line of that time: without its speaker and without the day from which relative times count."""
     del said_at, said_by
     assert not pasted, "what was stored then is not said to be"
     return f"- {type_} #{seq}: {rendering.escape_served(' '.join(content.split()))}"
 
 
 class _Kind(NamedTuple):
-    """What an awareness block depends on."""
+    """The values on which an awareness block depends."""
 
     schema: str
     language: str
@@ -197,7 +197,7 @@ class _Kind(NamedTuple):
 
 
 def _awareness_blocks() -> dict[_Kind, str]:
-    """Those of then, which end the system text."""
+    """The awareness blocks of that time, with which the system texts end."""
     blocks: dict[_Kind, str] = {}
     for each in RECORDED.values():
         of, text = each["served"]["conversation"], each["served"]["contexts"]["plain"]["messages"][0]["content"]
@@ -215,12 +215,12 @@ def _awareness_blocks() -> dict[_Kind, str]:
 
 @pytest.fixture(scope="module", params=[EVERYDAY, pytest.param(STORED, marks=pytest.mark.long)], ids=["some", "all"])
 def now_served(loaded: Endpoints, request: pytest.FixtureRequest) -> dict[str, Json]:
-    """Everything that is served now of some conversations, in the long runs of all."""
+    """Everything that is served now of some conversations; in the long runs, of all."""
     return asyncio.run(_read(loaded, request.param))
 
 
 def _unexplained(now: Mapping[str, Json], *sections: str) -> list[str]:
-    """Where the sections of the conversations differ from what was recorded, as paths."""
+    """The paths at which the conversations' sections differ from what was recorded."""
     then = {name: {section: RECORDED[name]["served"][section] for section in sections} for name in now}
     found = {name: {section: each[section] for section in sections} for name, each in now.items()}
     return [path for path in differences(then, found) if not any(fnmatchcase(path, pattern) for pattern in EXPLAINED)]
@@ -304,13 +304,13 @@ def test_a_changed_row_is_noticed(loaded: Endpoints) -> None:
 
 
 def _differences_left(loaded: Endpoints, stored: Sequence[Stored]) -> list[str]:
-    """What the control left behind: nothing, so that the order of the tests does not matter."""
+    """The differences after the control. There must be none, so that the order of the tests does not matter."""
     return _unexplained(asyncio.run(_read(loaded, stored)), "messages", "conversation", "contexts")
 
 
 @contextlib.contextmanager
 def _changed_rows(loaded: Endpoints, conversation_id: str) -> Iterator[None]:
-    """Change the last message and the state, and put back what was there."""
+    """Change the last message and the state, and afterwards restore what was there."""
     last = RECORDED[_CHANGED]["served"]["messages"][-1]["seq"]
     message = f"WHERE conversation_id = '{conversation_id}' AND seq = {last}"
     state = f"WHERE id = '{conversation_id}'"
@@ -329,13 +329,13 @@ def _changed_rows(loaded: Endpoints, conversation_id: str) -> Iterator[None]:
 
 
 async def _expanded(loaded: Endpoints) -> dict[str, dict[str, tuple[int, int, list[Json]]]]:
-    """By conversation and segment: its range and the originals that its marker leads to."""
+    """For each conversation and segment, its range and the originals to which its marker leads."""
     async with running(loaded, StandingClock(RECORDED_AT)) as process:
         return await by_name(process, STORED, _of_markers)
 
 
 async def _of_markers(reader: Reader, stored: Stored) -> dict[str, tuple[int, int, list[Json]]]:
-    """Of every marker in its contexts."""
+    """The originals of every marker in a conversation's contexts."""
     texts = _texts(RECORDED[stored.name]["served"]["contexts"])
     found = {marker.segment_id for text in texts for marker in find(text)} - _NO_MESSAGES
     return {name: await reader.originals(name) for name in sorted(found)}

@@ -1,4 +1,4 @@
-"""A running turn followed from two processes' worth of services, over a real database and a real Valkey."""
+"""A running turn is followed from the services of two processes, over a real database and a real Valkey."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Dictated(ScriptedChatModel):
 
 
 class Listener:
-    """Somebody who follows a turn, and what they heard."""
+    """A follower of a turn, and what it heard."""
 
     def __init__(self, turn: TurnHandle) -> None:
         self.heard: list[ChatEvent] = []
@@ -102,7 +102,7 @@ class Listener:
 
 
 class Pair:
-    """Two processes of one service: a turn runs in the first."""
+    """Two processes of one service; the turn runs in the first."""
 
     def __init__(
         self, begin: UnitOfWorkFactory, tenant: UUID, proxy: RedisProxy, streams: list[RedisTurnStreams]
@@ -281,7 +281,7 @@ async def test_a_stream_is_bounded_and_goes_soon_after_the_turn(
     turn_id = UUID(own.heard[0].data["turn_id"])
     key = stream_key(turn_id)
     async with Redis.from_url(redis_url) as redis, asyncio.timeout(PATIENCE):
-        for number in range(250):  # each an entry of its own
+        for number in range(250):  # each becomes an entry of its own
             pair.model.say(f"{number} ")
             while max(await entries(redis, turn_id), default=0) < number + 2:  # noqa: ASYNC110 - Valkey tells nobody
                 await asyncio.sleep(0.001)
@@ -462,6 +462,6 @@ async def test_no_words_are_in_valkey_and_what_is_erased_is_in_no_stream(
 
 
 async def entries(redis: Redis, turn_id: UUID) -> dict[int, bytes]:
-    """What Valkey has of a turn."""
+    """The entries of a turn in Valkey."""
     found = await redis.xrange(stream_key(turn_id), min="-") or ()
     return {int(id_.split(b"-")[0]): fields[b"events"] for id_, fields in found}  # type: ignore[union-attr, misc, index, arg-type]

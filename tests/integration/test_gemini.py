@@ -1,4 +1,4 @@
-"""The Gemini path end to end: our adapter, pydantic-ai, google-genai, a socket, a server that misbehaves to order."""
+"""The Gemini path from end to end: our adapter, pydantic-ai, google-genai, a socket, a server with scripted faults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.integration.test_models import said, talk
 
 MODEL = "google:gemini-3-flash-preview"
 KEY = "AIza-made-up-key"
-SECRET = "the vault code is 8841"  # stands in the conversation, and must not stand in an error
+SECRET = "the vault code is 8841"  # it is in the conversation, and must not be in an error
 
 LINES = (
     ("user", "Hi! I'm planning a trip to Lisbon with my sister Ana. My budget is 1,450 euros for both of us."),
@@ -101,7 +101,7 @@ async def models(gemini: Gemini, *, timeout: float = 30.0, url: str | None = Non
 
 
 async def heard(chat: ChatModel, request: ChatRequest = CHAT) -> tuple[str, StepFinish, int]:
-    """The reply, its end, and in how many pieces it came."""
+    """The reply, its end, and the number of its pieces."""
     events = [event async for event in chat.step(request)]
     *deltas, finish = events
     assert isinstance(finish, StepFinish)
@@ -362,7 +362,7 @@ class TestTools:
     async def test_a_call_goes_back_with_its_own_providers_signature_alone(
         self, gemini: Gemini, details: object, *, sent: bool
     ) -> None:
-        """What a client stored instead costs the signature, not the chat."""
+        """If a client stored something else instead, the signature is lost, but the chat goes on."""
         call = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}, "details": details}
         context = (
             ContextMessage(role="user", content="How warm is it?"),
@@ -425,7 +425,7 @@ async def test_the_wait_that_google_asks_for_is_passed_on(gemini: Gemini) -> Non
 
 
 def assert_silent(error: ModelUnavailableError) -> None:
-    """Neither the conversation, nor the key, nor the provider's words: not even in a printed traceback."""
+    """Insist that an error shows neither the conversation, the key nor the provider's words, even in a traceback."""
     shown = "".join(traceback.format_exception(error)) + repr(error.args)
     for word in (SECRET, KEY, "overloaded", "internal error has occurred", "API key not valid", "Bad Gateway"):
         assert word not in shown
@@ -453,7 +453,7 @@ class TestEndings:
 
 
 class TestCandidates:
-    """What comes back is the model's own text: judging it is the gate's work."""
+    """The candidate is the model's own text; the gate's task is to judge it."""
 
     async def proposed(self, gemini: Gemini, behaviour: Behaviour) -> str:
         gemini.script("compaction", behaviour)
@@ -666,14 +666,14 @@ class TestTheScript:
             assert [item["outcome"] for item in gemini.requests()] == ["answered", "answered"]
 
     def test_every_behaviour_is_tried_here(self) -> None:
-        """A fault that no test of the models names would be a fault nobody has seen."""
+        """Every fault must be named by a test of the models, so that somebody has seen it."""
         here = [Path(__file__), Path(__file__).with_name("test_detailing.py")]
         tried = "".join(path.read_text(encoding="utf-8") for path in here)
         assert [name for name in BEHAVIOURS if f'"{name}"' not in tried] == []
 
 
 async def outcome_of_first(gemini: Gemini) -> str:
-    """How the first call went, once it is over."""
+    """The outcome of the first call, once it is over."""
     for _ in range(250):
         outcome = str(gemini.requests()[0]["outcome"])
         if outcome != "open":

@@ -1,4 +1,4 @@
-"""The producer: what it puts on the broker, and that a broker that is away costs next to nothing."""
+"""The producer: what it puts on the broker, and that a broker that is away costs almost no time."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_a_broker_that_is_away_is_said_so_in_time(
             gaps = await _gaps_until(sending)
         assert sending.result() is False
         assert len(tries) == 1, "no retries underneath"
-        # What a busy machine takes from a thread beside the loop, it takes from the loop.
+        # A busy machine slows the loop as much as a thread next to it.
         assert max(gaps) < 0.3 + max(machine), "the loop goes on while the broker is waited for"
         assert not any([await queue.send(uuid4()) for _ in range(1_000)])
         assert len(tries) == 1, "it is left alone for a while"
@@ -122,7 +122,7 @@ async def test_a_broker_that_is_away_is_said_so_in_time(
 
 
 def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Grows with each try to reach a server by a client that blocks its thread."""
+    """A list that gets an item at each try to reach a server with a client that blocks its thread."""
     tries: list[None] = []
     connect = Connection._connect
 
@@ -136,7 +136,7 @@ def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 @contextmanager
 def machine_gaps() -> Iterator[list[float]]:
-    """How long a thread that only sleeps was away, each time."""
+    """The seconds that each short sleep of a thread took."""
     gaps, done = [0.0], threading.Event()
 
     def watch() -> None:
@@ -156,7 +156,7 @@ def machine_gaps() -> Iterator[list[float]]:
 
 
 async def _gaps_until(done: asyncio.Future[bool]) -> list[float]:
-    """How long the loop was away, each time."""
+    """The seconds that each short sleep in the loop took."""
     gaps = []
     while not done.done():
         before = time.monotonic()

@@ -1,4 +1,4 @@
-"""Keys that expire and keys of one end user; who did what. Over HTTP, with a real database; each with its control."""
+"""Keys that expire, keys of one end user, and who did what, over HTTP with a real database; each with its control."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def begun(client: httpx.AsyncClient, **body: Any) -> str:
 
 
 def operations() -> list[tuple[str, str]]:
-    """Everything that is asked about one conversation, or about something in it."""
+    """The operations of requests about one conversation, or about something in it."""
     return [
         (method.upper(), path)
         for path, item in DOCUMENT["paths"].items()
@@ -242,7 +242,7 @@ async def test_who_did_what(begin: UnitOfWorkFactory, engine: AsyncEngine) -> No
 
 
 async def everything(client: httpx.AsyncClient) -> list[Any]:
-    """In pages of two."""
+    """All entries, read in pages of two."""
     found: list[Any] = []
     after: dict[str, str] = {}
     while True:

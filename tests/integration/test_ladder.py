@@ -1,4 +1,4 @@
-"""The ladder in a running service, over Google's wire format: what the model does wrong, and what comes of it.
+"""The ladder in a running service, over Google's wire format: the model's faults, and their consequences.
 
 Every case has its control: the same scenario with the guard taken out comes to nothing.
 """
@@ -55,7 +55,7 @@ BLOCKS: Behaviour = {"name": "honest", "block_if": CANARY}
 
 
 class WireService(Service):
-    """The service, with real adapters before the scripted server."""
+    """The service with real adapters before the scripted server."""
 
     def __init__(self, begin: UnitOfWorkFactory, tenant: UUID, models: Models) -> None:
         super().__init__(begin, tenant)
@@ -88,7 +88,7 @@ def reasons(row: Compaction) -> list[str | None]:
 
 
 def shown(gemini: Gemini, number: int) -> dict[int, str]:
-    """Messages of a prompt: ``seq`` to text."""
+    """The messages of a prompt: ``seq`` to text."""
     call = gemini.requests("compaction")[number]
     return {message.seq: message.content for message in unframe(prompt_of(call["body"], "compaction"))}
 
@@ -270,7 +270,7 @@ class TestAMessageThatIsBlocked:
     """Case 12."""
 
     async def talk(self, service: Service) -> tuple[UUID, int]:
-        """A conversation with one message that the provider does not bear."""
+        """A conversation with one message that the provider blocks."""
         conversation_id = await service.conversation()
         await service.say(conversation_id, 12)
         said = f"I decided to pay the {CANARY} invoice INV-2026-0417 over 4,711.50 EUR."
@@ -353,7 +353,7 @@ class TestAMessageThatIsBlocked:
             assert (await service.row(conversation_id)).state_version == 0
 
     async def scattered(self, service: Service) -> UUID:
-        """Two messages that the provider does not bear, far apart, both within what a job folds."""
+        """A conversation with two messages that the provider blocks, far apart, in the range of one job."""
         conversation_id = await service.conversation()
         for count in (3, 32):
             await service.say(conversation_id, count)
@@ -519,7 +519,7 @@ class TestManually:
 async def turn(
     service: Service, conversation_id: UUID | None = None, **policy: Any
 ) -> tuple[UUID, tuple[str, ...], str]:
-    """A turn that has to compact before its call: its conversation, warnings, and reply."""
+    """Do a turn that has to compact before its call, and return its conversation, its warnings and its reply."""
     if conversation_id is None:
         conversation_id = await service.conversation(**policy)
         await service.say(conversation_id, 48)
@@ -530,7 +530,7 @@ async def turn(
 
 
 async def run_in_turn(service: Service, **policy: Any) -> Compaction:
-    """The row of a turn's compaction; the turn went on all the same."""
+    """The row of a turn's compaction, after which the turn went on."""
     conversation_id, warnings, reply = await turn(service, **policy)
     assert reply == "All right."
     row = (await service.compactions(conversation_id))[0]

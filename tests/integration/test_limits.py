@@ -56,7 +56,7 @@ def away(reason: str) -> ModelUnavailableError:
 
 
 def holding() -> tuple[ScriptedChatModel, asyncio.Event, asyncio.Event]:
-    """A model that answers once it may; what says that it was asked, and what lets it."""
+    """A model that answers once it is let go: the model, the event that it was asked, and the event that lets it go."""
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def meanwhile() -> None:
@@ -123,9 +123,9 @@ async def taken(client: httpx.AsyncClient, name: str) -> None:
 
 
 async def test_running_turns(begin: UnitOfWorkFactory) -> None:
-    """One more is refused before anything is stored; an answer that is kept nowhere counts, a repeated one does not.
+    """One more turn is refused before anything is stored. An answer that is not stored counts, a repeated one does not.
 
-    Who sends a request again follows its turn: as a stream, of which there is a limit too.
+    A client that sends a request again follows its turn, as a stream, which has a limit too.
     """
     model, asked, go_on = holding()
     async with keyed(begin, chat=model, key_limits={"running_turns": 1, "open_streams": 1}) as api:
@@ -152,7 +152,7 @@ async def test_running_turns(begin: UnitOfWorkFactory) -> None:
 
 
 async def test_who_follows_a_response_by_trying_again(begin: UnitOfWorkFactory) -> None:
-    """It counts as a stream, and fails as the turn's stream does; who cancels it follows nothing."""
+    """The follower counts as a stream, and fails as the turn's stream does; a client that cancels follows nothing."""
     model, asked, go_on = holding()
     async with keyed(begin, chat=model, key_limits={"open_streams": 1}) as api:
         _, secret = await api.key(str(uuid4()))
@@ -184,7 +184,7 @@ async def test_who_follows_a_response_by_trying_again(begin: UnitOfWorkFactory) 
 async def test_what_a_turn_cannot_tell_is_told_to_who_follows_it(
     begin: UnitOfWorkFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that follows another's turn, and cannot, says so before the turn's first event."""
+    """A process that cannot follow another's turn says so before the turn's first event."""
     model, asked, go_on = holding()
     async with keyed(begin, chat=model) as api:
         lost = TurnHandle()
@@ -231,7 +231,7 @@ async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None
 
 
 class TestCallsWithoutAReply:
-    """What a call has used counts however it ends; a call that nobody was asked for does not count."""
+    """What a call has used counts, however it ends; a call that was never sent to a model does not count."""
 
     @staticmethod
     async def used(api: Keyed, client: httpx.AsyncClient) -> tuple[float, float, float]:
@@ -295,7 +295,7 @@ class TestCallsWithoutAReply:
 
 
 async def test_compactions_spend_the_tenant_s_hour(begin: UnitOfWorkFactory) -> None:
-    """The first is the control; the next is refused, since the tokens of the first are more than the hour has."""
+    """The first compaction is the control; the next is refused, since the first used more tokens than the hour has."""
     limits = {"compaction_tokens_per_hour": 100}
     async with keyed(begin, auth_required=True, host="0.0.0.0", tenant_limits=limits) as api:  # noqa: S104
         _, secret = await api.key(str(uuid4()))
@@ -347,7 +347,7 @@ async def test_streams_end_with_their_key_and_are_limited(begin: UnitOfWorkFacto
 
 
 async def test_a_socket_has_its_key_s_limits_of_the_moment(begin: UnitOfWorkFactory) -> None:
-    """Its opening and each of its requests count; a limit that is narrowed, or a key that ends, holds from the next."""
+    """The opening and each request count. A narrowed limit or the end of a key holds from the next request on."""
     async with keyed(begin) as api:
         key_id, secret = await api.key(str(uuid4()))
         async with api.socket(secret) as socket, api.client(secret) as client:
@@ -383,7 +383,7 @@ async def test_a_refused_socket_says_why(begin: UnitOfWorkFactory) -> None:
 
 
 async def test_a_client_that_leaves_its_socket_is_no_failure(begin: UnitOfWorkFactory) -> None:
-    """Nor where more of its requests wait, so that nobody reads that it left."""
+    """Nor is it a failure if more of its requests wait, so that nobody reads that the client has left."""
     async with keyed(begin) as api:
         _, secret = await api.key(str(uuid4()))
         async with api.socket(secret) as socket:
@@ -415,7 +415,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 async def counted(counters: Counters, limit: int) -> int:
-    """How many of eight find room."""
+    """How many of eight requests find room."""
     return sum([(await counters.hit([("n", limit)])).room for _ in range(8)])
 
 
@@ -522,7 +522,7 @@ class TestFairShares:
                 await asyncio.gather(*tasks)
 
     async def test_no_tenant_takes_all_connections(self, engine: AsyncEngine) -> None:
-        """With all of one tenant's share held, its next one waits, and another tenant's goes on."""
+        """If one tenant holds all of its share, its next request waits, and another tenant's goes on."""
         mine, others = uuid4(), uuid4()
         shares = ConnectionShares(2, seconds=0.1, waiting=1)
         fair = unit_of_work_factory(engine, shares=shares)
@@ -531,10 +531,10 @@ class TestFairShares:
             waiting = asyncio.create_task(used(fair, mine))
             await asyncio.sleep(0)
             with pytest.raises(Exception, match="too many requests of this tenant wait"):
-                await asyncio.create_task(used(fair, mine))  # one waits already
+                await asyncio.create_task(used(fair, mine))  # one request waits already
             await asyncio.create_task(used(fair, others))
             with pytest.raises(Exception, match="too many requests of this tenant wait"):
-                await waiting  # its time was over
+                await waiting  # its time ended
         async with fair(mine) as third:
             await held(third)
         unfair = unit_of_work_factory(engine)  # control: without shares all are held at once
@@ -562,7 +562,7 @@ async def used(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 
 
 async def slow_body(api: Keyed, secret: str, reading: asyncio.Event, go_on: asyncio.Event) -> None:
-    """A client that sends half of its body, and the rest much later."""
+    """Let a client send half of its body, and the rest much later."""
 
     async def body() -> Any:
         yield b'{"title": '
@@ -576,7 +576,7 @@ async def slow_body(api: Keyed, secret: str, reading: asyncio.Event, go_on: asyn
 
 
 async def slow_export(api: Keyed, secret: str, conversation: str, writing: asyncio.Event, go_on: asyncio.Event) -> None:
-    """A client that takes the beginning of a file, and the rest much later."""
+    """Let a client take the beginning of a file, and the rest much later."""
 
     async def receive() -> Any:
         await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""What owners of a key can try: the cost comes first, nobody is asked in vain, and the scripted servers pass."""
+"""Checks for owners of a key: the cost is shown first, nobody is asked in vain, and the scripted servers pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEAR: Final = "openai-responses:gpt-5-pro"
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key, and a folder without settings."""
+    """Remove all keys, and work in a folder without settings."""
     monkeypatch.chdir(tmp_path)
     for name in KEYS:
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""A stateful chat model: what its provider is told, what it goes on from, and when that is let go.
+"""A stateful chat model: what its provider is sent, what it continues from, and when that is deleted.
 
 On real Postgres, before a scripted server of OpenAI's Responses, through the real client.
 """
@@ -53,7 +53,7 @@ def calling(*numbers: int) -> Behaviour:
 
 
 async def manual(service: Service, **policy: Any) -> UUID:
-    """A conversation that is compacted by hand only, with so much room that nothing else decides."""
+    """A conversation that is compacted only manually, with so much room that nothing else has an influence."""
     return await service.conversation(context_window=32_000, max_tokens=-1, **policy)
 
 
@@ -69,14 +69,14 @@ async def append(service: Service, conversation_id: UUID, role: Any, content: st
 
 
 async def live_seq(service: Service, conversation_id: UUID) -> int | None:
-    """Up to which message the provider has it; the id must be that of a response which it keeps."""
+    """The last message that the provider has; the stored id must be of a response that it keeps."""
     live = (await service.row(conversation_id)).live
     assert live is None or live.model == MODEL
     return live.through_seq if live else None
 
 
 async def held(openai: OpenAI, calls: int) -> None:
-    """Return once so many chats have come in."""
+    """Return once this many chats have come in."""
     for _ in range(3_000):
         if len(openai.chats) >= calls:
             return
@@ -335,7 +335,7 @@ class TestCompaction:
 
 
 class TestIsRebuilt:
-    """Each time from the compacted history, in the same turn, with a warning."""
+    """The context is rebuilt from the compacted history, in the same turn, with a warning."""
 
     async def compacted(self, service: Service) -> UUID:
         conversation_id = await manual(service)
@@ -392,7 +392,7 @@ class TestIsRebuilt:
 
     @pytest.mark.long
     async def test_where_a_giant_among_what_came_could_not_be_told(self, service: Service, openai: OpenAI) -> None:
-        """More than is read at once came, and of that only a little after the giant."""
+        """More messages came than are read at once; only a little of them is after the giant."""
         conversation_id = await manual(service)
         before = await chat(service, conversation_id, "Hello.")
         await append(service, conversation_id, "user", "crate " * 30_000)

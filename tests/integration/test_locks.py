@@ -1,4 +1,4 @@
-"""What is computed while a conversation is locked: next to nothing, and never of values that have changed since."""
+"""While a conversation is locked, almost nothing is computed, and never from values that have changed since."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tests.integration.test_turns import chat
 
 PATIENCE: Final = 30.0
 AT_ONCE: Final = 1
-"""Tries: everything is computed in the transaction."""
+"""The most tries, so that everything is computed in the transaction."""
 MOST: Final = 0.6
-"""Of the CPU under the lock without further tries, or where a message is read in its transaction."""
+"""The largest share of the CPU under the lock of the control, which reads or computes all in its transaction."""
 ORDINARY: Final = 1_500
-"""Characters of a message."""
+"""The characters of a message."""
 ROUNDS: Final = 9
 STORES: Final = (
     "order",
@@ -73,7 +73,7 @@ async def compacted(service: Service, conversation_id: UUID) -> None:
 async def test_what_compactions_and_erasures_compute_is_computed_without_the_lock(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CPU under the lock, beside what it is where the transaction computes all by itself."""
+    """The CPU under the lock is compared with that of a transaction that computes everything itself."""
     service = Service(begin, tenant)
     monkeypatch.setattr(service.container.manual._shell.models, "_summarizers", {None: OfflineSummarizer()})
 
@@ -86,7 +86,7 @@ async def test_what_compactions_and_erasures_compute_is_computed_without_the_loc
             await service.container.erasure.erase(tenant, conversation_id, stored[3].id)
             return compacting, probe.taken()
 
-    await locked(8, 300)  # what is made once: statements, tables
+    await locked(8, 300)  # statements and tables are made only once
     apart = await locked(20, 1_500)
     monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
     together = await locked(20, 1_500)
@@ -98,9 +98,9 @@ async def test_what_compactions_and_erasures_compute_is_computed_without_the_loc
 async def test_what_an_ordinary_message_says_is_read_without_the_lock(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CPU under the lock of appends in turns, each beside one that is read in its transaction."""
+    """The CPU under the lock of appends, compared with that of appends that are read in their transaction, in turns."""
     service = Service(begin, tenant)
-    for module in (appending, preparing):  # as in a conversation that was folded
+    for module in (appending, preparing):  # as in a folded conversation
         monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
     conversation_id, _ = await told(service, 20, 1_500)
     taken: dict[int, list[float]] = {preparing.IN_TRANSACTION: [], 10 * ORDINARY: []}
@@ -112,7 +112,7 @@ async def test_what_an_ordinary_message_says_is_read_without_the_lock(
                 draft = MessageDraft(role="user", content=prose(ORDINARY, number * 100_000 + most))
                 await service.container.messages.append(tenant, conversation_id, [draft])
                 times.append(probe.taken())
-    apart, together = (median(times[1:]) for times in taken.values())  # without the first: statements, tables
+    apart, together = (median(times[1:]) for times in taken.values())  # the first one compiles statements
     assert apart < MOST * together, taken
 
 
@@ -142,23 +142,23 @@ CALL: Final = Reply(pieces=(CORRECTION,), calls=(ToolCall(id="0", name="order_st
 
 
 async def told_otherwise(service: Service, conversation_id: UUID, _: list[Message]) -> None:
-    """The user says something that an anchor in the block gives way to."""
+    """The user says something that supersedes an anchor in the block."""
     await chat(service, conversation_id, CORRECTION)
 
 
 async def replied(service: Service, conversation_id: UUID, _: list[Message]) -> None:
-    """The model does, at the end of a turn or where it calls a tool."""
+    """The model says it, at the end of a turn or when it calls a tool."""
     await chat(service, conversation_id, "And which one for the builds?")
 
 
 async def replied_again(service: Service, conversation_id: UUID, _: list[Message]) -> None:
-    """The reply that did is made again, and the anchor stands there as before."""
+    """The reply that said it is made again, so that the anchor is there as before."""
     handle = await service.container.chat.start(service.tenant, conversation_id, ChatInput(regenerates=True))
     await asyncio.wait_for(handle.result(), PATIENCE)
 
 
 async def many_anchors(service: Service) -> tuple[UUID, list[Message]]:
-    """Compacted, with a layout that is too large to be computed in a transaction."""
+    """A compacted conversation whose layout is too large to be computed in a transaction."""
     conversation_id = await service.conversation(protect=[], context_window=8_000)
     said = [
         BUILDS,
@@ -183,7 +183,7 @@ WAYS: Final[dict[str, tuple[Meanwhile, tuple[str | Reply, ...]]]] = {
     "call": (replied, (CALL, FINE)),
     "regenerate": (replied_again, (CORRECTION, FINE)),
 }
-"""What is done, and what the model says."""
+"""The action, and what the model says."""
 
 
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "control"])
@@ -239,7 +239,7 @@ async def erased(service: Service, conversation_id: UUID, messages: list[Message
 def doing(
     monkeypatch: pytest.MonkeyPatch, service: Service, conversation_id: UUID, messages: list[Message], act: Meanwhile
 ) -> list[str]:
-    """Do something once, when something is computed between two tries; what is computed from then on, by name."""
+    """Do something once, while something is computed between two tries; return the names of all later computations."""
     add, computed = Results.add, list[str]()
 
     async def adding(results: Results, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
@@ -262,7 +262,7 @@ async def test_a_pin_that_comes_while_the_layout_is_computed_is_served(
     held: bool,
     times: int,
 ) -> None:
-    """Nobody waits for the lock meanwhile, and the layout is computed again where its values changed, only there."""
+    """Meanwhile nobody waits for the lock; the layout is computed again only if its values have changed."""
     service = Service(begin, tenant)
     conversation_id = await service.conversation(protect=[])
     messages = await service.say(conversation_id, 12)

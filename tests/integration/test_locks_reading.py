@@ -1,4 +1,4 @@
-"""What is read and weighed of messages: before a conversation is locked, and within it only what little is left."""
+"""Messages are read and weighed before a conversation is locked, and only what little is left after that."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def probe() -> Iterator[LockProbe]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Appends find anchors, as in a conversation that was folded."""
+    """Let appends find anchors, as in a folded conversation."""
     for module in (appending, preparing):
         monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
 
@@ -63,7 +63,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, probe: LockProbe, work: Callable[..., Any], *owners: Any) -> list[bool]:
-    """Of each time that these modules do it, whether the conversation was held."""
+    """For each time that these modules do it, whether the conversation was locked."""
     found = list[bool]()
 
     def watching(*given: Any, **further: Any) -> Any:
@@ -76,7 +76,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, probe: LockProbe, work: Callable[..
 
 
 def listened(monkeypatch: pytest.MonkeyPatch, probe: LockProbe, *contents: str) -> list[bool]:
-    """Of each time that a message with one of these contents is read, whether the conversation was held."""
+    """For each time that a message with one of these contents is read, whether the conversation was locked."""
     found = list[bool]()
 
     def listening(messages: Sequence[Message], **given: Any) -> MessageStatements:
@@ -106,7 +106,7 @@ async def active(service: Service, conversation_id: UUID) -> list[Anchor]:
 async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, others: int, before: int
 ) -> None:
-    """So often as ``MOST_READ``; then the lock is held until it is read."""
+    """A message is read at most ``MOST_READ`` times without the lock; after that it is read under the lock."""
     conversation_id = await service.conversation()
     loop, left = asyncio.get_running_loop(), others
 
@@ -126,7 +126,7 @@ async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanw
     assert (anchor.seq, (await service.row(conversation_id)).last_seq) == (others + 1, others + 1)
 
 
-# --- a few words beside many anchors
+# --- a few words and many anchors
 
 
 def decisions(count: int) -> list[str]:
@@ -142,7 +142,7 @@ async def with_anchors(service: Service, count: int) -> UUID:
 
 
 async def everything(uow: UnitOfWork, conversation: Conversation, _: MessageStatements) -> list[Anchor]:
-    """As if all of them had to be read."""
+    """All active anchors, as if each message could change any of them."""
     return await uow.anchors.active(conversation.id, limit=anchoring.MOST_ACTIVE)
 
 
@@ -184,7 +184,7 @@ def _counting(method: Callable[..., Awaitable[list[Anchor]]], read: dict[str, in
 async def test_a_few_words_hold_the_lock_shortly_beside_a_thousand_anchors(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, said: str, most: float
 ) -> None:
-    """CPU under the lock of appends in turns, each beside one that reads all anchors."""
+    """The CPU under the lock of appends, compared with that of appends that read all anchors, in turns."""
     conversation_id = await with_anchors(service, MANY)
     within_reach = anchoring._within_reach
     taken: dict[Any, list[float]] = {within_reach: [], everything: []}
@@ -239,7 +239,7 @@ async def test_results_of_a_client_s_tools_are_weighed_once_and_before(
 async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, *, apart: bool
 ) -> None:
-    """What they say counts for it, as if each had been appended by itself."""
+    """The messages that come with it count as earlier ones, as if each had been appended alone."""
     conversation_id = await service.conversation(context_window=100_000)
     said = "Correction: we use MySQL for the order store instead of Postgres."
     held = listened(monkeypatch, probe, said)
@@ -259,7 +259,7 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
 async def test_a_state_is_examined_before_it_is_mended(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, changes: int
 ) -> None:
-    """Again where another version came meanwhile, and within the transaction in the end; laid out without the lock."""
+    """If another version came, it is examined again, finally in the transaction; it is cut without the lock."""
     service = Service(begin, tenant, honest, quoting)
     conversation_id = await damaged(service)
     version = (await service.row(conversation_id)).state_version

@@ -1,4 +1,4 @@
-"""What takes long is done in steps, each of them bounded, and goes on wherever it was interrupted."""
+"""Work that takes long is done in steps, each of them bounded, and goes on wherever it was interrupted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 
 async def work_to_the_end(service: Service) -> int:
-    """In how many steps everything is done."""
+    """Do all the work, and return the number of its steps."""
     steps = 1
     while await service.container.removal.work():
         steps += 1
@@ -69,9 +69,9 @@ async def work_to_the_end(service: Service) -> int:
 
 
 class TestPlans:
-    """What a statement of a long conversation among many reads: never the whole of a large table."""
+    """How a statement about a long conversation among many reads: never the whole of a large table."""
 
-    pytestmark = pytest.mark.own_database  # plans follow from the statistics of its own rows
+    pytestmark = pytest.mark.own_database  # plans depend on the statistics of its own rows
 
     @contextmanager
     def asked(self, engine: AsyncEngine) -> Iterator[list[tuple[str, Any]]]:
@@ -87,7 +87,7 @@ class TestPlans:
             event.remove(engine.sync_engine, "before_cursor_execute", keep)
 
     async def plans(self, engine: AsyncEngine, tenant: UUID, statements: list[tuple[str, Any]]) -> list[str]:
-        """As the role of the service, behind row-level security: it keeps some indexes from being used."""
+        """Plans are made for the role of the service: row-level security keeps some indexes from being used."""
         explainable = [
             one
             for one in statements
@@ -111,7 +111,7 @@ class TestPlans:
         async with engine.connect() as connection:
             plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
             await surround(plain, seed, 1_000)
-            await plain.execute(text("ANALYZE"))  # of the new conversation it knows nothing
+            await plain.execute(text("ANALYZE"))  # these statistics have nothing of the new conversation
         append = service.container.messages.append
         await append(tenant, new, [one for number in range(100) for one in exchange(f"call_{number}")])
         with self.asked(engine) as statements:
@@ -123,7 +123,7 @@ class TestPlans:
 
     @pytest.fixture
     async def long(self, service: Service, engine: AsyncEngine) -> UUID:
-        """A conversation of many messages among others of few, which plans for all are made for."""
+        """A conversation of many messages among short ones, for which Postgres makes its general plans."""
         long, *others = [await service.conversation(max_tokens=-1) for _ in range(21)]
         for short in others:
             await service.say(short, 5)
@@ -158,7 +158,7 @@ class TestPlans:
         assert not [line for line in plan.splitlines() if "Index Cond" in line and "conversation_id" in line], plan
 
     async def kept_plan(self, engine: AsyncEngine, tenant: UUID, statement: str, given: Sequence[object]) -> str:
-        """That of a prepared statement, which Postgres makes without values once it was executed a few times."""
+        """The plan of a prepared statement, which Postgres makes without values once it was executed a few times."""
         listed = [f"{{{','.join(map(str, value))}}}" if isinstance(value, list) else value for value in given]
         values = ", ".join(f"'{value}'" for value in listed)
         async with engine.connect() as connection:
@@ -177,7 +177,7 @@ class TestPlans:
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(narrowing, "SCANNED", 1_000)
-        monkeypatch.setattr(removing, "ROWS", 500)  # a small part of the conversation, as 5 000 are of a long one
+        monkeypatch.setattr(removing, "ROWS", 500)  # a small part of the conversation, as 5 000 rows are of a long one
         seed, long = [await service.conversation(max_tokens=-1) for _ in range(2)]
         await service.say(long, 1)
         async with engine.connect() as connection:
@@ -237,7 +237,7 @@ def result_of(call: str) -> MessageDraft:
 
 
 def reads_much(plan: str) -> bool:
-    """Whether it reads a large table from end to end, or a whole long conversation by an index."""
+    """Whether a plan reads a large table from end to end, or a whole long conversation by an index."""
     return max(map(float, ROWS.findall(plan)), default=0) >= OTHERS
 
 
@@ -246,10 +246,10 @@ async def erase_first(service: Service, conversation_id: UUID, first: Callable[[
 
 
 class TestSums:
-    """An erasure makes the running sums of the newest messages anew, and those of the others in steps."""
+    """An erasure computes the running sums of the newest messages again, and those of the others in steps."""
 
     async def right(self, service: Service, conversation_id: UUID) -> None:
-        """What is read between the steps is as if there were none."""
+        """Insist that what is read between the steps is the same as without steps."""
         async with service.begin(service.tenant) as uow:
             row = await uow.conversations.get(conversation_id)
             stored = await uow.messages.span(conversation_id, 1, row.last_seq)
@@ -264,7 +264,7 @@ class TestSums:
                 assert [one.seq for one in newest] == [one.seq for one in fits or stored[-1:]]
 
     def after(self, sums: list[Sums], through: Sums, message: Message) -> int:
-        """What is weighed from a message on."""
+        """The tokens of the messages from this one on."""
         return sums[-1].tokens - through.tokens + weight(message).tokens
 
     @pytest.mark.long
@@ -276,7 +276,7 @@ class TestSums:
         await self.right(service, conversation_id)
         assert await service.container.removal.work(), "not all at once"
         await self.right(service, conversation_id)
-        await erase(service, conversation_id, messages[1])  # begins anew, from the end
+        await erase(service, conversation_id, messages[1])  # begins again, from the end
         await service.say(conversation_id, 3)
         await self.right(service, conversation_id)
         steps = await work_to_the_end(service)
@@ -299,7 +299,7 @@ class TestSums:
 
 
 class TestDeletion:
-    """A long conversation is gone for everybody at once, and its rows are removed in steps."""
+    """A long conversation disappears at once for everybody, and its rows are removed in steps."""
 
     @pytest.fixture(autouse=True)
     def small_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,7 +367,7 @@ class TestDeletion:
 
 class TestUsersAndTenants:
     async def begun(self, service: Service) -> UUID:
-        """Two conversations of a user with a key of his own, one of somebody else."""
+        """Two conversations of a user with a key of his own, and one of somebody else."""
         container, tenant = service.container, service.tenant
         for user in ("tilda@example.org", "tilda@example.org", "otto@example.org"):
             given = NewConversation(user_id=user, title=f"of {user}")
@@ -438,7 +438,7 @@ class TestUsersAndTenants:
 
 
 class TestCopies:
-    """What a stateful model's provider keeps is deleted there with what it was made of."""
+    """What a stateful model's provider stores is deleted there together with the messages that it was made of."""
 
     @pytest.fixture
     def openai(self) -> Iterator[OpenAI]:

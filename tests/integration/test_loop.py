@@ -1,4 +1,4 @@
-"""What the event loop's thread computes at a stretch, by its own CPU time: at most 20 ms, whatever is sent."""
+"""What the event loop's thread computes without a break takes at most 20 ms of its own CPU time, whatever is sent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_no_request_keeps_the_loop_for_longer_than_its_limit(
     warm_up()
     probe = LoopProbe()
     async with serving(begin) as http:
-        await _visit(http, bodies)  # statements are compiled, and other things done once
+        await _visit(http, bodies)  # for work that is done only once, such as compiling statements
         with probe.watching():
             await _visit(http, bodies)
             longest, over = probe.taken()
@@ -114,7 +114,7 @@ def test_the_bench_finds_nothing(database_url: str, redis_url: str) -> None:
 
 
 def is_compiled_once(row: Row) -> bool:
-    """Whether no request's own work took the time: a statement was compiled, once for all."""
+    """Whether the time was not a request's own work, but a statement that was compiled once for all."""
     return row.where.split(" ")[0].endswith(":_init_compiled")
 
 
@@ -131,7 +131,7 @@ async def test_a_look_for_garbage_is_no_part_of_a_stretch() -> None:
 
 
 async def looks_between_rows(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> int:
-    """How often the loop did something else while rows were made of what was read."""
+    """How many times the loop did something else while rows were made of what was read."""
     made, seen = 0, set[int]()
 
     def count(*_: object) -> None:

@@ -109,7 +109,7 @@ def test_check_finds_nothing_to_do_and_notices_a_difference(empty_database_url: 
 
 
 async def test_migrations_build_exactly_what_the_tables_say(database_url: str, empty_database_url: str) -> None:
-    """Also checks, partial indexes and foreign keys, which ``alembic check`` does not compare."""
+    """The comparison includes checks, partial indexes and foreign keys, which ``alembic check`` does not compare."""
     engine = create_async_engine(empty_database_url)
     async with engine.begin() as connection:
         await connection.run_sync(TenantScoped.metadata.create_all)
@@ -135,7 +135,7 @@ async def test_every_table_has_the_tenant_first_in_its_key(database_url: str) ->
 
 
 async def test_no_table_draws_its_numbers_from_a_sequence(database_url: str) -> None:
-    """A restore of a backup sets none."""
+    """A restore of a backup does not set sequences."""
     assert await rows(database_url, "SELECT relname FROM pg_class WHERE relkind = 'S'") == set()
 
 
@@ -178,7 +178,7 @@ def test_a_revision_may_build_an_index_while_others_write(empty_database_url: st
 def test_a_revision_that_is_cut_off_is_begun_again(
     empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a revision does outside of its transaction stays when the process dies before the revision is noted."""
+    """What a revision does outside its transaction remains if the process dies before the revision is recorded."""
     config = alembic_config(empty_database_url)
     revisions = [*ScriptDirectory.from_config(config).walk_revisions()][::-1]
     for before, revision in pairwise(revisions):
@@ -187,7 +187,7 @@ def test_a_revision_that_is_cut_off_is_begun_again(
             cut_off(config, revision.revision, monkeypatch)
             command.upgrade(config, revision.revision)
 
-    add_fresh_revision(config, tmp_path)  # the control: what it adds before its block is there already
+    add_fresh_revision(config, tmp_path)  # the control: what the revision adds before its block exists already
     command.upgrade(config, revisions[-1].revision)
     cut_off(config, "head", monkeypatch)
     with pytest.raises(ProgrammingError, match="already exists"):

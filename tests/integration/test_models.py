@@ -196,10 +196,10 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("name", "tokens", "usd"),
         [
-            ("openai:gpt-4", 50_000, 1.50),  # the Sessions Pattern's own figures
+            ("openai:gpt-4", 50_000, 1.50),  # these are the figures of the Sessions Pattern
             ("openai:gpt-4", 8_000, 0.24),
             ("google:gemini-2.5-pro", 100_000, 0.125),
-            ("google:gemini-2.5-pro", 300_000, 0.75),  # a longer context has a price of its own
+            ("google:gemini-2.5-pro", 300_000, 0.75),  # a longer context has another price
             ("openai:not-a-model", 50_000, None),
             ("offline", 50_000, None),
         ],
@@ -225,7 +225,7 @@ class OpenAIServer:
     reasons: bool = True
     """Whether a stream says why it ended."""
     deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
-    """What comes piece by piece."""
+    """The pieces of the answer."""
     usage: dict[str, Any] = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
@@ -264,7 +264,7 @@ def openai() -> Iterator[OpenAIServer]:
 
 
 async def steps_of(openai: OpenAIServer) -> list[StepEvent]:
-    """What a model of that server answers."""
+    """What a model of this server answers."""
     registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
     request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
     events = [event async for event in registry.chat().step(request)]
@@ -304,7 +304,7 @@ class TestOpenAICompatible:
         [
             ('{"city": "Ro', False, "other"),
             ('{"city": "Rome"}', False, "tool_call"),  # control: some servers never give a reason
-            ("Rome", True, "tool_call"),  # control: what the model ended itself is as it wanted it
+            ("Rome", True, "tool_call"),  # control: the model ended it itself, so it is as the model wanted it
         ],
     )
     async def test_half_a_call_is_none(
@@ -343,7 +343,7 @@ class TestOpenAICompatible:
         [
             (("a\ud83d", "\ude00b"), "a😀b"),
             (("a\r", "\nb\r"), "a\nb\n"),
-            (("a\ud83d", "b\ud83d"), "a\ufffdb\ufffd"),  # control: halves that nothing completes
+            (("a\ud83d", "b\ud83d"), "a\ufffdb\ufffd"),  # control: halves that are never completed
         ],
         ids=["letter", "line-break", "halves"],
     )
@@ -504,7 +504,7 @@ class TestTheCircuit:
 
 
 async def refusal(openai: OpenAIServer) -> ModelUnavailableError:
-    """What a summarizer makes of the server's error."""
+    """The error of a summarizer that gets the server's error."""
     registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
     with pytest.raises(ModelUnavailableError) as caught:
         await registry.summarizer().ask(SummaryRequest(schema=SESSION, messages=talk(("user", "Hello"))))
@@ -580,7 +580,7 @@ class TestContexts:
         ("media_type", "shown"),
         [
             ("image/png", BinaryContent(data=b"hi", media_type="image/png")),
-            ("audio/wav", "[attached: audio/wav]"),  # control: what the model does not read
+            ("audio/wav", "[attached: audio/wav]"),  # control: a type that the model does not read
         ],
     )
     def test_a_picture_that_a_tool_gave_is_shown_beside_its_result(self, media_type: str, shown: object) -> None:

@@ -1,4 +1,4 @@
-"""Behind a pooler that gives each transaction whatever server is free: PgBouncer in transaction mode."""
+"""The service behind a pooler, PgBouncer in transaction mode, which gives each transaction any free server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.servers import unused_port
 pytestmark = [pytest.mark.long, pytest.mark.own_database]
 
 SERVERS: Final = 3
-"""Connections of the pooler to Postgres: fewer than those who ask, so that they truly share."""
+"""The pooler's connections to Postgres: fewer than its clients, so that they really share them."""
 SHOWN: Final = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout", "jit", "TimeZone")
 
 
@@ -97,7 +97,7 @@ async def pooled(pooled_url: str) -> AsyncIterator[AsyncEngine]:
 async def test_tenants_stay_apart_while_they_share_servers(
     pooled: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the ORM's condition: only what is set with each transaction keeps them apart."""
+    """The ORM's condition is removed, so that only the settings of each transaction keep the tenants apart."""
     begin = unit_of_work_factory(pooled)
     assert await row_security(pooled)
     tenants = [await make_tenant(begin, name) for name in "abcdefgh"]
@@ -130,7 +130,7 @@ async def furnish(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 async def test_writes_that_go_out_with_beginnings_and_ends_stay_apart_too(
     pooled: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts of several statements, and statements that are alone: without the ORM's condition here as well."""
+    """Texts of several statements, and single statements: here too the ORM's condition is removed."""
     begin = unit_of_work_factory(pooled)
     monkeypatch.setattr(tenancy, "criteria", NoCriteria)
     rows = [await stored(begin, await make_tenant(begin, name)) for name in "abcdef"]

@@ -61,7 +61,7 @@ async def append(service: Service, conversation_id: UUID, *drafts: MessageDraft)
 
 
 async def opened(service: Service, **policy: Any) -> tuple[UUID, Message]:
-    """A conversation whose third message is worth a pin; not one rule protects anything in it."""
+    """A conversation whose third message is worth a pin, and in which no rule protects anything."""
     conversation_id = await service.conversation(**{"protect": []} | policy)
     await service.say(conversation_id, 2)
     (message,) = await append(service, conversation_id, MessageDraft(role="user", content=SECRET))
@@ -80,13 +80,13 @@ async def read(service: Service, conversation_id: UUID) -> list[Message]:
 
 
 async def served(service: Service, conversation_id: UUID, seq: int) -> list[str]:
-    """The text with which that message stands in the context."""
+    """The text of that message in the context."""
     context = await service.container.context.assemble(service.tenant, conversation_id)
     return [message.content for message in context.messages if message.seq == seq]
 
 
 async def sums_are_right(service: Service, conversation_id: UUID) -> None:
-    """What the rows say is what the messages weigh."""
+    """Insist that the sums in the rows equal the weights of the messages."""
     row, said = await service.row(conversation_id), await read(service, conversation_id)
     through = running(said)
     assert row.total == through[-1]
@@ -99,7 +99,7 @@ async def work(service: Service) -> None:
         await service.container.compaction.execute(job)
 
 
-# One path each: after it the pin is covered, or cut, and stands there all the same.
+# One path each. After it the pin is covered or cut, and is served all the same.
 
 
 async def background(service: Service, conversation_id: UUID) -> None:
@@ -169,7 +169,7 @@ async def test_pinning_and_unpinning_are_told_once_and_change_what_is_served(ser
     assert once.layout is not None
     assert once.layout.held == (message.seq,)
     assert before.layout is not None
-    block = once.layout.tokens - before.layout.tokens  # what stands in the pin need not stand among the anchors
+    block = once.layout.tokens - before.layout.tokens  # text of a pinned message need not be repeated among the anchors
     assert once.context_tokens == before.context_tokens + message.token_count + block
     assert once.quiet.reason is None
     assert before.quiet.reason is not None
@@ -247,7 +247,7 @@ async def test_what_cannot_be_pinned(service: Service, begin: UnitOfWorkFactory)
 async def test_a_pin_in_the_middle_of_a_run_is_there_after_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
 ) -> None:
-    """The run read the conversation before the pin; its layout is made of what holds when it is saved."""
+    """The run read the conversation before the pin; its layout must be made from the rows at the time of saving."""
     if not guarded:
 
         async def as_planned(_uow: Any, _resolved: Any, ready: Any, _results: Any) -> Any:
@@ -358,7 +358,7 @@ async def test_a_restore_keeps_the_pins_of_today(service: Service) -> None:
 
 @pytest.mark.long
 async def test_an_unpin_that_makes_a_compaction_due_claims_nothing_twice(service: Service) -> None:
-    """A pin clears the quiet period, and claims what is due by now, once."""
+    """A pin ends the quiet period, and claims once what is due by then."""
     conversation_id, message = await opened(service, background_at=0.62, minimum_progress=0.5)
     await background(service, conversation_id)
     await service.fill(conversation_id, 1_918, step=1)  # 62 % of 3 060, and a little
@@ -569,7 +569,7 @@ class TestProtection:
 
 
 class TestTooLarge:
-    """What can never fit beside what is always served is refused before anything is stored."""
+    """A message that cannot fit in addition to what is always served is refused before anything is stored."""
 
     async def limit_of(self, service: Service, conversation_id: UUID) -> int:
         with pytest.raises(TooLargeError) as caught:
@@ -582,7 +582,7 @@ class TestTooLarge:
         conversation_id, message = await opened(service)
         bare = await self.limit_of(service, conversation_id)
         await service.container.pins.pin(service.tenant, conversation_id, message.id)
-        assert await self.limit_of(service, conversation_id) == bare - message.token_count  # still in the tail
+        assert await self.limit_of(service, conversation_id) == bare - message.token_count  # it is still in the tail
         (fact,) = await append(
             service, conversation_id, MessageDraft(role="user", content="My phone number is +49 170 5550199.")
         )
@@ -619,7 +619,7 @@ OVERHEAD = weigh("user", "x", (media(1_000),)).tokens - 1_000
 
 
 async def told(service: Service, conversation_id: UUID, count: int) -> list[Message]:
-    """A conversation of every kind of message that a rule may hold, among many that none does."""
+    """A conversation with every kind of message that a rule may hold, among many that no rule holds."""
     chance = random.Random(count)
     drafts: list[MessageDraft] = []
     for number in range(count):
@@ -702,7 +702,7 @@ class TestChangeOfPolicy:
 
 
 async def versions(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> dict[int, str]:
-    """Which version of each row is the present one: another one was written meanwhile."""
+    """The present version of each row; it differs if the row was written meanwhile."""
     xmin: Any = literal_column("messages.xmin::text")
     async with begin(tenant) as unit:
         rows = await unit.messages._session.rows(

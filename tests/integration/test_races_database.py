@@ -1,4 +1,4 @@
-"""Races on separate connections: everyone starts at once, and what must hold is looked at afterwards."""
+"""Races on separate connections: all runners start at once, and afterwards the tests check what must hold."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Work = Callable[[UnitOfWork, int], Awaitable[Answer]]
 
 
 async def race(begin: UnitOfWorkFactory, tenant: UUID | None, runners: int, work: Work[Answer]) -> list[Answer]:
-    """Run it that many times at once, each in a unit of work of its own, committed."""
+    """Do the work this many times at once, each in a committed unit of work of its own."""
     line = asyncio.Barrier(runners)
 
     async def run(number: int) -> Answer:
         async with begin(tenant) as unit:
-            await unit.keys.any()  # each has its connection before anyone starts
+            await unit.keys.any()  # each has its connection before any of them starts
             await line.wait()
             answer = await work(unit, number)
             await unit.commit()
@@ -44,7 +44,7 @@ async def let_leases_expire(engine: AsyncEngine, table: str) -> None:
 
 
 async def write(unit: UnitOfWork, row: Conversation, number: int) -> None:
-    """Append one or a few messages as the service does: lock, count on, insert, set the counters, tell."""
+    """Append one or a few messages as the service does: lock, count on, insert, set the counters, add the events."""
     locked = await unit.conversations.lock(row.id)
     count = 1 + number % 3
     seqs = range(locked.last_seq + 1, locked.last_seq + 1 + count)
@@ -67,12 +67,12 @@ async def test_many_writers_leave_no_gap(begin: UnitOfWorkFactory, tenant: UUID,
         assert (after.last_seq, after.last_event, after.total) == (total, total, running(said)[-1])
         events = await unit.events.after(row.id, 0, limit=999)
         assert [event.number for event in events] == list(range(1, total + 1))
-        # Numbers are in the order of commits: an event never stands before one of an earlier message.
+        # Numbers are in the order of commits: no event comes before one of an earlier message.
         assert [event.data["seq"] for event in events] == list(range(1, total + 1))
 
 
 async def test_control_without_the_lock_writers_collide(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """What the lock is for: the same race on a plain read fails."""
+    """This shows what the lock is for: the same race on a plain read fails."""
     row = await stored(begin, tenant)
 
     async def unlocked(unit: UnitOfWork, _number: int) -> str:
@@ -206,7 +206,7 @@ async def test_twenty_starters_one_turn(begin: UnitOfWorkFactory, tenant: UUID, 
 
 
 async def test_fifty_requests_with_one_key(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """One has the effect; the others wait for its transaction and read what it did."""
+    """One of them has the effect; the others wait for its transaction and read what it did."""
 
     async def request(unit: UnitOfWork, number: int) -> IdempotencyRecord | None:
         record = IdempotencyRecord(key="k", fingerprint="f", ref={}, status=0, created_at=START)
@@ -248,7 +248,7 @@ async def test_a_claim_without_the_conversations_lock_is_no_deadlock(begin: Unit
 
 
 async def test_writers_and_a_deletion(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Whoever comes after it is told so; nothing is left behind."""
+    """Writers that come after the deletion get an error, and nothing is left behind."""
     row = await stored(begin, tenant)
 
     async def work(unit: UnitOfWork, number: int) -> str:

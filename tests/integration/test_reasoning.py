@@ -1,4 +1,4 @@
-"""What models show of their thoughts, as providers send it and as the database keeps it."""
+"""What models show of their thoughts, as providers send it and as the database stores it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_responses_are_asked_for_a_summary_and_two_thoughts_are_told_apart
 
 @pytest.fixture(params=["reasoning", "reasoning_content", "tags"])
 def compatible(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A server of chat completions whose model thinks unasked, in one of the forms there are."""
+    """A server of chat completions whose model thinks unasked, in one of the existing formats."""
     thinking: list[dict[str, Any]] = [{request.param: "A "}, {request.param: "greeting."}]
     if request.param == "tags":
         thinking = [{"content": "<think>"}, {"content": "A greeting."}, {"content": "</think>"}]
@@ -112,7 +112,7 @@ async def test_servers_of_open_models_show_their_thoughts_unasked(compatible: st
 async def test_what_rewrites_a_message_takes_its_thoughts(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
-    """Also the version before, which knows nothing of them. The control: other changes leave them."""
+    """The version before, which does not know thoughts, erases them as well. The control: other changes keep them."""
     of = (await stored(begin, tenant)).id
     thought = {"role": "assistant", "reasoning": "I know of seven berths."}
     await talk(begin, tenant, [message(of, seq, **thought) for seq in (1, 2, 3)])

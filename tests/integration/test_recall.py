@@ -43,7 +43,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID, chat_model: ScriptedChatMode
 
 
 async def folded(service: Service, *, fact: str = FACT, **policy: Any) -> UUID:
-    """A conversation whose fact at the beginning stands in no state."""
+    """A conversation with a fact at the beginning that is not in its state."""
     conversation_id = await service.conversation(**{"triggers": [], "protect": [], "levels": []} | policy)
     await service.say(conversation_id, 4)
     await said(service, conversation_id, fact)
@@ -195,7 +195,7 @@ async def test_a_recall_that_fails_never_fails_a_turn(service: Service, monkeypa
     assert result.warnings == ("recall_failed",)
     assert result.recalled == ()
     with pytest.raises(RuntimeError):
-        await context(service, conversation_id)  # who asks for it is told
+        await context(service, conversation_id)  # a client that asks for it gets the error
 
 
 async def test_a_conversation_that_is_served_whole_is_not_searched(
@@ -221,7 +221,7 @@ async def test_for_a_query_without_a_budget_nothing_is_read_that_could_only_make
     assert FACT in text_of(found.messages)
     assert found == before
     with pytest.raises(RuntimeError):
-        await context(service, conversation_id)  # within a budget they may have to
+        await context(service, conversation_id)  # within a budget they may have to be searched
 
 
 async def test_what_is_known_of_a_conversation_is_not_read_again_and_what_came_since_is(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""What is stored of folded messages has none of their secrets, in whatever form they stand there."""
+"""What is stored of folded messages contains none of their secrets, whatever form they have there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reply that is made again: the first one stays stored and shown, and is in nothing that is made of messages."""
+"""A reply that is made again: the first one stays stored and shown, but nothing is made of it any more."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def sent(service: Service, conversation_id: UUID) -> str:
 
 
 async def check_sums(service: Service, conversation_id: UUID) -> None:
-    """The running sums are those that would be reckoned from the weights."""
+    """Insist that the running sums equal those computed from the weights."""
     row = await service.row(conversation_id)
     async with service.begin(service.tenant) as uow:
         kept = [await uow.messages.sums_at(conversation_id, seq) for seq in range(1, row.last_seq + 1)]

@@ -1,4 +1,4 @@
-"""What was done to a summary can be seen in the API, the figures and the command line, until messages are erased."""
+"""Repairs of a summary can be seen in the API, the figures and the command line until messages are erased."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ASKED: Final = Usage(input_tokens=500, output_tokens=60)
 
 
 def inventing(*, mends: bool = True) -> Summarizing:
-    """A model that adds two made-up values, a secret among them, and an order; asked again, it mends the first."""
+    """A model that adds two made-up values, one of them a secret, and an order; asked again, it corrects the first."""
 
     async def propose(request: SummaryRequest) -> Proposal:
         if request.doubts:
@@ -95,7 +95,7 @@ async def compact(service: Service, conversation_id: UUID) -> Compaction:
 
 
 async def dump(engine: AsyncEngine) -> str:
-    """What stands in the rows of states, as text."""
+    """The rows of states, as text."""
     async with engine.connect() as connection:
         found = await connection.execute(text("SELECT t::text FROM state_versions AS t"))
         return "\n".join(row for (row,) in found.all())
@@ -118,7 +118,7 @@ async def got(http: httpx.AsyncClient, path: str) -> Json:
 
 @asynccontextmanager
 async def url_of(service: Service) -> AsyncIterator[str]:
-    """The same on a socket, for the command line."""
+    """The same API on a socket, for the command line."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(create_app(container=service.container), log_level="error", log_config=None, lifespan="off")

@@ -1,4 +1,4 @@
-"""Case 14: a stretch in which nothing can be folded is one row, however much the conversation grows meanwhile."""
+"""Case 14: a stretch in which nothing can be folded leads to one row, however much the conversation grows."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.integration.services import Service
 
 PATIENCE = 60.0
 KEPT = 30
-"""Messages of about 100 tokens that are kept: from the 22nd on the context is at its trigger of 2 142 tokens."""
+"""The number of messages of about 100 tokens, all kept; the 22nd takes the context to its trigger of 2 142 tokens."""
 
 Grow = Callable[[Service, UUID, int], Awaitable[None]]
 
 
 async def by_appends(service: Service, conversation_id: UUID, messages: int) -> None:
-    """One by one; a worker does at once what is queued."""
+    """Append messages one by one; a worker does at once what is queued."""
     for _ in range(messages):
         await service.say(conversation_id, 1, words=4)
         await service.container.compaction.execute(service.queue.ids[-1]) if service.queue.ids else None
 
 
 async def by_turns(service: Service, conversation_id: UUID, messages: int) -> None:
-    """Turns with long replies, so that they find themselves above the threshold before the call."""
+    """Do turns with long replies, so that the context is above the threshold before the call of the next one."""
     for _ in range(messages // 2):
         given = ChatInput(content="the shipment of crates reaches the harbour on a grey morning " * 14)
         handle = await service.container.chat.start(service.tenant, conversation_id, given)
@@ -122,7 +122,7 @@ async def test_a_sweeper_that_looks_again_adds_no_row(service: Service) -> None:
 
 
 async def test_it_says_no_where_the_last_compaction_folded_something(service: Service) -> None:
-    """No plan is made, and nothing is read, while there is nothing to repeat."""
+    """As long as there is nothing to repeat, no plan is made, and nothing is read."""
     conversation_id = await service.conversation()
     await service.say(conversation_id, 4)
     async with service.begin(service.tenant) as uow:

@@ -1,4 +1,4 @@
-"""What the repositories store and find, one by one; leases and claims are in ``test_repositories_leases.py``."""
+"""The repositories store and find their records; leases and claims are in ``test_repositories_leases.py``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.integration.rows import (
 
 @pytest.fixture
 def database_url(module_database_url: str) -> str:
-    """Every test here keeps to a tenant of its own."""
+    """A tenant of each test's own."""
     return module_database_url
 
 
@@ -61,7 +61,7 @@ LAYOUT = Layout(
 
 
 def full_conversation(tenant_id: UUID) -> Conversation:
-    """Every field set, none of them to what it is by itself."""
+    """A conversation in which no field has its default."""
     return Conversation(
         id=new_id(),
         tenant_id=tenant_id,
@@ -113,15 +113,15 @@ def full_conversation(tenant_id: UUID) -> Conversation:
 
 
 def assert_no_default(record: Any, plain: Any) -> None:
-    """The example exercises every field, also those that are added later."""
+    """Insist that the example sets every field, also those that are added later."""
     unset = {item.name for item in fields(record) if getattr(record, item.name) == getattr(plain, item.name)}
     apart = {"file_bytes", "file_tokens", "reasoning"}
-    """Summed by the files that are there; and read only where it is shown."""
+    """Fields that are summed from the files, or read only if they are shown."""
     assert unset <= {"id", "tenant_id", "conversation_id", "seq", "created_at", *apart}, unset
 
 
 async def pages(read: PageOf[Item], *, limit: int, order: Any = "asc", full: bool = True) -> list[Item]:
-    """Everything, page by page; every page but the last is full, or has something at least."""
+    """Everything, read page by page; every page but the last must be full, or at least not empty."""
     found: list[Item] = []
     after: str | None = None
     while True:
@@ -300,7 +300,7 @@ class TestMessages:
         row = await stored(begin, tenant)
         every = [message(row.id, seq, content="word " * 80) for seq in range(1, 3_301)]
         sums = running(every)
-        took = [math.inf, math.inf]  # the best of three each: a machine that is busy for a moment says nothing
+        took = [math.inf, math.inf]  # the best of three times each, since a machine may be busy for a moment
         async with begin(tenant) as unit:
             await unit.conversations.lock(row.id)
             for start in range(0, 3_300, 1_100):
@@ -310,7 +310,7 @@ class TestMessages:
                         await unit.messages.append(every[few], sums[few])
                         took[size] = min(took[size], time.perf_counter() - begun)
                     assert len(seen) == math.ceil(len(every[few]) / SLICE)
-            assert took[1] < 30 * took[0]  # ten times as many
+            assert took[1] < 30 * took[0]  # it is ten times as many messages
             assert await unit.messages.between(row.id, 1, 3_300) == every
 
     async def test_appending_nothing_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -442,14 +442,14 @@ class TestMessages:
             assert await unit.messages.reweigh((await fresh(begin, tenant)).id, {}) == Sums()
 
     async def test_reweigh_does_not_grow_with_the_square(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
-        """In one transaction with the append: the planner knows nothing of these rows yet."""
+        """The append is in the same transaction, so that the planner does not know these rows yet."""
         row = await stored(begin, tenant)
         many = [message(row.id, seq) for seq in range(1, 4_001)]
         async with begin(tenant) as unit:
             await append(unit, many)
             begun = time.perf_counter()
             assert (await unit.messages.reweigh(row.id, {1: "system"})).held_tokens == 10
-            assert time.perf_counter() - begun < 3  # 0.15 s on an idle machine; 20 s when every sum is made anew
+            assert time.perf_counter() - begun < 3  # 0.15 s on an idle machine; 20 s if every sum is computed again
 
 
 def vars_of(record: Any) -> dict[str, Any]:
@@ -461,7 +461,7 @@ async def fresh(begin: UnitOfWorkFactory, tenant: UUID) -> Conversation:
 
 
 def longest_end(said: Sequence[Message], after: int, room: int) -> list[Message]:
-    """What ``newest`` promises, by counting."""
+    """What ``newest`` promises, found by counting."""
     spoken = [entry for entry in said if not entry.is_command]
     fits = spoken[-1:]
     for start in range(len(spoken)):

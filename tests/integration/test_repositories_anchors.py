@@ -88,7 +88,7 @@ class TestAnchors:
             begun = time.perf_counter()
             for one in many[1_000:]:
                 await unit.anchors.add([one])
-                await unit.anchors.active(row.id, limit=1)  # before which it is written
+                await unit.anchors.active(row.id, limit=1)  # the anchor is written before this reading
             alone = time.perf_counter() - begun
             assert together / 1_000 < alone / 100 / 3, "a fortieth of it on an idle machine"
 
@@ -124,7 +124,7 @@ class TestAnchors:
     async def test_what_can_be_shown_is_shown_as_of_all(
         self, begin: UnitOfWorkFactory, tenant: UUID, seed: int
     ) -> None:
-        """Whatever a draft cuts off, holds and has room for."""
+        """This holds for everything that a draft cuts off, holds and has room for."""
         chance = random.Random(seed)
         row = await stored(begin, tenant)
         kinds: list[AnchorType] = ["commitment", "correction", "decision"]
@@ -263,7 +263,7 @@ class TestAnchors:
 
 
 async def history(unit: UnitOfWork, row_id: UUID, said: list[Message]) -> None:
-    """What is stored is exactly this, with these sums."""
+    """Insist that exactly these messages are stored, with these sums."""
     for entry, through in zip(said, running(said), strict=True):
         assert await unit.messages.at_seq(row_id, entry.seq) == entry
         assert await unit.messages.sums_at(row_id, entry.seq) == through, entry.seq

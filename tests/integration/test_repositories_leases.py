@@ -1,4 +1,4 @@
-"""Claims and leases of compactions and turns, what the sweeper finds due, and what looks over all tenants."""
+"""Claims and leases of compactions and turns, what is due for the sweeper, and what is read across all tenants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR = timedelta(hours=1)
 
 
 async def age(engine: AsyncEngine, table: str, id_: UUID, **columns: timedelta) -> None:
-    """Move times of a row into the past, by the database's clock."""
+    """Move times of a row into the past on the database's clock."""
     sets = ", ".join(f"{name} = clock_timestamp() - cast(:{name} as interval)" for name in columns)
     async with engine.begin() as connection:
         await connection.execute(text(f"UPDATE {table} SET {sets} WHERE id = :id"), {"id": id_, **columns})  # noqa: S608
@@ -42,7 +42,7 @@ async def claimed(begin: UnitOfWorkFactory, row: Conversation, **given: Any) -> 
 
 
 async def held(begin: UnitOfWorkFactory, row: Conversation, owner: str = "me") -> Compaction:
-    """A row running under a lease."""
+    """A row that runs under a lease."""
     made = await claimed(begin, row)
     async with begin(row.tenant_id) as unit:
         taken = await unit.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner=owner)
@@ -203,7 +203,7 @@ class TestLease:
             back = await unit.compactions.get(made.id)
             assert (back.status, back.lease_token, back.lease_until, back.owner) == ("queued", None, None, None)
             assert (back.claims, back.sent_at) == (claims, None)
-            # It need not wait to be sent again.
+            # It can be sent again at once.
             assert [found.id for found in await unit.compactions.unsent(older_than=HOUR, limit=9)] == [made.id]
 
     async def test_a_process_that_stops_lets_go_of_its_own(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
@@ -322,7 +322,7 @@ def tried(*, metered: bool = True) -> Attempt:
 
 
 class TestCallsWithin:
-    """What the spend guard counts: calls that cost money, recorded lately."""
+    """The calls that the spend guard counts: those that cost money and were recorded lately."""
 
     async def test_of_a_conversation_and_of_the_tenant(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
@@ -347,7 +347,7 @@ class TestCallsWithin:
 
 
 class TestDue:
-    """All three parts of quiet, the slot and the turn; over all tenants."""
+    """A conversation is due by all three parts of its quiet period, its slot and its turn; over all tenants."""
 
     async def due(self, begin: UnitOfWorkFactory) -> set[tuple[UUID, UUID]]:
         async with begin(None) as unit:
@@ -367,7 +367,7 @@ class TestDue:
         other = await make_tenant(begin, "second")
         shape = {"last_seq": 5, "context_tokens": 120, "trigger_tokens": 100}
         row = await stored(begin, tenant, **shape)
-        # The same id with another tenant: its compaction and turn say nothing about the first.
+        # Another tenant uses the same id: its compaction and turn have no influence on the first.
         twin = await stored(begin, other, **shape, id=row.id)
         assert await self.due(begin) == {(tenant, row.id), (other, row.id)}
 
@@ -475,7 +475,7 @@ class TestTurns:
 
 
 async def swept(unit: UnitOfWork) -> Sequence[Turn]:
-    """Everything, one at a time: the limit holds, and what has ended is ended once."""
+    """End all expired turns one by one; the limit must hold, and each turn is ended only once."""
     found: list[Turn] = []
     while batch := await unit.turns.expired(limit=1):
         (dead,) = batch

@@ -26,7 +26,7 @@ NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "No
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conversations of more than twenty messages are large, and a stem in more than eight is common."""
+    """Let conversations of more than twenty messages count as large, and a stem in more than eight as common."""
     monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 20)
     monkeypatch.setattr(narrowing, "COMMON_FROM", 8)
 
@@ -56,7 +56,7 @@ def seqs(found: Narrowed) -> list[int]:
 
 
 def among_noise(count: int, **said: str) -> list[str]:
-    """So many messages about a harbour; ``at7="…"`` says something else in the seventh."""
+    """This many messages about a harbour; ``at7="…"`` sets another content of the seventh."""
     return [said.get(f"at{seq}", NOISE[seq % len(NOISE)]) for seq in range(1, count + 1)]
 
 
@@ -102,7 +102,7 @@ async def test_control_without_keys_a_large_one_has_nothing(
 async def test_common_words_are_counted_about_and_found_together(
     begin: UnitOfWorkFactory, tenant: UUID, large: None
 ) -> None:
-    """Each of the two words alone stands in a third of the messages; only the last one but nine has both."""
+    """Each of the two words is in a third of the messages; only one of the last ten has both."""
     contents = ["Nothing.", "The lantern.", "The anchor."] * 40
     contents[110] = "The lantern on the anchor."
     conversation_id, _ = await conversation_of(begin, tenant, contents)
@@ -144,7 +144,7 @@ async def test_pairs_of_common_words_that_could_change_nothing_are_not_sought(
 
 
 def sought_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """What is sought two by two from now on."""
+    """The pairs of words that are sought together from now on."""
     sought: list[tuple[int, int]] = []
     lists = narrowing.Narrowing._messages_holding_both
 
@@ -183,7 +183,7 @@ async def test_which_messages_hold_a_common_word_is_looked_for_once_until_someth
 
 @pytest.fixture
 def long(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conversations of more than a hundred messages are sampled, and a stem in more than thirty is abundant."""
+    """Let conversations of over a hundred messages be sampled, and a stem in more than thirty count as abundant."""
     monkeypatch.setattr(narrowing, "SAMPLED_FROM", 100)
     monkeypatch.setattr(narrowing, "SAMPLED_MESSAGES", 40)
     monkeypatch.setattr(narrowing, "ABUNDANT_FROM", 30)
@@ -241,7 +241,7 @@ async def test_messages_are_sampled_anew_when_there_are_more_or_some_were_erased
 
 @contextmanager
 def looked_for(engine: AsyncEngine, sign: str = "@>") -> Iterator[list[str]]:
-    """Every statement meanwhile that looks for messages by their words, or has another sign."""
+    """Every statement within the block that looks for messages by their words, or that contains another sign."""
     asked: list[str] = []
 
     def keep(_: object, __: object, statement: str, *___: object) -> None:
@@ -313,7 +313,7 @@ async def test_commands_and_erased_messages_are_not_found(
 
 
 async def test_two_tenants_with_the_same_ids(begin: UnitOfWorkFactory, tenant: UUID, large: None) -> None:
-    """The keys are the same, for they are made of the conversation's id; the tenant is another condition."""
+    """The keys are the same, since they are made from the conversation's id; the tenant is a further condition."""
     other, same = await make_tenant(begin, f"other {uuid4()}"), uuid4()
     for owner, contents in ((tenant, among_noise(40, at9=KETTLE)), (other, among_noise(40, at29=KETTLE))):
         await stored(begin, owner, id=same)
@@ -401,7 +401,7 @@ async def test_demands_are_a_users_constraints_and_goals(begin: UnitOfWorkFactor
 async def test_the_index_is_used_behind_row_level_security(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
-    """Through the view alone: of the table itself Postgres would read every row, for fear of what ``@>`` might tell."""
+    """Only the view allows this: of the table Postgres would read every row, for fear of what ``@>`` might reveal."""
     conversation_id, _ = await conversation_of(begin, tenant, among_noise(40))
     key = term_keys.TermKeys(conversation_id).of_stem("harbour")
     plans: dict[str, str] = {}

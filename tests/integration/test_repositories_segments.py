@@ -30,7 +30,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def database_url(module_database_url: str) -> str:
-    """Every test here keeps to a tenant of its own."""
+    """A tenant of each test's own."""
     return module_database_url
 
 
@@ -47,7 +47,7 @@ def ids(found: Sequence[Segment] | Sequence[ServableSegment]) -> list[str]:
 async def chain(
     begin: UnitOfWorkFactory, tenant: UUID, row: Conversation, *links: tuple[int | None, list[str]]
 ) -> None:
-    """Versions 1, 2, 3 …, each with its parent and its own segments."""
+    """Versions 1, 2, 3 and so on, each with its parent and its own segments."""
     async with begin(tenant) as unit:
         for number, (parent, own) in enumerate(links, start=1):
             version = state_version(number, parent_version=parent, segment_ids=tuple(own))
@@ -142,7 +142,7 @@ async def test_pages_newest_and_count_know_only_current_ones(begin: UnitOfWorkFa
 async def test_what_a_context_shows_of_a_segment_is_one_row_however_much_it_holds(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Read once for each level, with its exact values each time, it made a large budget take twice as long."""
+    """Reading a row once for each level, with its exact values each time, made a large budget take twice as long."""
     read: list[Sequence[Sequence[object]]] = []
     records = TenantSession.records
 
@@ -242,7 +242,7 @@ async def test_a_new_name_goes_everywhere(begin: UnitOfWorkFactory, tenant: UUID
 
 
 async def test_the_chain_of_parents_says_what_is_current(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """1 ← 2 ← 3, back to 1 as 4 ← 5; the abandoned branch stays in the table."""
+    """The versions are 1 ← 2 ← 3, then back to 1 as 4 ← 5; the abandoned branch stays in the table."""
     row, other = await stored(begin, tenant), await stored(begin, tenant)
     made = [segment(row.id, place, place, id=f"s{place}") for place in range(1, 6)]
     await added(begin, tenant, *made, segment(other.id, 1, 1, id="s1", is_current=False))
@@ -323,7 +323,7 @@ async def test_parts_come_back_as_they_were_written(begin: UnitOfWorkFactory, te
 
 @pytest.mark.parametrize("text", ["\x00", "\ud800"])
 async def test_parts_that_no_search_could_read_are_refused(begin: UnitOfWorkFactory, tenant: UUID, text: str) -> None:
-    """Control: a json column by itself takes a NUL, and every search through the conversation fails from then on."""
+    """Control: a json column accepts a NUL, and then every search through the conversation fails."""
     row = await stored(begin, tenant)
     async with begin(tenant) as unit:
         with pytest.raises(Exception, match=r"(?i)unicode|surrogate|translat|cannot"):
@@ -335,7 +335,7 @@ async def test_parts_that_no_search_could_read_are_refused(begin: UnitOfWorkFact
 async def test_queries_stay_bounded_with_ten_thousand_segments(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
-    """As many as 100 000 messages have; each look-up costs about what it costs with a hundred."""
+    """There are as many segments as 100 000 messages have; a look-up costs about as much as among a hundred."""
     times: list[float] = []
     for count in (100, 10_000):
         row = await stored(begin, tenant)
@@ -347,7 +347,7 @@ async def test_queries_stay_bounded_with_ten_thousand_segments(
             await connection.commit()
         async with begin(tenant) as unit:
             await unit.segments.newest(row.id, limit=1)
-            best = math.inf  # a machine that is busy for a moment says nothing
+            best = math.inf  # since a machine may be busy for a moment
             for _ in range(10):
                 begun = time.perf_counter()
                 with statements(engine) as seen:

@@ -1,4 +1,4 @@
-"""Over HTTP in process, with the database: what a request or a policy may name, and how large a merge may grow."""
+"""What a request or a policy may name, and how large a merge may grow; over HTTP in process, with the database."""
 
 from __future__ import annotations
 

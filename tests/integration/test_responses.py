@@ -1,4 +1,4 @@
-"""OpenAI's Responses through the real client, before a scripted server that keeps what it is told to keep."""
+"""OpenAI's Responses through the real client, before a scripted server that stores what it is told to store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def calls_in(events: list[StepEvent]) -> list[ToolCall]:
 
 
 def stored(call: ToolCall, id_: str) -> Part:
-    """As the service stores it: under an id of its own."""
+    """A call as the service stores it, under an id of the service's own."""
     details = {"details": dict(call.details)}
     return {"type": "tool_call", "id": id_, "name": call.name, "arguments": dict(call.arguments), **details}
 
@@ -189,7 +189,7 @@ class TestToolCalls:
     async def test_details_that_make_no_sense_are_left_out(
         self, registry: ModelRegistry, openai: OpenAI, details: Any
     ) -> None:
-        """Only the service stores calls that stand on the provider's side; yet what is stored is never trusted."""
+        """Only the service stores calls that are on the provider's side; stored calls are not trusted all the same."""
         call = {"type": "tool_call", "id": "ours", "name": "look_up", "arguments": {}, "details": details}
         first = await step(registry, user("Hello"))
         continues = Continuation(response_id=response_id(first), open_calls=(call,))

@@ -1,4 +1,4 @@
-"""Back to before the first compaction: nothing is covered, nothing is served of a state, and all begins anew."""
+"""Going back to before the first compaction: nothing is covered, no state is served, and everything begins again."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_versions_are_shown_as_they_were_at_one_moment(
     *,
     is_of_one_moment: bool,
 ) -> None:
-    """A verification that ends in between shows neither its verdict nor its version, instead of only one of them."""
+    """A verification that ends in between leaves neither its verdict nor its version, rather than one of the two."""
     conversation_id = await folded(service, times=1)
     url = engine.url.render_as_string(hide_password=False)
     judged = f"UPDATE state_versions SET verified = 'model' WHERE conversation_id = '{conversation_id}'"  # noqa: S608

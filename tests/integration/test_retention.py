@@ -1,4 +1,4 @@
-"""What grows with time alone is forgotten, each kind by itself; every table says what bounds it."""
+"""What grows only with time is forgotten, each kind on its own; for every table it is stated what bounds it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BY_AGE: Final = {
     "audit": "occurred_at",
     "provider_caches": "last_used_at",
 }
-"""What the sweepers forget by its age, and the column that tells it."""
+"""The tables whose rows the sweepers forget by their age, and the column with the age."""
 BOUNDED: Final[Mapping[str, str]] = {
     "conversations": "a client makes and deletes them",
     "messages": "what was said: it goes with its conversation",
@@ -62,7 +62,7 @@ def test_every_table_says_what_bounds_it() -> None:
 
 
 async def counts(engine: AsyncEngine) -> dict[str, int]:
-    """Rows by table, of those that are forgotten by their age."""
+    """The number of rows in each table whose rows are forgotten by their age."""
     async with engine.connect() as connection:
         return {
             table: int((await connection.execute(text(f"SELECT count(*) FROM {table}"))).scalar_one())  # noqa: S608 - ours
@@ -71,7 +71,7 @@ async def counts(engine: AsyncEngine) -> dict[str, int]:
 
 
 async def age(engine: AsyncEngine, days: int) -> None:
-    """Have every row be so old, its work over."""
+    """Make every row this old, and end its work."""
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE turns SET status = 'completed', request = NULL"))
         for table, column in BY_AGE.items():

@@ -1,4 +1,4 @@
-"""The second wall: Postgres itself keeps tenants apart, also where the ORM's condition is missing."""
+"""The second protection: Postgres itself keeps tenants apart, also if the ORM's condition is missing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
 @pytest.fixture
 def without_condition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of ours adds the tenant to what is read, changed or deleted."""
+    """Remove the code that adds the tenant to what is read, changed or deleted."""
     monkeypatch.setattr(tenancy, "criteria", NoCriteria)
 
 
@@ -77,7 +77,7 @@ async def test_without_the_condition_a_twin_acts_on_its_own_rows_only(
 async def test_control_without_the_policy_as_well_the_leak_is_seen(
     begin: UnitOfWorkFactory, engine: AsyncEngine, database_url: str
 ) -> None:
-    """If the tests above could not fail, this one would."""
+    """A control: it fails if the tests above could not fail."""
     owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
     before = await dumps(engine, owner)
     execute_sql(database_url, "ALTER TABLE conversations DISABLE ROW LEVEL SECURITY")
@@ -94,9 +94,9 @@ async def test_control_without_the_policy_as_well_the_leak_is_seen(
 
 async def test_a_row_of_another_tenant_is_not_taken(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
     owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
-    session = TenantSession(engine, None)  # the system scope: nothing of ours adds a tenant …
+    session = TenantSession(engine, None)  # the system scope, in which our code adds no tenant …
     connection = await connection_of(engine, session)
-    await connection.execute(text(f"SET LOCAL {SETTING} = '{stranger}'"))  # … and Postgres looks for the stranger
+    await connection.execute(text(f"SET LOCAL {SETTING} = '{stranger}'"))  # … and Postgres reads for the stranger
     row = {"conversation_id": CONVERSATION, "number": 9, "type": "stolen", "data": {}, "occurred_at": START}
     with pytest.raises(DBAPIError, match="row-level security"):
         await session.execute(insert(EventRow).values(tenant_id=owner, **row))
@@ -104,7 +104,7 @@ async def test_a_row_of_another_tenant_is_not_taken(begin: UnitOfWorkFactory, en
 
 
 async def test_every_table_and_view_of_a_tenant_is_protected(engine: AsyncEngine) -> None:
-    """A table that is added without ``protect(table)`` in its migration fails here."""
+    """The test fails for a table that is added without ``protect(table)`` in its migration."""
     async with engine.connect() as connection:
         named = await connection.execute(
             text("SELECT c.relname FROM pg_class c JOIN pg_policy p ON p.polrelid = c.oid WHERE c.relrowsecurity")
@@ -154,7 +154,7 @@ async def test_a_beginning_that_fails_leaves_the_connection_to_nobody(
 
 
 async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:
-    """All that is said: BEGIN with whom and for whom, the read itself, and ROLLBACK."""
+    """The whole exchange is BEGIN with role and tenant, the read itself, and ROLLBACK."""
     made = await stored(begin, tenant)
     said: list[str] = []
     async with UnitOfWork(engine, tenant) as unit:
@@ -170,7 +170,7 @@ async def test_the_beginning_is_one_message(begin: UnitOfWorkFactory, tenant: UU
 
 
 class TestRoles:
-    """Who may act as whom, on a server whose users are not all superusers."""
+    """The roles that users may take, on a server whose users are not all superusers."""
 
     @pytest.mark.long
     @pytest.mark.usefixtures("plain_logs")
@@ -222,7 +222,7 @@ class TestRoles:
 
 @contextlib.contextmanager
 def owned_database(servers: Endpoints, owner: str, *rights: str) -> Iterator[str]:
-    """A database of a user who is no superuser."""
+    """A database of a user who is not a superuser."""
     execute_sql(servers.database_url, f"CREATE ROLE {owner} LOGIN {' '.join(rights)}")
     execute_sql(servers.database_url, f"CREATE DATABASE {owner} OWNER {owner}")
     try:
@@ -233,7 +233,7 @@ def owned_database(servers: Endpoints, owner: str, *rights: str) -> Iterator[str
 
 
 async def writes_and_reads(url: str) -> bool:
-    """Whether a service with that address does what it is for."""
+    """Whether a service with this address can write and read."""
     made = make_engine(url, pool_size=1)
     begin = unit_of_work_factory(made)
     tenant = await make_tenant(begin, f"tenant {uuid4()}")

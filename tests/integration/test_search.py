@@ -1,4 +1,4 @@
-"""Search through the service: what is found before and after compaction, by pages, and what never is."""
+"""Search through the service: what is found before and after compaction, in pages, and what is never found."""
 
 from __future__ import annotations
 

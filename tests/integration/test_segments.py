@@ -49,7 +49,7 @@ TOPICS = (
     "The violin lesson number {seq} was about the second movement, and the bow needs new hair.",
 )
 PAGE = 240
-"""Tokens of a page of originals: less than most segments, so that they have borders between pages."""
+"""The tokens of a page of originals: fewer than most segments have, so that pages end within them."""
 ODD = {"zulu": 1, "b": [1e22, -0.0, 1.0], "": None, "яблоко": {"y": True, "x": "\u2028 [a →L1:b]"}, "aa": "é\u0301"}
 
 
@@ -111,7 +111,7 @@ async def current(service: Service, conversation_id: UUID) -> list[Segment]:
 
 
 async def expand(service: Service, conversation_id: UUID, segment_id: str, **given: Any) -> list[Expanded]:
-    """Every page."""
+    """Every page of a segment at a level."""
     pages: list[Expanded] = []
     after = None
     while True:
@@ -133,7 +133,7 @@ async def originals(service: Service, conversation_id: UUID, segment_id: str) ->
 
 
 def written(messages: Sequence[Message]) -> str:
-    """As JSON would have them, the order of keys and the form of numbers included."""
+    """The messages as JSON, with the order of keys and the form of numbers."""
     shown = [
         [str(message.id), message.seq, message.role, message.content, list(message.parts), dict(message.metadata)]
         for message in messages
@@ -147,7 +147,7 @@ def assert_partition(segments: Sequence[Segment], boundary: int) -> None:
 
 
 async def every_marker(service: Service, conversation_id: UUID) -> dict[str, str]:
-    """Segment id to its originals as JSON: by way of every marker at every level that is served or listed."""
+    """Segment id to its originals as JSON, reached by every marker at every level that is served or listed."""
     found: dict[str, str] = {}
     lists = await expand(service, conversation_id, "earlier", max_tokens=100)
     for marker in [marker for page in lists for marker in page.markers]:
@@ -253,7 +253,7 @@ class TestRoundTrip:
         return expected
 
     async def test_the_history_is_what_was_sent(self, service: Service) -> None:
-        """So that comparing with the history proves something."""
+        """This makes a comparison with the history meaningful."""
         conversation_id = await service.conversation()
         await say(service, conversation_id, 14)
         call = next(message for message in await history(service, conversation_id) if message.parts)
@@ -279,7 +279,7 @@ class TestWhatDidNotSurvive:
         return list(dict.fromkeys(kinds[number % len(kinds)]() for number in range(40)))
 
     async def lost(self, begin: UnitOfWorkFactory, tenant: UUID, **policy: Any) -> tuple[list[str], list[str]]:
-        """(values that the block does not show, those of them that no marker of the block leads to)."""
+        """The values that the block does not show, and those of them to which no marker of the block leads."""
         service = Service(begin, tenant, OfflineSummarizer().ask)
         conversation_id = await service.conversation(
             segment_by={"by": "messages", "size": 5}, state_tokens=100, anchor_share=0.01, **policy
@@ -704,7 +704,7 @@ class TestMaking:
 
 
 class TestErasure:
-    """Nothing that a segment says outlives the message that said it: topic, id, identifiers and levels."""
+    """Nothing in a segment outlives the message that said it: topic, id, identifiers and levels."""
 
     CANARY = "kumquatorium"
     SECRET = (
@@ -713,7 +713,7 @@ class TestErasure:
     )
 
     async def described(self, request: SummaryRequest) -> Proposal:
-        """A model that names every stretch after the canary once it has seen it, and lets the gate find it there."""
+        """A model whose note about the canary's segment contains the canary, as the gate allows."""
         answer = json.loads(proposal(request).text)
         knows = [message.seq for message in request.messages if self.CANARY in message.content]
         if knows:
@@ -783,7 +783,7 @@ class TestErasure:
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def nothing(*_given: Any, **_named: Any) -> None:
-            """What a bug could do."""
+            """Stands for the step that a bug could leave out."""
 
         service = Service(begin, tenant)
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 3})
@@ -795,7 +795,7 @@ class TestErasure:
     async def test_what_another_segment_was_told_of_it_goes_too(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
-        """The gate lets nothing of the kind pass: stored here as a model might have written it all the same."""
+        """The gate lets no such text pass; here it is stored all the same, as a model might have written it."""
         service = Service(begin, tenant)
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 5})
         canary = await self.told(service, conversation_id)

@@ -1,4 +1,4 @@
-"""A conversation over which processes ended is set aside, the others go on, and an operator takes it back."""
+"""A conversation during whose work processes ended is set aside, the others go on, and an operator takes it back."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
 
 
 async def leave_behind(service: Service, conversation_id: UUID, kind: WorkKind = "context", times: int = 1) -> None:
-    """What a process leaves that ends in the middle of its work, its lease over; the sweeper finds it."""
+    """Leave what a process leaves that ends in the middle of its work: an expired lease, which the sweeper finds."""
     for _ in range(times):
         work = Work(id=uuid4(), tenant_id=service.tenant, conversation_id=conversation_id, process=uuid4(), kind=kind)
         async with service.begin(service.tenant) as uow:
             await uow.works.begin(work, seconds=-1)
         async with service.begin(service.tenant) as uow:
-            await uow.works.begin(replace(work, id=uuid4()), seconds=-1)  # two requests at once are one crash
+            await uow.works.begin(replace(work, id=uuid4()), seconds=-1)  # requests at once count as one
         await service.container.sweeper.sweep()
 
 
@@ -58,14 +58,14 @@ async def crashes(service: Service, conversation_id: UUID) -> Crashes | None:
 
 
 async def on_record(service: Service) -> list[str]:
-    """What is on record now."""
+    """The kinds of work on record now."""
     async with service.begin(service.tenant) as uow:
         found: list[Any] = await uow.works._session.all(select(WorkRow))
     return [row.kind for row in found]
 
 
 async def leases(service: Service) -> list[datetime]:
-    """When what is on record would be counted as left behind."""
+    """The times from which work on record would count as left behind."""
     async with service.begin(service.tenant) as uow:
         return [row.lease_until for row in await uow.works._session.all(select(WorkRow).order_by(col(WorkRow.id)))]
 
@@ -180,7 +180,7 @@ async def test_what_it_has_in_flight_ends_and_nothing_is_claimed(service: Servic
     assert ended is not None
     assert (ended.status, ended.reason) == ("failed", "conversation_set_aside")
     assert service.summarizer.requests == []
-    async with service.begin(service.tenant) as uow:  # the pause after the failure is over
+    async with service.begin(service.tenant) as uow:  # the pause after the failure has ended
         row = await uow.conversations.get(conversation_id)
         await uow.conversations.update(conversation_id, quiet=type(row.quiet)())
         await uow.commit()
@@ -299,7 +299,7 @@ async def test_one_task_renews_all_that_is_on_record_whoever_asked_first(
 
 
 async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Otherwise a pause of the database would look like the end of a process."""
+    """Otherwise an outage of the database would look like the end of a process."""
     away: list[bool] = []
 
     @asynccontextmanager
@@ -327,7 +327,7 @@ async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: Uni
 async def test_what_was_put_on_record_and_not_heard_of_is_struck(
     service: Service, monkeypatch: pytest.MonkeyPatch, ending: BaseException
 ) -> None:
-    """Otherwise a connection that is cut, or a client that leaves then, would look like the end of a process."""
+    """Otherwise a cut connection, or a client that leaves at this moment, would look like the end of a process."""
     conversation_id, _ = await two(service)
     await service.container.work.drain()
     begin_work = WorkRepository.begin
@@ -357,7 +357,7 @@ async def test_a_conversation_that_was_deleted_meanwhile_is_forgotten(service: S
 
 
 async def test_a_model_that_answers_at_once_finds_the_work_on_record_again(service: Service) -> None:
-    """The row from before the call may still be there when the work goes on."""
+    """The row from before the call may still be there when the work continues."""
     conversation_id, _ = await two(service)
     async with service.container.work.on_record(service.tenant, conversation_id, "compaction") as record:
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Similarity by vectors on a real database: made in the background, used in time, gone with their messages."""
+"""Similarity by vectors on a real database: vectors are made in the background, used in time, and go with messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACT = "The zorblat lies on the windowsill."
 KEY = "sk-proj-" + "a1B2c3D4e5" * 5
 ASKED = Asked(query="Tell me of the quimby.")
 COVERED = 24
-"""Messages of ``folded``: the last one is a user's, which no reply has followed yet."""
+"""The covered messages of ``folded``; the last one is a user's, which no reply has followed yet."""
 AWAY = ModelUnavailableError("timeout")
 
 
@@ -59,7 +59,7 @@ async def folded(service: Service, *facts: str, messages: int = 20) -> UUID:
 
 
 async def embedded(service: Service, conversation_id: UUID) -> list[str]:
-    """Work until nothing more is wanted; what each step came to."""
+    """Work until nothing more is wanted, and return the outcome of each step."""
     outcomes = []
     while (outcome := await service.container.embedding.work(conversation_id)) == "made":
         outcomes.append(outcome)
@@ -154,7 +154,7 @@ async def test_vectors_go_with_their_messages(service: Service, engine: AsyncEng
     assert before.keys() - after.keys() == {fact.seq}
     await embedded(service, conversation_id)
     assert fact.seq not in await vectors(service, conversation_id)
-    async with engine.begin() as connection:  # as a process of the version before would: by its words alone
+    async with engine.begin() as connection:  # a process of the version before would change only the words
         await connection.execute(text("UPDATE messages SET content = 'Other words.' WHERE seq = 7"))
         await connection.execute(text("UPDATE messages SET is_pinned = true WHERE seq = 8"))
     assert before.keys() - (await vectors(service, conversation_id)).keys() == {fact.seq, 7}
@@ -224,12 +224,12 @@ async def test_a_text_that_is_refused_alone_is_passed_over_where_the_model_took_
     service: Service, embedder: Alike
 ) -> None:
     await embedded(service, await folded(service, "The crates are blue."))
-    conversation_id = await folded(service, FACT)  # all but that is known
+    conversation_id = await folded(service, FACT)  # everything but the fact is known
     embedder.refused = "zorblat"
     assert await embedded(service, conversation_id) == ["made", "not_wanted"]
     assert len(await vectors(service, conversation_id)) == COVERED - 1
 
-    embedder.refused = " "  # control: what refuses everything is not believed
+    embedder.refused = " "  # control: a model that refuses everything is not believed
     other = await folded(service, "A zorblat once more.", "And twice.")
     assert await embedded(service, other) == ["failed"]
 

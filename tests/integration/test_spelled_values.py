@@ -1,4 +1,4 @@
-"""Values that are written into a statement's text are what the driver would have sent beside it, or are refused."""
+"""Values that are written into a statement's text equal what the driver would have sent separately, or are refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ VALUES: Final[dict[str, tuple[Any, st.SearchStrategy[Any]]]] = {
     "texts": (ARRAY(Text), st.lists(st.none() | st.just("null") | texts)),
 }
 EXTREMES: Final[tuple[tuple[str, Any], ...]] = (
-    # What is next to the driver's words for infinity: those it reads back without a zone, whoever wrote them.
+    # Values next to the driver's words for infinity: it reads those back without a zone, whoever wrote them.
     ("moment", datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)),
     ("moment", datetime.min.replace(tzinfo=UTC) + timedelta(microseconds=1)),
     ("moment", datetime(999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone(timedelta(hours=5, minutes=53, seconds=28)))),
@@ -117,7 +117,7 @@ async def check(driver: Any, compiled: CompiledStatement, value: object) -> None
 
 
 def is_writable(value: object) -> bool:
-    """Whether it is no text with half a pair of surrogates, which neither way sends."""
+    """Whether a value can be sent: neither way can send a text with half a surrogate pair."""
     return not (isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value))
 
 

@@ -28,14 +28,14 @@ MANUAL = CompactInput(keep_tail_messages=2)
 
 
 async def spent(service: Service, conversation_id: UUID, calls: int) -> None:
-    """So many compactions, of a call each."""
+    """Make this many compactions with one call each."""
     for _ in range(calls):
         await service.say(conversation_id, 20)
         await service.container.manual.compact(service.tenant, conversation_id, MANUAL, timeout=PATIENCE)
 
 
 async def age(engine: AsyncEngine, minutes: int) -> None:
-    """Let everything that was recorded be so much older."""
+    """Make everything on record this much older."""
     ended = text("UPDATE compactions SET finished_at = finished_at - make_interval(mins => :minutes)")
     quiet = text("UPDATE conversations SET quiet_until = quiet_until - make_interval(mins => :minutes)")
     async with engine.begin() as connection:

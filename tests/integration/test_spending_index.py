@@ -1,4 +1,4 @@
-"""What was spent of late is counted without reading what was spent long ago."""
+"""Recent spending is counted without reading what was spent long ago."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.integration.rows import compaction, stored
 
-pytestmark = pytest.mark.own_database  # its plans follow from the statistics of its own rows
+pytestmark = pytest.mark.own_database  # its plans depend on the statistics of its own rows
 
 COPIES = text(
     "INSERT INTO compactions SELECT (jsonb_populate_record(c, jsonb_build_object("

@@ -1,4 +1,4 @@
-"""What is measured, over a real database: sums that are exact whoever writes, and metrics that count once."""
+"""What is measured, over a real database: sums are exact whoever writes, and metrics count everything once."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measured:
 
 
 def figures_agree(seen: Measured) -> bool:
-    """Every compaction here is applied, probed, saved the same, and took two calls."""
+    """Whether the figures fit: every compaction here is applied and probed, saves the same, and took two calls."""
     calls = sum(tally.count for tally in seen.calls)
     return (
         seen.total == seen.applied == seen.fidelity.probes == seen.in_turns.count
@@ -85,7 +85,7 @@ def figures_agree(seen: Measured) -> bool:
 
 @pytest.mark.parametrize("writers", [3, pytest.param(8, marks=pytest.mark.long)])
 async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID, writers: int) -> None:
-    """Writers end compactions of a conversation each, readers look meanwhile: no figure is ever half way."""
+    """Writers end compactions in a conversation each while readers look: no figure ever shows half of a compaction."""
     rows = [await stored(begin, tenant) for _ in range(writers)]
     looks: list[Measured] = []
 
@@ -116,7 +116,7 @@ async def test_calls_are_counted_by_their_prompt_and_those_of_older_rows_apart(
     named = [replace(one, prompt_version="summary-1") for one in (REFUSED, REFUSED, ACCEPTED)]
     older = await ended(begin, row)
     await ended(begin, row, attempts=tuple(named))
-    async with engine.begin() as connection:  # as rows were before versions were recorded
+    async with engine.begin() as connection:  # like rows from before versions were recorded
         without = "SELECT jsonb_agg(one - 'prompt_version') FROM jsonb_array_elements(attempts) one"
         stripped = await connection.execute(
             text(f"UPDATE compactions SET attempts = ({without}) WHERE id = :id"),  # noqa: S608 - our own words
@@ -137,7 +137,7 @@ async def test_calls_are_counted_by_their_prompt_and_those_of_older_rows_apart(
 
 
 async def slips_in(begin: UnitOfWorkFactory, row: Conversation, patch: pytest.MonkeyPatch) -> Measured:
-    """Look, while another compaction ends between two statements of the look."""
+    """Measure, while another compaction ends between two statements of the measurement."""
     await ended(begin, row)
     calls = StatisticsRepository._calls
 
@@ -160,7 +160,7 @@ async def test_control_without_one_moment_figures_disagree(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing(self: UnitOfWork) -> None:
-        """Every statement sees what is committed by then."""
+        """Without a snapshot every statement sees what is committed by then."""
 
     monkeypatch.setattr(UnitOfWork, "use_snapshot", nothing)
     assert not figures_agree(await slips_in(begin, await stored(begin, tenant), monkeypatch))
@@ -177,7 +177,7 @@ async def test_a_failed_one_saves_nothing(begin: UnitOfWorkFactory, tenant: UUID
 
 
 async def test_what_one_compaction_costs_is_of_all_its_calls(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Two took effect, a third failed and is paid for too; calls for details are another matter."""
+    """Two took effect; a third failed and is paid for as well; calls for details are counted separately."""
     row = await stored(begin, tenant)
     call = DetailCall(id=new_id(), conversation_id=row.id, called_at=moment(1))
     assert (await measured(begin, row)).cost_of_one == CostOfOne()
@@ -242,7 +242,7 @@ async def test_a_tenant_sees_its_own_and_what_ended_since(begin: UnitOfWorkFacto
 
 
 def unlabelled(shown: dict[str, Any]) -> list[str]:
-    """Figures without a label; those in a list of words carry it beside them."""
+    """The figures without a label; those in a list of words have it next to them."""
     labels = shown.pop("labels")
     numbers = {path for path, item in leaves(shown) if isinstance(item, int | float)}
     beside = {path for path in numbers if ".by_" in path}
@@ -322,7 +322,7 @@ async def test_of_an_unknown_conversation_nothing_is_told(begin: UnitOfWorkFacto
 
 
 class Clock:
-    """The test's own time."""
+    """The test's own clock."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -338,7 +338,7 @@ class Clock:
 
 
 class Watcher:
-    """A process that watches, started at the tests' start of time."""
+    """A process that measures, started at the tests' start of time."""
 
     def __init__(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         self.clock = Clock()
@@ -347,7 +347,7 @@ class Watcher:
         )
 
     async def samples(self, *, after: float = 15.0) -> dict[str, float]:
-        """Look, that many seconds later."""
+        """Measure, this many seconds later."""
         self.clock.seconds += after
         lines = (await self.measuring.text()).splitlines()
         pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
@@ -362,7 +362,7 @@ async def test_what_any_process_ended_is_counted_once(begin: UnitOfWorkFactory, 
     row = await stored(begin, tenant)
     await ended(begin, row, finished_at=moment(5))
     assert (await watcher.samples())[APPLIED] == 1
-    await ended(begin, row, finished_at=moment(14))  # committed late: it says to have ended before the last look
+    await ended(begin, row, finished_at=moment(14))  # committed late: its recorded end is before the last look
     await ended(begin, row, finished_at=moment(20))
     seen = await watcher.samples()
     assert seen[APPLIED] == 3
@@ -405,7 +405,7 @@ async def test_control_without_memory_it_is_counted_again(begin: UnitOfWorkFacto
 
 @pytest.mark.long
 async def test_the_levels_of_what_a_compaction_made_are_told(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """One value per level and compaction; one that made nothing tells nothing."""
+    """There is one value per level and compaction; a compaction that made no level adds none."""
     watcher, service = Watcher(begin, tenant), Service(begin, tenant)
     id_ = await service.conversation()
     await service.say(id_, 40, words=4)

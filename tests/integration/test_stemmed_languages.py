@@ -36,7 +36,7 @@ class Spoken:
     fact: str
     talk: tuple[str, ...]
     word: str
-    """One word of the fact as no message says it: it tells no language itself."""
+    """One word of the fact in the form of its messages; alone it does not show its language."""
     question: str
 
 
@@ -79,13 +79,13 @@ def service(begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conversations of more than twenty messages are large: recall goes by the index."""
+    """Conversations of more than twenty messages count as large, so that recall uses the index."""
     monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 20)
 
 
 @pytest.fixture
 def before(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """As it was: no language has Snowball's stems. Until it is undone."""
+    """Restore the time before Snowball's stems, in no language, until the patch is undone."""
     monkeypatch.setattr(term_keys, "guess", lambda _: None)
     monkeypatch.setattr(stemming, "ALGORITHMS", NONE)
     return monkeypatch
@@ -174,7 +174,7 @@ async def keys_of(engine: AsyncEngine) -> dict[tuple[UUID, UUID], list[int]]:
 async def test_a_message_that_was_erased_meanwhile_gets_no_keys_and_no_tenant_those_of_another(
     service: Service, begin: UnitOfWorkFactory, engine: AsyncEngine, before: pytest.MonkeyPatch
 ) -> None:
-    """Also where it had no keys before either, as where a version took none of its signs for letters."""
+    """This includes messages without any keys, as from a version that took none of their characters for letters."""
     conversation_id = await talked(service, SPOKEN["pl"])
     before.undo()
     (_, one), (_, bare), (_, other) = (await outdated(begin, service.tenant))[:3]
@@ -195,7 +195,7 @@ async def test_a_message_that_was_erased_meanwhile_gets_no_keys_and_no_tenant_th
 
 
 async def outdated(begin: UnitOfWorkFactory, tenant: UUID, limit: int = 200) -> list[Place]:
-    """Those of a tenant, in steps."""
+    """The places of a tenant's messages with outdated keys, found in steps."""
     found: list[Place] = []
     place = None
     while True:

@@ -1,4 +1,4 @@
-"""The sweeper on a real database: each row once, however many sweep, and nothing stops it."""
+"""The sweeper on a real database handles each row once, however many sweepers there are, and nothing stops it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class World:
         return made
 
     async def stop(self) -> None:
-        """End the jobs that sweepers run themselves: they would outlive the database."""
+        """End the jobs that sweepers run themselves, since they would outlive the database."""
         for sweeper in self._sweepers:
             await sweeper._stand_in.stop()
 
@@ -113,7 +113,7 @@ class World:
         return await stored(self.begin, self.tenant, **fields)
 
     async def queued(self, *, waited: float = 60.0) -> Compaction:
-        """A row that was queued that many seconds ago, and never sent."""
+        """A row that was queued this many seconds ago, and never sent."""
         row = await self.conversation()
         async with self.begin(self.tenant) as uow:
             made = await uow.compactions.claim(compaction(row))
@@ -130,7 +130,7 @@ class World:
         await self.execute(statement, id=id_, age=timedelta(seconds=seconds))
 
     async def crashed(self, *, claims: int = 1, lease_over: bool = True) -> Compaction:
-        """A row whose holder went away after that many claims."""
+        """A row whose holder disappeared after this many claims."""
         made = await self.queued()
         async with self.begin(self.tenant) as uow:
             taken = await uow.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner="dead")
@@ -398,7 +398,7 @@ async def test_release_puts_back_what_this_owner_holds_only(world: World) -> Non
 
 
 async def test_no_error_ends_the_sweeping(world: World) -> None:
-    """The n-th unit of work fails, for every n; afterwards everything is done as if nothing had happened."""
+    """The n-th unit of work fails, for every n; afterwards the result is as if nothing had happened."""
     crashed, waiting = await world.crashed(), await world.queued()
     calls = 0
     failing = set(range(1, 30))

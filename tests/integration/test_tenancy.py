@@ -93,11 +93,11 @@ Call = Callable[[UnitOfWork], Awaitable[Any]]
 
 
 async def names_of_others(unit: UnitOfWork) -> set[str]:
-    """Of the tenants that a stranger is told of, those that are not itself."""
+    """The names of tenants that a stranger can read, without its own."""
     return {*(await unit.keys.tenant_names()).values()} - {"stranger"}
 
 
-# What a tenant that owns nothing gets when it uses the ids of another: the error, or what is answered for "none".
+# The result for a tenant that owns nothing and uses another's ids: the error, or the answer that means "none".
 NOT_FOUND = NotFoundError
 CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.get": (lambda unit: unit.conversations.get(CONVERSATION), NOT_FOUND),
@@ -393,7 +393,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
     "keys.tenant_names": (names_of_others, set()),
 }
-# These carry a tenant of their own; what they do with a foreign one is tested by name below.
+# These take a tenant of their own; for each of them a test below shows what it does with a foreign one.
 WITH_A_TENANT = {
     "conversations.add",
     "conversations.update_locked",
@@ -415,22 +415,22 @@ WITH_A_TENANT = {
     "works.end_all_like",
     "works.count_crash",
 }
-# A key of another tenant is simply another key: it is claimed, which the twins show.
+# A key of another tenant is simply another key: it is claimed, as the test with twins shows.
 OF_NOBODY = {"idempotency.claim"}
-# It removes the tenant of the unit of work: a stranger removes himself, which the last test here shows.
+# It removes the tenant of the unit of work: a stranger removes itself, as the last test here shows.
 OF_ITSELF = {"removal.remove_tenant"}
 
 
 @pytest.fixture
 async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
-    """One that acts as the owner of the tables, whom row-level security does not hold."""
+    """An engine that acts as the owner of the tables, to whom row-level security does not apply."""
     made = make_engine(with_role(database_url, "none"))
     yield as_owner(made)
     await made.dispose()
 
 
 def cache(tenant_id: UUID, **fields: Any) -> ProviderCache:
-    """A cache that stands, that is to be looked at, and of which the provider wanted more once."""
+    """A cache that exists and is due for a look, and for which the provider once wanted more tokens."""
     given: dict[str, Any] = {
         "id": CACHE,
         "fingerprint": "print",
@@ -499,7 +499,7 @@ def attached(tenant_id: UUID, name: str) -> ConversationFile:
 
 
 def file_copy(tenant_id: UUID, name: str) -> ProviderFile:
-    """The first one that is noted is in use, the second is to be deleted."""
+    """A copy; the first one that is noted is in use, the second is to be deleted."""
     return ProviderFile(
         tenant_id=tenant_id,
         account="account",
@@ -586,7 +586,7 @@ def work(tenant_id: UUID) -> Work:
 
 
 def verification(id_: UUID) -> Verification:
-    """One that is at it, for as long as the test takes and more."""
+    """A verification that runs longer than the test does."""
     return Verification(
         id=id_,
         conversation_id=CONVERSATION,
@@ -647,7 +647,7 @@ async def dumps(engine: AsyncEngine, *tenants: UUID) -> list[dict[str, list[str]
 
 
 async def outcome(begin: UnitOfWorkFactory, tenant_id: UUID, call: Call) -> Any:
-    """What the call answers, or the class of its error; committed, so that whatever it did has been done."""
+    """The answer of the call, or the class of its error; it is committed, so that its effect remains."""
     async with begin(tenant_id) as unit:
         try:
             answer = await call(unit)
@@ -680,7 +680,7 @@ async def test_a_stranger_with_the_ids_of_others_finds_and_changes_nothing(
 
 
 async def check_a_stranger(begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
-    """Every method, asked by a tenant without rows for the ids of others."""
+    """Call every method as a tenant without rows, with the ids of others."""
     owners = [await furnish(begin, name) for name in ("a", "b")]
     stranger = await make_tenant(begin, "stranger")
     before = await dumps(engine, *owners)
@@ -695,14 +695,14 @@ async def test_a_twin_acts_on_its_own_rows_only(begin: UnitOfWorkFactory, engine
     for name, (call, nothing) in CALLS.items():
         async with UnitOfWork(engine, mine) as unit:
             answer = await call(unit)
-            # Looked at from inside, and then rolled back: the next call finds the same rows.
+            # The call is made from inside and then rolled back, so that the next call finds the same rows.
             seen = await dump(await connection_of(engine, unit.session), theirs)
         assert seen == before, name
         assert "'b'" not in repr(answer), name
         assert nothing is None or name in FINDS_NOTHING or answer != nothing, f"{name} reached nothing: no proof"
 
 
-# A live lease, nothing queued, another hash: what these look for, the furniture does not hold.
+# They look for things that the furniture does not have: a live lease, nothing queued, another hash.
 FINDS_NOTHING = {
     "embeddings.wanting",
     "embeddings.claim",
@@ -774,18 +774,18 @@ async def test_the_same_idempotency_key_of_two_tenants_is_two_keys(begin: UnitOf
 
 
 class NoCriteria(tenancy.TenantCriteria):
-    """Adds nothing, and is never found among the statements that were compiled with the condition."""
+    """Adds no condition, and is never found among the statements that were compiled with the condition."""
 
     inherit_cache = False
 
     def get_global_criteria(self, attributes: dict[Any, Any]) -> None:
-        """Nothing."""
+        """Add nothing."""
 
 
 async def test_control_without_the_condition_the_leak_is_seen(
     begin: UnitOfWorkFactory, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the tests above could not fail, this one would."""
+    """A control: it fails if the tests above could not fail."""
     owner, stranger = await furnish(begin, "a"), await make_tenant(begin, "stranger")
     before = await dumps(engine, owner)
     monkeypatch.setattr(tenancy, "criteria", NoCriteria)
@@ -807,7 +807,7 @@ async def test_a_cursor_of_another_tenant_leads_nowhere(begin: UnitOfWorkFactory
 
 
 class TestStatements:
-    """The one place itself: every kind of statement that SQLAlchemy can make of the mapped classes."""
+    """The one place with the condition, with every kind of statement that SQLAlchemy can make of the mapped classes."""
 
     async def test_selects_of_every_kind(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
         mine, theirs = await furnish(begin, "a"), await furnish(begin, "b")

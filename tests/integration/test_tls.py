@@ -1,4 +1,4 @@
-"""TLS to Postgres and Redis: what is checked, and what is said when it does not fit."""
+"""TLS to Postgres and Redis: what is checked, and which error is shown when something does not fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.tls_front import Certificate, front, make_certificate
 
 @pytest.fixture(autouse=True)
 def contexts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one client trusts another must not: everywhere else tests share one context, to save time."""
+    """Give each client a TLS context of its own, since they trust different servers; other tests share one."""
     monkeypatch.setattr(ssl, "create_default_context", cast(Any, ssl.create_default_context).__wrapped__)
 
 
@@ -104,7 +104,7 @@ async def test_what_does_not_fit_is_said_in_one_line(
 
 
 async def test_a_postgres_without_tls_is_refused(servers: Endpoints, ours: Certificate) -> None:
-    """The driver never goes on in the clear when it was told to check."""
+    """The driver never continues without TLS when it was told to check."""
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(8)

@@ -1,4 +1,4 @@
-"""Tools inside a turn, most of it before a scripted Gemini on the wire: called, stored, bounded, interrupted."""
+"""Tools inside a turn, most of them before a scripted Gemini on the wire: called, stored, bounded, interrupted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MID_TURN = {
 
 @pytest.fixture
 async def service(gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID) -> AsyncIterator[Service]:
-    """With Gemini for chat, and two tools of the operator."""
+    """A service with Gemini for chat, and two tools of the operator."""
     registry = ModelRegistry(chat=MODEL, keys=Keys(google_api_key="key", google_base_url=gemini.url))
     settings = Settings(tools=(f"{SAMPLES}:order_status", f"{SAMPLES}:leaks"))
     yield Service(begin, tenant, chat=registry.chat(), settings=settings)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ async def segments_of(service: Service, conversation_id: UUID) -> list[Segment]:
 
 
 async def expansions(service: Service, conversation_id: UUID) -> list[tuple[str, str | None, int]]:
-    """(way, segment, passages) of those that the model asked for."""
+    """The (way, segment, passages) of the expansions that the model asked for."""
     row = ExpansionRow
     asked = select(row).where(col(row.conversation_id) == conversation_id, col(row.way) != "automatic")
     async with service.begin(service.tenant) as uow:
@@ -108,13 +108,13 @@ async def system_tokens(service: Service, conversation_id: UUID) -> int:
 
 
 def declared(gemini: Gemini, number: int) -> list[str]:
-    """The tools of a request."""
+    """The tools in a request."""
     tools = gemini.requests("chat")[number]["body"].get("tools", [])
     return [one["name"] for tool in tools for one in tool["functionDeclarations"]]
 
 
 def answered(gemini: Gemini, number: int = -1) -> list[str]:
-    """What the tools of a request's contents gave back, in order."""
+    """The results of tools in a request's contents, in order."""
     contents = gemini.requests("chat")[number]["body"]["contents"]
     found = [
         part["functionResponse"]["response"] for one in contents for part in one["parts"] if "functionResponse" in part
@@ -397,7 +397,7 @@ class TestTheBound:
 
     @pytest.mark.long
     async def test_results_of_one_step_fit_together(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
-        """They cannot be parted from their call: together they leave room for the question and the rest."""
+        """The results cannot be separated from their call; together they leave room for the question and the rest."""
         many = Reply(calls=(ToolCall(id="0", name="long_list", arguments={"lines": 3_000}),) * MOST_CALLS)
         service = scripted(begin, tenant, many, "I see.", tools=["long_list"])
         conversation_id = await service.conversation()
@@ -423,7 +423,7 @@ class TestTheBound:
 
 class TestBetweenCalls:
     async def test_a_long_result_is_made_room_for(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
-        """Four results of a tenth of the budget each lift a context above nine tenths of it."""
+        """Each of four results of a tenth of the budget lifts the context above nine tenths of it."""
         service = scripted(begin, tenant, *[call("long_list", lines=3_000)] * 4, "I see.", tools=["long_list"])
         conversation_id = await service.conversation(triggers=[MID_TURN])
         await service.fill(conversation_id, 1_900)
@@ -518,7 +518,7 @@ class TestBetweenCalls:
     async def test_the_question_stays_where_results_have_to_go(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Eight long results and a long state of things are more than a small budget holds."""
+        """Eight long results and a long state together are more than a small budget holds."""
         question = "Which of these crates is the heaviest? " * 4
 
         async def last_asked() -> list[str]:
@@ -563,7 +563,7 @@ class TestAnInterruption:
         assert [part["type"] for one in context.messages for part in one.parts] == ["tool_call", "tool_result"]
 
     async def test_while_nothing_is_interrupted_the_result_comes(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
-        """The control."""
+        """The control of the test above."""
         service = scripted(begin, tenant, call("sleeps"), "And now?", tools=["sleeps"])
         conversation_id = await service.conversation()
         await chat(service, conversation_id, "Go.")
@@ -660,7 +660,7 @@ class TestATurnThatBroke:
         ]
 
     async def test_one_that_was_answered_is_not(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
-        """The control: after the reply nothing waits."""
+        """The control: after the reply nothing is waiting."""
         service = scripted(begin, tenant, call("order_status", number=3), "At last.", tools=["order_status"])
         conversation_id = await service.conversation()
         await chat(service, conversation_id, "Where is it?")
@@ -685,7 +685,7 @@ class TestTheNumbers:
     async def test_the_sum_would_have_been_learned_wrong(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The control: one estimate against three requests' tokens."""
+        """The control: one estimate is compared with the tokens of three requests."""
         summed = Answer.after
 
         def wrong(self: Answer, before: Answer) -> Answer:
@@ -764,7 +764,7 @@ class TestWhatIsSeen:
 
 
 class TestErasure:
-    """What a tool brought back is a derivative of the messages that it quotes."""
+    """The result of a tool is derived from the messages that it quotes."""
 
     SECRET = "The vault phrase is Kestrel-7741, written on the old violet envelope."
 
@@ -809,7 +809,7 @@ class TestErasure:
     async def test_stays_where_quotes_are_not_looked_for(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The control."""
+        """The control of the test above."""
         conversation_id, message = await self.looked_up(service, gemini)
 
         async def none(_uow: object, _message: Message) -> list[Message]:

@@ -1,4 +1,4 @@
-"""When a compaction is claimed, on a real database: every moment, by tokens and by messages, and when it is not."""
+"""When a compaction is claimed, on a real database: at every moment, by tokens and by messages, and when none is."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def chat(service: Service, conversation_id: UUID, content: str) -> ChatRes
 
 
 async def near(service: Service, tokens: int = 2_100, **policy: Any) -> UUID:
-    """A conversation just below this size, its last message an assistant's."""
+    """A conversation just below this size, whose last message is an assistant's."""
     conversation_id = await service.conversation(**policy)
     await service.fill(conversation_id, tokens - 120)
     return conversation_id
@@ -59,7 +59,7 @@ async def near(service: Service, tokens: int = 2_100, **policy: Any) -> UUID:
 async def append(
     service: Service, conversation_id: UUID, *said: tuple[Role, str], parts: tuple[Part, ...] = ()
 ) -> None:
-    """A batch; ``parts`` are those of its last message."""
+    """Append a batch; ``parts`` belong to its last message."""
     drafts = [MessageDraft(role=role, content=content) for role, content in said[:-1]]
     drafts.append(MessageDraft(role=said[-1][0], content=said[-1][1], parts=parts))
     await service.container.messages.append(service.tenant, conversation_id, drafts)
@@ -225,7 +225,7 @@ async def test_a_claim_and_its_message_are_one_transaction(service: Service, mon
 
 
 class TestRightAfter:
-    """Case 15: an applied compaction that leaves the context at its trigger, and a small message."""
+    """Case 15: an applied compaction leaves the context at its trigger, and then comes a small message."""
 
     async def again(self, service: Service, **policy: Any) -> list[str]:
         stored = {"name": "background", "on": "stored", "at": {"tokens": 1_500}, "run": "background", "fold": "all"}
@@ -248,7 +248,7 @@ class TestRightAfter:
 
 
 class TestNothingToFold:
-    """Case 20: a manual call with nothing to fold."""
+    """Case 20: a manual call finds nothing to fold."""
 
     async def compact(self, service: Service) -> Compaction:
         conversation_id = await service.conversation()
@@ -275,7 +275,7 @@ class TestNothingToFold:
 
 
 class TestFloors:
-    """Case 14: what is held alone is above the target."""
+    """Case 14: the held messages alone are above the target."""
 
     async def floor(self, service: Service) -> UUID:
         conversation_id = await service.conversation()
@@ -285,7 +285,7 @@ class TestFloors:
     async def messages(self, service: Service, conversation_id: UUID, count: int = 30) -> list[Compaction]:
         for _ in range(count):
             await service.say(conversation_id, 1, words=1)
-            await service.container.compaction.execute(service.queue.ids[-1])  # nothing, when it has run already
+            await service.container.compaction.execute(service.queue.ids[-1])  # does nothing if it has run already
         return await service.compactions(conversation_id)
 
     @pytest.mark.case("14")
@@ -347,14 +347,14 @@ async def in_flight(engine: AsyncEngine) -> int:
 
 
 async def one_by_one(service: Service, engine: AsyncEngine, conversation_id: UUID, count: int) -> int:
-    """Append so many around 70 %, while a worker is slow; the most compactions in flight at any time."""
+    """Append this many around 70 % while a worker is slow; returns the most compactions in flight at any time."""
     most = 0
     running: list[asyncio.Task[Any]] = []
     seen = 0
     for number in range(count):
         await service.say(conversation_id, 1, words=1)
         most = max(most, await in_flight(engine))
-        if number % 7 == 0:  # a worker that takes its time, but no longer than seven messages
+        if number % 7 == 0:  # a worker that takes long, but no longer than seven messages
             await asyncio.gather(*running)
             fresh, seen = service.queue.ids[seen:], len(service.queue.ids)
             running = [asyncio.create_task(service.container.compaction.execute(job)) for job in fresh]
@@ -376,7 +376,7 @@ class TestOneByOne:
 
         assert most == 1
         assert {row.status for row in rows} <= {"applied", "queued"}
-        # 17 tokens each; from the target to the threshold are 306: a compaction for every eighteen at the most
+        # 17 tokens each, and 306 from the target to the threshold: at most one compaction for every eighteen
         assert max(2, count // 100) <= len(rows) <= count / 18 + 1
         assert len(service.summarizer.requests) == sum(row.status == "applied" for row in rows)
 
@@ -386,7 +386,7 @@ class TestOneByOne:
     async def test_control_without_the_slot_there_are_more(
         self, service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The slot is a partial unique index: without it (and quiet) every append claims."""
+        """The slot is a partial unique index; without it (and without quiet) every append claims."""
         async with engine.begin() as connection:
             await connection.execute(text("DROP INDEX uq_compactions_in_flight"))
         monkeypatch.setattr("app.storage.repositories.compactions.insert", _Anyway)
@@ -396,7 +396,7 @@ class TestOneByOne:
 
 
 class _Anyway(Insert):
-    """An insert that knows no conflict."""
+    """An insert that ignores conflicts."""
 
     inherit_cache = True
 

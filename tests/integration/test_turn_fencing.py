@@ -1,4 +1,4 @@
-"""A process that stood still in the middle of a turn, beyond its lease: others end the turn; it adds nothing more."""
+"""A process stops in the middle of a turn until after its lease: others end the turn, and it adds nothing more."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Machine:
         self.open = 0
 
     async def stop(self) -> None:
-        """From now on nothing reaches it, nor what was on its way."""
+        """Let nothing more reach the database, not even what was on its way."""
         self.goes.clear()
         while self.open:  # noqa: ASYNC110 - a moment
             await asyncio.sleep(0.001)
@@ -90,7 +90,7 @@ class Stopped:
         return handle
 
     async def again(self, conversation_id: UUID) -> ChatResult:
-        """The client asks the other process for the answer."""
+        """Ask the other process for the answer, as the client does."""
         handle = await self.other.container.chat.start(self.other.tenant, conversation_id, ChatInput())
         return await asyncio.wait_for(handle.result(), PATIENCE)
 
@@ -109,7 +109,7 @@ def both(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> Stopped
 
 @pytest.fixture
 def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reply is there before a heartbeat notices the loss: only the fence in the database stands before it."""
+    """The reply comes before a heartbeat notices the loss, so that only the fence in the database can stop it."""
 
     @asynccontextmanager
     async def unwatched(*_: object, **__: object) -> AsyncIterator[Watch]:
@@ -150,7 +150,7 @@ async def test_a_turn_that_others_ended_stores_no_second_reply(
 
 
 async def unfenced(repository: TurnRepository, turn_id: UUID, **changes: Any) -> Turn | None:
-    """What ``end`` was: it sets the fields whatever the row says."""
+    """``end`` without its fence: it sets the fields whatever the row says."""
     changes |= {"warnings": list(changes["warnings"])} if "warnings" in changes else {}
     row = await repository._session.first(
         update(TurnRow).where(TurnRow.id == turn_id).values(**changes).returning(TurnRow)  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ async def test_without_the_fence_there_are_two_replies(both: Stopped, monkeypatc
 async def test_a_turn_that_others_ended_stores_no_call_of_a_tool(
     both: Stopped, monkeypatch: pytest.MonkeyPatch, *, fenced: bool
 ) -> None:
-    """Without the look at the row, the call and its result would stand behind the other's reply."""
+    """Without the check of the row, the call and its result would be stored after the other process's reply."""
     both.model._script._entries[0] = Reply(calls=LOOK_UP.calls, meanwhile=both._think)
     conversation_id = await both.other.conversation(context_window=16_000)
     await both.other.say(conversation_id, 40)
@@ -200,7 +200,7 @@ async def test_a_turn_that_others_ended_stores_no_call_of_a_tool(
 
 
 async def _says_nothing(*_: object) -> None:
-    """The guard broken."""
+    """The guard, broken."""
 
 
 async def test_a_process_that_goes_on_before_anybody_ended_its_turn_keeps_it(both: Stopped) -> None:
@@ -270,7 +270,7 @@ async def test_a_conversation_that_was_deleted_meanwhile_is_not_found(both: Stop
 
 
 async def test_a_commit_whose_answer_was_lost_is_not_repeated(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """The reply is stored; the connection breaks before that is said."""
+    """The reply is stored, but the connection breaks before this is confirmed."""
     broken: list[UUID] = []
 
     def begin_(tenant_id: UUID | None) -> UnitOfWork:

@@ -53,7 +53,7 @@ async def chat(service: Service, conversation_id: UUID, content: str | None, ide
 
 
 async def filled(service: Service, share: float = 0.69, **policy: Any) -> UUID:
-    """A conversation whose context is that full."""
+    """A conversation whose context is filled to this share of the budget."""
     conversation_id = await service.conversation(**policy)
     await service.fill(conversation_id, math.ceil(share * 3_060 - 50), step=1)
     if (await service.row(conversation_id)).last_seq % 2:
@@ -158,7 +158,7 @@ async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOf
 async def test_a_turn_that_is_stopped_while_it_is_compacted_ends_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool
 ) -> None:
-    """Nobody waits for the summary, which would never come here; the worker goes on with it. No model is asked."""
+    """The turn does not wait for the summary, which never comes here, and asks no model; the worker continues it."""
     gate = Gate()
     service, worker = Service(begin, tenant, gate, honest), Service(begin, tenant, gate, owner="process:worker")
     conversation_id = await filled(service, 0.72, sync_deadline=300)
@@ -218,7 +218,7 @@ async def until_started(handle: TurnHandle) -> AsyncIterator[ChatEvent]:
 async def test_what_a_turn_has_waited_for_in_vain_no_other_waits_for_again(
     begin: UnitOfWorkFactory, tenant: UUID, on_failure: str
 ) -> None:
-    """Control: where nothing may be left out, there is nothing to do but wait."""
+    """Control: if nothing may be left out, the turn has to wait."""
     gate = Gate()
     service, worker = Service(begin, tenant, gate), Service(begin, tenant, gate, owner="process:worker")
     conversation_id = await filled(service, sync_deadline=0.5, on_failure=on_failure)
@@ -376,7 +376,7 @@ async def test_a_reply_of_which_nobody_said_that_it_is_whole_says_so(begin: Unit
 
 
 def slow(text: str = "Once upon") -> tuple[ScriptedChatModel, asyncio.Event]:
-    """A chat model that says something and then thinks for ever."""
+    """A chat model that says something and then thinks without an end."""
     thinking = asyncio.Event()
 
     class Slow(ScriptedChatModel):
@@ -618,7 +618,7 @@ async def test_control_another_refusal_is_asked_once(begin: UnitOfWorkFactory, t
 
 
 def reporting(factor: float, times: int = 1, profile: ModelProfile = FAKE_PROFILE) -> ScriptedChatModel:
-    """A model that counts so many times our estimate, so often; then as we do."""
+    """A model that reports this many times our estimate, for this many calls; then it counts as we do."""
 
     class Reporting(ScriptedChatModel):
         async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
@@ -633,7 +633,7 @@ def reporting(factor: float, times: int = 1, profile: ModelProfile = FAKE_PROFIL
 
 
 class TestCalibration:
-    """What a provider reports of our requests: case 17, and what it may change."""
+    """Usage that a provider reports of our requests: case 17, and what it may change."""
 
     @pytest.mark.case("17")
     async def test_reported_ten_times_too_high_once_compacts_nothing(
@@ -730,7 +730,7 @@ class TestCalibration:
         await service.container.compaction.execute(row.id)
         gauge = await service.container.conversations.usage(tenant, conversation_id)
 
-        planned = gauge.tokens + factor * (367 - gauge.breakdown.state / factor)  # the state at its planned size
+        planned = gauge.tokens + factor * (367 - gauge.breakdown.state / factor)  # with the state at its planned size
         assert factor > 1.1
         assert (planned <= 1_836 + 2) == guarded
 

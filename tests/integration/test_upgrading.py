@@ -1,4 +1,4 @@
-"""An upgrade under load: nobody waits long for a migration, and the version before runs beside this one."""
+"""An upgrade under load: nobody waits long for a migration, and the version before runs next to this one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.servers import ROOT, execute_sql
 
 COMMIT: Final = "150b694"
 LAST_THAT_LOCKS: Final = "202611212230"
-"""Revisions after it hold no lock for long: tests/unit/test_migration_rules.py."""
+"""The revisions after this one hold no lock for long: tests/unit/test_migration_rules.py."""
 MESSAGES: Final = 1_000_000
 LIMIT: Final = 1.0  # seconds
 ANCHORED: Final = "Decision: we use Postgres 18 for the harbour. Please remember that the key is in the drawer."
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def before(empty_database_url: str) -> str:
-    """A database with data, before the first revision that may run beside the service."""
+    """A database with data, before the first revision that may run while the service does."""
     dumped = rows.Dump.unpacked((ROOT / FOLDER / ROWS).read_bytes())
     run_migrations(empty_database_url, dumped.revision)
     asyncio.run(rows.load(empty_database_url, dumped))
@@ -55,7 +55,7 @@ def before(empty_database_url: str) -> str:
 
 
 class Users:
-    """What requests do all the time, and how long the slowest statement of theirs took."""
+    """The statements that requests make all the time, and the time of the slowest."""
 
     STATEMENTS: ClassVar = (
         "UPDATE conversations SET last_event = last_event WHERE id = (SELECT id FROM conversations LIMIT 1)",
@@ -94,7 +94,7 @@ class Users:
 
 @contextlib.contextmanager
 def reading(url: str, seconds: float) -> Iterator[None]:
-    """Somebody who has read from every table, and keeps the transaction open for so long after others wait for it."""
+    """A reader of every table that keeps its transaction open for this long after others began to wait for it."""
     begun = threading.Event()
 
     async def read() -> None:
@@ -143,7 +143,7 @@ def test_nobody_waits_a_second_for_a_migration_over_a_million_messages(before: s
 
 
 def _many_messages(url: str) -> str:
-    """A copy of one message, column by column: by way of JSON it takes five times as long."""
+    """The SQL that copies one message many times, column by column; by way of JSON it takes five times as long."""
     made = {"id": "gen_random_uuid()", "seq": "10000 + n", "term_keys": "'{}'"}
     names = [f'"{name}"' for (name,) in execute_sql(url, COLUMNS)]
     values = [made.get(name.strip('"'), f"m.{name}") for name in names]
@@ -153,7 +153,7 @@ def _many_messages(url: str) -> str:
 
 @pytest.fixture(scope="module")
 def old_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The code of that commit."""
+    """The source code of that commit."""
     packed = subprocess.run(["git", "archive", COMMIT], cwd=ROOT, check=False, capture_output=True)
     if packed.returncode:
         pytest.skip(f"needs the git history: commit {COMMIT} is not there")
@@ -164,7 +164,7 @@ def old_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class OldService(Service):
-    """Its API was started by uvicorn's own command."""
+    """The API of that version was started with uvicorn's own command."""
 
     def _commands(self, settings: Settings) -> Commands:
         command = ("uvicorn", "app.main:create_app", "--factory", "--host", settings.host, "--port", str(settings.port))
@@ -221,7 +221,7 @@ def has_state(client: httpx.Client, path: str) -> bool:
 
 
 def check_whole(path: str, old: httpx.Client, new: httpx.Client) -> None:
-    """Both versions read the same history and the same states; the newer one finds nothing wrong with them."""
+    """Both versions read the same history and the same states; the newer one finds no mistake in them."""
     shown = [ok(client.get(f"{path}/messages", params={"limit": 100, "order": "asc"}))["data"] for client in (old, new)]
     assert [each["seq"] for each in shown[0]] == list(range(1, len(shown[0]) + 1))
     assert [(each["id"], each["content"]) for each in shown[0]] == [(each["id"], each["content"]) for each in shown[1]]

@@ -1,4 +1,4 @@
-"""A model judges what a model wrote: what that changes, what it never changes, and whom it never disturbs."""
+"""A model judges what a model wrote: what this changes, what it never changes, and whom it never disturbs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def answered(told: str, finish: FinishReason = "stop") -> Proposal:
 
 
 def verdicts(judge: Judge, finish: FinishReason = "stop") -> VerificationEntry:
-    """A verifier that says of each claim what the function says of it."""
+    """A verifier whose verdict on each claim is the function's."""
 
     async def verify(request: VerificationRequest) -> Proposal:
         found = [{"n": claim.n, "seq": 0, "quote": "", **judge(claim)} for claim in request.claims]
@@ -109,7 +109,7 @@ async def compact(service: Service, conversation_id: UUID) -> Compaction:
 async def lied(
     begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry, settings: Settings | None = None, **policy: Any
 ) -> tuple[Service, UUID]:
-    """A conversation whose second compaction put a lie in the place of what the first one had told."""
+    """A conversation whose second compaction replaced what the first one had told by a lie."""
     service = Service(begin, tenant, settings=settings)
     service.summarizer = models_of(service, script)
     conversation_id = await service.conversation(**{"anchor_share": 0.0, "protect": [], "recall": "off"} | policy)
@@ -137,7 +137,7 @@ def models_of(service: Service, script: Sequence[VerificationEntry]) -> Scripted
 
 
 async def two_sentences(begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry) -> tuple[Service, UUID]:
-    """A conversation with one entry: a lie, and a true sentence after it."""
+    """A conversation with one entry, which has a lie and then a true sentence."""
     service = Service(begin, tenant)
     made = ScriptedSummarizer(candidate([(f"{LIE}. {CACHE}.", [3, 10], [])]), verifications=script)
     service.summarizer = made
@@ -153,7 +153,7 @@ async def newest(service: Service, conversation_id: UUID) -> StateVersion:
 
 
 async def rows(engine: AsyncEngine, conversation_id: UUID) -> list[tuple[str, str | None, int]]:
-    """(status, reason, tries) of every verification."""
+    """The (status, reason, tries) of every verification."""
     statement = text("SELECT status, reason, tries FROM verifications WHERE conversation_id = :id ORDER BY id")
     async with engine.connect() as connection:
         found = await connection.execute(statement, {"id": conversation_id})
@@ -168,7 +168,7 @@ async def age(engine: AsyncEngine, span: timedelta) -> None:
 
 
 async def pause(engine: AsyncEngine) -> None:
-    """As if nobody had said anything for a while."""
+    """Make rows older, as if nobody had said anything for a while."""
     older = " = {} - make_interval(secs => 61)"
     async with engine.begin() as connection:
         for table, column in (("verifications", "after"), ("conversations", "last_message_at")):
@@ -194,7 +194,7 @@ def beating_every(service: Service, monkeypatch: pytest.MonkeyPatch, *, seconds:
 async def given_up(
     begin: UnitOfWorkFactory, tenant: UUID, event_type: str, *script: VerificationEntry
 ) -> tuple[Service, UUID]:
-    """A conversation whose second compaction dropped what the first one had told of a message of that event type."""
+    """A conversation whose second compaction dropped what the first had told of a message of this event type."""
 
     async def second(request: SummaryRequest) -> Proposal:
         (old,) = (entry.id for entry in request.previous if entry.text == TRUE)
@@ -222,7 +222,7 @@ STORY = ("The garden was discussed.", RECKONED_TOO, "The trip goes to Porto.")
 
 
 async def reckoned(begin: UnitOfWorkFactory, tenant: UUID, *script: VerificationEntry) -> tuple[Service, UUID]:
-    """A conversation with a compaction of which code cut an item and a sentence: it found no such values."""
+    """A conversation with a compaction from which code cut an item and a sentence, whose values it did not find."""
     service = Service(begin, tenant)
     told = candidate([(RECKONED, [3, 4], []), (CACHE, [9, 10], [])], " ".join(STORY))
     service.summarizer = ScriptedSummarizer(told, verifications=script)
@@ -299,7 +299,7 @@ class TestDemands:
 
 
 class TestOneText:
-    """A state that is one text, in which a sentence took a true one's place."""
+    """A state that is one text, in which a lie replaced a true sentence."""
 
     TRUE = "Mrs Keller gets the wood of the apple tree on 5 January 2027 at gate B-12."
     LIE = "Mr Brandt and not Mrs Keller gets the wood of the apple tree on 5 January 2027 at gate B-12."
@@ -340,7 +340,7 @@ class TestOneText:
 
 
 class TestNoRoom:
-    """An entry that was dropped, and pushed out in the same compaction since it was in doubt."""
+    """An entry that was dropped, and then pruned in the same compaction because it was in doubt."""
 
     SMALL = 120
     PRICE = "A guesthouse in Ribeira costs 64 francs a night"

@@ -1,4 +1,4 @@
-"""States gather before they are verified: what begins it, what is judged together, and what comes in between."""
+"""States gather before they are verified: what starts it, what is judged together, and what happens in between."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ LASTS = "The trip lasts some days"
 
 @pytest.fixture(autouse=True)
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compactions of these tests count as those that nobody asked for."""
+    """Let the compactions of these tests count as those that nobody asked for."""
     monkeypatch.setattr("app.usecases.compaction.saving.is_pressing", lambda *_, **__: False)
 
 
 async def go_on(service: Service, conversation_id: UUID, told: str) -> None:
-    """Another compaction."""
+    """Do another compaction."""
     await append(service, conversation_id, TRIP + BALLAST)
     service.summarizer._script._entries = [told]
     assert (await compact(service, conversation_id)).status == "applied"

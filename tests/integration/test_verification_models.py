@@ -1,4 +1,4 @@
-"""One verification end to end, over the real clients of two providers, before scripted servers."""
+"""One verification from end to end, with the real clients of two providers, before scripted servers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TestGemini:
 
 
 async def claimed(service: Service, conversation_id: UUID) -> list[str]:
-    """The claims about the newest version, as they are going to be numbered."""
+    """The claims about the newest version, in the order of their future numbers."""
     (version,) = await versions(service, conversation_id)
     digests = [told for one in await segments(service, conversation_id) if (told := digest_text(one))]
     return [claim.text for claim in claims_of((), version.entries, digests=digests, repairs=version.repairs)]

@@ -1,4 +1,4 @@
-"""What changes a conversation while something else is under way in it: neither undoes the other.
+"""Two things that change a conversation at the same time: neither undoes the other.
 
 Each has its control: the same with the guard taken out, which comes to nothing good.
 """
@@ -80,7 +80,7 @@ GUARDED = pytest.mark.parametrize("is_guarded", [True, False], ids=["as it is", 
 
 
 class Held:
-    """Calls something once the test lets it."""
+    """A step that waits until the test lets it continue."""
 
     def __init__(self, then: Callable[[Any], Awaitable[Proposal]]) -> None:
         self.reached = asyncio.Event()
@@ -109,7 +109,7 @@ async def message_at(service: Service, conversation_id: UUID, seq: int) -> UUID:
 async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """The quiet period after a compaction is of the policy that it was planned by."""
+    """The quiet period after a compaction follows the policy by which it was planned."""
     if not is_guarded:
         monkeypatch.setattr(Resolved, "has_rules_of", lambda *_: True)
     gate = Gate()
@@ -158,7 +158,7 @@ async def test_what_is_unpinned_while_a_compaction_runs_ends_the_quiet_after_it(
 async def test_a_turn_that_waited_for_what_failed_puts_no_other_turn_off(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """Otherwise turns would be cut for as long as a job may take, though none runs."""
+    """Otherwise turns would be cut for as long as a job may take, although none runs."""
     if not is_guarded:
         monkeypatch.setattr(ending, "_end_quiet_of_wait", _does_nothing)
     held = Held(no_answer)
@@ -188,7 +188,7 @@ async def _does_nothing(*_: object) -> None:
 async def judged_while_going_back(
     begin: UnitOfWorkFactory, tenant: UUID, meanwhile: Callable[[Service, UUID], Awaitable[object]]
 ) -> tuple[Service, UUID]:
-    """The third state told a lie in the place of what the second had told; meanwhile somebody goes back to the first.
+    """The third state replaced what the second had told by a lie; meanwhile somebody goes back to the first.
 
     What the verifier finds would put back what the lie replaced.
     """
@@ -224,7 +224,7 @@ async def judged_while_going_back(
 async def test_verdicts_on_a_state_that_was_left_put_nothing_into_the_one_gone_back_to(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, is_guarded: bool
 ) -> None:
-    """An entry from behind the boundary would be found by no erasure of its message."""
+    """No erasure of its message would find an entry from after the boundary."""
 
     async def goes_back(service: Service, conversation_id: UUID) -> None:
         await service.container.states.restore(tenant, conversation_id, 1)
@@ -262,7 +262,7 @@ async def test_a_state_gone_back_to_meanwhile_is_judged_itself(
 
 
 async def erased_with(service: Service) -> UUID:
-    """A conversation whose narrative is to be told anew; the id of the compaction that does."""
+    """Erase a message, so that the narrative has to be told again; returns the id of the compaction that does this."""
     conversation_id = await service.conversation(max_tokens=-1)
     await service.say(conversation_id, 20)
     view = await service.container.manual.compact(service.tenant, conversation_id, CompactInput(), timeout=PATIENCE)
@@ -277,7 +277,7 @@ async def erased_with(service: Service) -> UUID:
 async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """Two processes that are killed while they wait for the model must not set the conversation aside."""
+    """Even if two processes are killed while they wait for the model, the conversation must not be set aside."""
     if not is_guarded:
         monkeypatch.setattr(Job, "_summarizer_off_record", lambda _, summarizer: summarizer)
     gate = Gate()
@@ -295,7 +295,7 @@ async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
 async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
-    """The call was paid for."""
+    """A call that was not answered in time is paid for all the same."""
     service = Service(begin, tenant, honest, Gate(), settings=Settings(job_seconds=0.5))
     row = await service.container.compaction.execute(await erased_with(service))
     assert row is not None
@@ -337,7 +337,7 @@ async def test_what_is_imported_while_a_model_thinks_is_not_read_under_the_lock(
 
 
 async def noted_while_deleting(service: Service, conversation_id: UUID) -> int:
-    """A reply comes in between the two halves of a deletion; how many copies are to be deleted then."""
+    """Let a reply come between the two halves of a deletion; returns how many copies are to be deleted then."""
     conversation = await service.row(conversation_id)
     turn = Turn(
         id=UUID(int=7),
@@ -381,7 +381,7 @@ async def test_what_a_provider_keeps_of_a_reply_that_came_as_its_conversation_we
 async def test_a_long_fork_is_made_while_the_broker_is_away(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_away: bool
 ) -> None:
-    """Control: where workers hear of it, the request leaves it to them."""
+    """Control: if workers hear of the fork, the request leaves it to them."""
     monkeypatch.setattr("app.usecases.openai.forking.AT_ONCE", 10)
     monkeypatch.setattr("app.usecases.openai.forking.STEP", 8)
     service = Service(begin, tenant)
@@ -402,7 +402,7 @@ async def test_a_long_fork_is_made_while_the_broker_is_away(
 async def test_nobody_writes_between_the_messages_of_a_fork_that_are_still_to_be_copied(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """It is in lists while it is copied, and stays there half copied where the worker died: a write has it gone on."""
+    """A fork is listed while it is copied, and stays half copied if the worker dies; a write continues the copying."""
     monkeypatch.setattr("app.usecases.openai.forking.AT_ONCE", 10)
     service = Service(begin, tenant)
     conversation_id = await service.conversation()
@@ -429,13 +429,13 @@ async def test_nobody_writes_between_the_messages_of_a_fork_that_are_still_to_be
 
 @pytest.fixture
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
-    """Sets by how much the clock is off that ids are made by."""
+    """Sets how far the clock that makes the ids is off."""
     off = timedelta()
 
     def new_id() -> UUID:
         return UUID(
             int=ids.new_id().int + (round(off.total_seconds() * 1_000) << 80)
-        )  # its first 48 bits tell the time
+        )  # its first 48 bits hold the time
 
     def sets(by: timedelta) -> None:
         nonlocal off
@@ -446,7 +446,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
 
 
 async def left_after_deleting_response_to(service: Service, conversation_id: UUID, question: str) -> list[str]:
-    """What is not erased once the response is deleted that answered this question."""
+    """Delete the response that answered this question, and return the contents that are not erased."""
     said = await history(service, conversation_id)
     reply = next(after for before, after in pairwise(said) if before.content == question)
     async with service.begin(service.tenant) as uow:
@@ -457,7 +457,7 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
 
 
 async def ask_afresh(service: Service, tries: int) -> None:
-    """As an SDK that counts its tries, with a request that names no conversation."""
+    """Send a request that names no conversation, like an SDK that counts its tries."""
     prompt, attempt = Prompt(messages=(MessageDraft(role="user", content="One?"),)), Attempt(body=b"{}", tries=tries)
     request = Request(prompt=prompt, attempt=attempt, patience=5)
     begun = await service.container.openai.stored.afresh(service.tenant, request)
@@ -468,7 +468,7 @@ async def ask_afresh(service: Service, tries: int) -> None:
 async def test_a_retry_takes_up_the_turn_that_failed_for_the_first_try(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """Control: what is noted of the turn does not say which message it answers."""
+    """Control: the note about the turn does not say which message it answers."""
     if not is_guarded:
         monkeypatch.setattr("app.usecases.openai.openings.ref_of", lambda turn: {"turn_id": str(turn.id)})
     service = Service(begin, tenant, chat=ScriptedChatModel(ModelUnavailableError("server_error"), "At last."))
@@ -485,7 +485,7 @@ async def test_a_retry_takes_up_the_turn_that_failed_for_the_first_try(
 async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """Control: noted after the turn has begun, it would be asked again."""
+    """Control: if the turn is noted only after it has begun, the model is asked again."""
 
     async def die(*_: object) -> None:
         raise asyncio.CancelledError
@@ -509,7 +509,7 @@ async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
 async def test_a_response_that_fails_while_it_is_cancelled_is_told_as_failed(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_followed: bool
 ) -> None:
-    """Control: where it cannot be followed and goes on, nobody says that it was cancelled."""
+    """Control: if the turn cannot be followed and goes on, nobody says that it was cancelled."""
     held = asyncio.Event()
 
     class Failing(ScriptedChatModel):
@@ -549,7 +549,7 @@ async def test_a_response_is_deleted_with_its_own_input_alone(
     *,
     is_guarded: bool,
 ) -> None:
-    """The turn before it was made by a process whose clock is an hour ahead; what came first came without a turn."""
+    """The turn before was made by a process whose clock is an hour ahead; the first messages came without a turn."""
     service = Service(begin, tenant)
     conversation_id = await service.conversation()
     await append(service, conversation_id, ["Kept from before.", "So it was."])
@@ -623,7 +623,7 @@ async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clock
 
 
 async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """Control: the first try shows what it asks."""
+    """Control: the first try shows the instructions and tools of the request."""
     chat_model = ScriptedChatModel(ModelUnavailableError("server_error"), "At last.")
     service = Service(begin, tenant, chat=chat_model)
     conversation_id = await service.conversation()
@@ -652,7 +652,7 @@ async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWor
 async def test_a_conversation_that_is_made_again_in_vain_is_kept_if_there_is_something_in_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
 ) -> None:
-    """The same request under its key, with the database away for a moment."""
+    """Repeat the same request under its key, with the database away for a moment."""
     service = Service(begin, tenant)
     attempt = Attempt(body=b"{}", own=Idem(key="make", fingerprint="make"))
     item = {"type": "message", "role": "user", "content": "Keep this."}

@@ -1,4 +1,4 @@
-"""The worker as a process: jobs run, and come back, whatever ends the process or its children."""
+"""The worker as a process: jobs run, and are taken up again, whatever ends the process or its children."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Worker:
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """What the worker has logged."""
         return self._log.read_text()
 
     def notes(self, word: str) -> list[list[str]]:
-        """What jobs wrote under that word: id, process, request."""
+        """What jobs wrote after this word: id, process, request."""
         lines = self._jobs.read_text().splitlines() if self._jobs.exists() else []
         return [rest for first, *rest in map(str.split, lines) if first == word]
 
@@ -124,7 +124,7 @@ class Desk:
         return row
 
     async def end_lease(self, compaction_id: UUID) -> None:
-        """Nine seconds later."""
+        """Let the lease be over, as it would be nine seconds later."""
         async with self._engine.begin() as connection:
             statement = "UPDATE compactions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = :id"
             await connection.execute(text(statement), {"id": compaction_id})
@@ -162,7 +162,7 @@ async def test_a_job_after_a_restart_of_postgres_just_works(
         for _ in range(3):
             assert await look_after_a_restart()
         monkeypatch.setattr("worker.runtime._ROUNDS_TO_HEAR", 0)
-        with pytest.raises(DependencyUnavailableError):  # the control: a loop that did not look is not told
+        with pytest.raises(DependencyUnavailableError):  # the control: without rounds the loop hears of no restart
             await look_after_a_restart()
     finally:
         await asyncio.to_thread(runtime.stop)
@@ -200,7 +200,7 @@ async def test_a_job_leaves_nothing_on_record_though_no_other_job_follows(
 
 
 async def _wait_for_nothing(_: Container) -> None:
-    """In place of ``Container.drain``."""
+    """Stands for ``Container.drain``."""
 
 
 @pytest.mark.long
@@ -242,7 +242,7 @@ async def test_a_broker_that_takes_no_writes_for_a_while_ends_no_worker(
             a_worker(tmp_path, database_url, endpoints.redis_url, job_seconds=0.1) as worker,
         ):
             await desk.reaches(await desk.send(), "applied", 40)
-            server.replicaof("127.0.0.1", "1")  # as after a failover
+            server.replicaof("127.0.0.1", "1")  # this is the state after a failover
             await until(lambda: "read only replica" in worker.log, 40)
             server.replicaof("no", "one")
             await desk.reaches(await desk.send(), "applied", 40)
@@ -258,7 +258,7 @@ async def test_details_are_written_when_no_compaction_waits(
         await desk.send()
         await until(lambda: worker.notes("started"), 40)
         child = int(worker.notes("started")[0][1])
-        os.kill(child, signal.SIGSTOP)  # so that all of them wait before it takes the next
+        os.kill(child, signal.SIGSTOP)  # so that all of them are queued before it takes the next
         wanted = await desk.send_detail()
         ids = [await desk.send() for _ in range(2)]
         os.kill(child, signal.SIGCONT)
@@ -279,7 +279,7 @@ async def test_asked_to_stop_it_gives_its_job_back_uncounted(
             "the parent's, though a child runs it"
         )
         worker.process.send_signal(signal.SIGTERM)
-        await desk.reaches(running, "queued", 60)  # a tenth of what the job takes
+        await desk.reaches(running, "queued", 60)  # a tenth of the job's time
         await until(lambda: worker.process.poll() is not None, 60)
         assert worker.process.returncode == 0
         rows = [await desk.get(id_) for id_ in (running, waiting)]

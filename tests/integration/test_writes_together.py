@@ -1,4 +1,4 @@
-"""Writes that nothing is read back of go out together, and none of their laws changes by that."""
+"""Writes whose results are not needed are sent together, and keep all their laws."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE: Final = ("'; DROP TABLE messages; --", "\\'); COMMIT; --", "$1 $2", "%s
 
 @pytest.fixture
 async def narrow(database_url: str) -> AsyncIterator[AsyncEngine]:
-    """One connection only, so that each transaction follows another on it."""
+    """An engine with one connection only, so that each transaction follows another on it."""
     made = make_engine(database_url, pool_size=1, max_overflow=0)
     yield made
     await made.dispose()
@@ -41,7 +41,7 @@ async def narrow(database_url: str) -> AsyncIterator[AsyncEngine]:
 
 @asynccontextmanager
 async def heard(engine: AsyncEngine, tenant: UUID) -> AsyncIterator[list[str]]:
-    """What is said to the server over the engine's one connection."""
+    """The messages to the server over the engine's one connection."""
     said: list[str] = []
     async with UnitOfWork(engine, tenant) as unit:
         connection = await connection_of(engine, unit.session)
@@ -58,7 +58,7 @@ async def heard(engine: AsyncEngine, tenant: UUID) -> AsyncIterator[list[str]]:
 async def test_an_append_is_four_messages_to_the_server(
     narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where it finds anchors, as in a conversation that was folded."""
+    """This also holds if it finds anchors, as in a folded conversation."""
     monkeypatch.setattr(appending, "waits_for_anchors", lambda _: False)
     begin = unit_of_work_factory(narrow)
     service, made = Service(begin, tenant), await stored(begin, tenant)
@@ -68,10 +68,10 @@ async def test_an_append_is_four_messages_to_the_server(
         idem = Idem(key=key, fingerprint="f")
         await service.container.messages.append(tenant, conversation_id, [draft], idem=idem)
 
-    await append((await stored(begin, tenant)).id, "first")  # the driver asks for the server's types once
+    await append((await stored(begin, tenant)).id, "first")  # the first time the driver asks for the server's types
     async with heard(narrow, tenant) as said:
         await append(made.id, "second")
-        await service.container.outbox.drain()  # the driver tells of its last message a little later
+        await service.container.outbox.drain()  # the driver reports its last message a little later
     first = next(number for number, text in enumerate(said) if "INSERT INTO idempotency_keys" in text)
     last = next(number for number, text in enumerate(said) if "COMMIT" in text)
     claimed, locked, written, committed = said[first : last + 1]
@@ -155,7 +155,7 @@ async def test_a_claim_that_the_database_refuses_leaves_a_sound_connection(narro
 
 @pytest.mark.parametrize("key", HOSTILE)
 async def test_a_key_is_only_ever_a_value(begin: UnitOfWorkFactory, tenant: UUID, key: str) -> None:
-    """It is written into the text that begins a transaction, and into the one that ends it."""
+    """The key is written into the text that begins a transaction, and into the one that ends it."""
     record: IdempotencyRecord = idempotent(key, fingerprint=key, created_at=START)
     async with begin(tenant) as unit:
         assert await unit.idempotency.claim(record) is None
@@ -189,7 +189,7 @@ async def test_who_goes_on_after_a_failure_commits_nothing_and_is_told(narrow: A
 async def test_whenever_it_is_cancelled_all_is_written_or_nothing(
     said: int, ending: str, narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After that many messages to the server, a while later each time; its commit may come after the caller is gone."""
+    """The caller leaves after this many messages to the server, at different moments; the commit may come later."""
     begin, execute = unit_of_work_factory(narrow), asyncpg.Connection.execute
 
     async def end_late(self: asyncpg.Connection, query: str, *args: Any, **named: Any) -> Any:
@@ -221,7 +221,7 @@ async def test_whenever_it_is_cancelled_all_is_written_or_nothing(
         is_said.clear()
         event.listen(narrow.sync_engine, "before_cursor_execute", note)
         task = asyncio.create_task(write(key, before[0] + 1))
-        task.add_done_callback(lambda _: is_said.set())  # one that fails before is told, and not waited for
+        task.add_done_callback(lambda _: is_said.set())  # a task that fails before is reported, not waited for
         await is_said.wait()
         assert len(texts) >= said, task
         for _ in range(pauses):
@@ -241,7 +241,7 @@ async def test_whenever_it_is_cancelled_all_is_written_or_nothing(
 
 
 async def written(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID) -> tuple[int, int, int]:
-    """The numbers of messages, of what the conversation says, and of events, once no commit is underway any more."""
+    """The numbers of messages, in all and as the conversation counts them, and of events, once no commit is running."""
     async with begin(tenant) as unit:
         row = await unit.conversations.lock(conversation_id)
         messages = await unit.messages.between(conversation_id, 1, 1_000)
@@ -251,7 +251,7 @@ async def written(begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID)
 
 
 async def test_of_two_changes_of_one_row_the_last_counts(begin: UnitOfWorkFactory, tenant: UUID) -> None:
-    """In one statement Postgres makes but one of them, and does not promise which."""
+    """In a single statement Postgres would make only one of the changes, and does not promise which."""
     row = await stored(begin, tenant)
     made = anchor(row.id, 1)
     async with begin(tenant) as unit:
@@ -268,7 +268,7 @@ async def test_of_two_changes_of_one_row_the_last_counts(begin: UnitOfWorkFactor
 async def test_a_connection_whose_last_word_was_not_answered_is_thrown_away(
     last: str, narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stands in a transaction of that tenant, and whoever got it could begin none."""
+    """The connection is in a transaction of that tenant, and nobody else could begin one on it."""
     begin, execute = unit_of_work_factory(narrow), TenantConnection.execute
     row = await stored(begin, tenant)
 

@@ -90,7 +90,7 @@ class NotingVerifications:
 
 class NoModels:
     async def prepare(self) -> None:
-        """There is none."""
+        """Nothing to do: there are no models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class Container:
     background: Background
 
     async def drain(self) -> None:
-        """Its jobs leave nothing behind."""
+        """Nothing to do: its jobs leave nothing behind."""
 
     async def close(self) -> None:
         await self.bus.close()

@@ -54,7 +54,7 @@ PATH_IDS = {
     "user_id": "someone",
     "response_id": "resp_" + "0" * 32,
 }
-"""An id for each parameter of a path of ``openapi.json``."""
+"""An id for each path parameter of ``openapi.json``."""
 KEYS: Mapping[str, frozenset[Scope]] = {
     "reader": frozenset({"read"}),
     "writer": frozenset({"read", "write"}),
@@ -149,7 +149,7 @@ def event(number: int) -> Event:
 
 @dataclass
 class Calls:
-    """Every call of a service: name, arguments, keyword arguments; ``answers`` holds what to return or to raise."""
+    """Every call of a service: name, arguments, keyword arguments. ``answers`` holds what a call returns or raises."""
 
     made: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class Calls:
 
 
 class Keys:
-    """Three keys by their scopes; ``open`` lets requests without a key in."""
+    """Three keys with different scopes; ``open`` lets requests without a key in."""
 
     def __init__(self, *, is_open: bool = False, exist: bool = True) -> None:
         self.is_open = is_open
@@ -200,7 +200,7 @@ class Keys:
 
 
 class Feed:
-    """Yields the steps it was given, then waits for ever; an error comes instead of the first step."""
+    """Yields the given steps, then waits for ever; an error is raised instead of the first step."""
 
     def __init__(self) -> None:
         self.steps: Sequence[Event | None] = (None,)
@@ -224,7 +224,7 @@ class Feed:
 
 @dataclass
 class World:
-    """An application over stand-ins, and a client for it."""
+    """An application over stand-ins, with a client for it."""
 
     app: FastAPI
     calls: Calls
@@ -238,7 +238,7 @@ class World:
 
 
 def world(*, lives: bool = False, **settings: Any) -> World:
-    """A service over fakes, whose application starts and stops if it ``lives``; of others one serves them all."""
+    """A service over fakes. Its application starts and stops if it ``lives``; otherwise all share one application."""
     calls, keys, feed = Calls(), Keys(), Feed()
     container = fake_container(calls, keys, feed, Settings(_env_file=None, **settings))
     if lives or settings:
@@ -304,17 +304,17 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
 
 
 def presets_without_numbers() -> list[PresetView]:
-    """The presets of a service whose operator set no numbers; nothing else of it is asked."""
+    """The presets of a service whose operator set no numbers; the service does nothing else."""
     shell = SimpleNamespace(resolver=Resolver(cast(Any, None)))
     return ConversationService(cast(Any, shell)).presets()
 
 
 async def _nothing() -> None:
-    """There is nothing to prepare."""
+    """Nothing to do: there is nothing to prepare."""
 
 
 class Turning(TurnHandle):
-    """A turn whose client's departure is recorded."""
+    """A turn that records when its client leaves."""
 
     def __init__(self) -> None:
         self.was_abandoned = asyncio.Event()
@@ -329,7 +329,7 @@ class Turning(TurnHandle):
 
 
 def parse_sse(text: str) -> list[dict[str, str]]:
-    """Events as a browser would see them: fields by name, comments under ``:``."""
+    """Events as a browser sees them: fields by name, comments under ``:``."""
     blocks = [block.split("\n") for block in text.split("\n\n") if block]
     return [dict(_field(line) for line in block) for block in blocks]
 

@@ -17,7 +17,7 @@ from app.core.text.memo import forget
 
 @contextmanager
 def languages_of(folder: Path) -> Iterator[None]:
-    """Find anchors in the languages of this folder's files too; nothing that was read before is remembered."""
+    """Find anchors in the languages of this folder's files too, and forget all earlier readings."""
     names = [name for _, name, _ in pkgutil.walk_packages(app.core.anchors.__path__, "app.core.anchors.")]
     modules = [sys.modules[name] for name in names if hasattr(sys.modules.get(name), "TABLES")]
     tables = (*TABLES, *tables_of(read_languages(folder)))

@@ -1,4 +1,4 @@
-"""What the service does with texts from outside, as work whose growth can be measured: the pure core of each operation.
+"""The pure core of each operation on texts from outside, as work whose growth can be measured.
 
 Each is given one text: as one message, or as many short ones. What a cache remembers is forgotten before each run.
 """
@@ -59,10 +59,10 @@ from tests.unit.pumps import GENERIC
 from tests.unit.talk import answer, entry, fact, message, proposal, request
 
 _TARGET: Final = 0.01
-"""Seconds that the largest text of an operation takes about, where it is an ordinary one."""
+"""The approximate seconds that an operation takes on its largest text, if that text is ordinary."""
 _FIRST: Final = 1_000  # characters
-_LARGEST: Final = 2_000  # a text on which an operation gives up early says little of others
-_SHORT: Final = 160  # characters of each message, where a text is many
+_LARGEST: Final = 2_000  # more, since a text on which an operation ends early says little about others
+_SHORT: Final = 160  # characters of each message, if a text becomes many messages
 _POLICY: Final = policy_of(context_window=4_000, protect=[])
 _SAID: Final = (
     "We decided to move room {n} to the port of Turku on {d} May 2027 for {n},250 euros. ",
@@ -76,10 +76,10 @@ _SAID: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Ordinary(Pump):
-    """A text as people and tools write, no two sentences of it alike."""
+    """A text of the kind that people and tools write, in which no two sentences are alike."""
 
     def text(self, length: int) -> str:
-        """Of about this length."""
+        """A text of about this length."""
         told: list[str] = []
         size = number = 0
         while size < length:
@@ -96,14 +96,14 @@ class Operation:
     name: str
     act: Callable[[str], object]
     every: bool
-    """All texts, or those that have brought something to light as a rule."""
+    """Whether all texts are tried, or those that have usually found something."""
     first: int = 0
     share: int = 1
-    """Of the texts, one in so many, from ``first`` on."""
+    """One in so many of the texts is tried, from ``first`` on."""
 
     @cached_property
     def largest(self) -> int:
-        """As long as takes about the same time, whatever is done: found out on an ordinary text."""
+        """The length that takes about the same time for every operation, found with an ordinary text."""
         length, pump = _FIRST, Ordinary("", "".join(_SAID))
         while length < _LARGEST:
             began = time.thread_time()
@@ -130,13 +130,13 @@ class Operation:
 
 @functools.cache
 def _caches() -> tuple[Any, ...]:
-    """What the app remembers between calls beside its readings of texts: words, stretches, policies."""
+    """The caches of the app other than its readings of texts: those of words, stretches and policies."""
     every = (one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper))
     return tuple(one for one in every if str(getattr(one, "__module__", "")).startswith("app.") and _by_text(one))
 
 
 def _by_text(cached: Any) -> bool:
-    """Whether it is bounded, as what grows with texts is; tables are read once and kept."""
+    """Whether a cache is bounded, as those for texts are; tables are read once and kept."""
     return cached.cache_parameters()["maxsize"] is not None
 
 
@@ -158,11 +158,11 @@ OWN: Final = (
     Pump("- ", "a b-c/d_e.f@g ", ""),
     Pump("if ", "a b, ", "never"),
 )
-"""What was slow once, or looks as if it might be."""
+"""Texts that were slow once, or that look as if they might be."""
 
 
 def operations(argument: Any) -> list[Operation]:
-    """All of them, or those of one of so many parts; with one text in so many, others for each operation."""
+    """All operations, or those of one part; each with one text in so many, which differ between operations."""
     part, parts, share = argument["part"], argument["parts"], argument["share"]
     return [
         Operation(name, act, bool(argument["every"]), number % share, share)
@@ -171,13 +171,13 @@ def operations(argument: Any) -> list[Operation]:
 
 
 def _many(text: str) -> list[Message]:
-    """The text as short messages, user and assistant in turns."""
+    """The text as short messages, of user and assistant in turns."""
     pieces = [text[place : place + _SHORT] for place in range(0, len(text), _SHORT)] or [""]
     return [message(seq, piece, "user" if seq % 2 else "assistant") for seq, piece in enumerate(pieces, start=1)]
 
 
 def _result(text: str) -> list[Message]:
-    """The text as what a tool gave."""
+    """The text as the result of a tool."""
     call = {"type": "tool_call", "id": "c", "name": "look", "arguments": {"at": text[:_SHORT]}}
     return [
         message(1, "Look it up, please."),
@@ -187,7 +187,7 @@ def _result(text: str) -> list[Message]:
 
 
 def _data(text: str) -> list[Message]:
-    """The text as values of JSON that a user pastes."""
+    """The text as JSON values that a user pastes."""
     values = [{"id": text[place : place + 46]} for place in range(0, len(text), 46)]
     return [message(1, json.dumps(values, ensure_ascii=False))]
 
@@ -239,8 +239,8 @@ def _segments(messages: Sequence[Message]) -> None:
 
 
 def _replay(text: str) -> None:
-    """Appended one by one and folded, as the service does it, in memory."""
-    talk = Replay.in_window(4_000)  # so small that also the smaller texts are folded
+    """Append the text message by message and fold it, as the service does, but in memory."""
+    talk = Replay.in_window(4_000)  # so small that the smaller texts are folded too
     for one in _many(text):
         talk.say(one.role, one.content)
     talk.fold()
@@ -341,7 +341,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
 
 
 def broken(argument: Any) -> list[Operation]:
-    """For the control: an operation that compares every 64th sign with all signs of the text."""
+    """For the control: compare every 64th character with all characters of the text."""
     del argument
     return [
         Operation("sound", str.split, every=False),

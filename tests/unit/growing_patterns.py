@@ -25,14 +25,14 @@ _WAYS: Final = {
     "search": "search", "finditer": "search", "findall": "search", "sub": "search", "subn": "search",
     "split": "search", "match": "match", "fullmatch": "fullmatch",
 }  # fmt: skip
-"""In which of three ways a method goes through a text."""
+"""The way, one of three, in which a method goes through a text."""
 _EVERY: Final = frozenset(_WAYS.values())
 _NO_WAY: Final = frozenset({"pattern", "flags", "groups", "groupindex"})
 
 
 @dataclass(frozen=True, slots=True)
 class PatternWork:
-    """One pattern, tried in the ways in which it is used: of ``search`` all places are looked for."""
+    """One pattern, tried in the ways in which it is used; with ``search`` all places are looked for."""
 
     name: str
     source: str
@@ -57,7 +57,7 @@ class PatternWork:
 
 
 def works(argument: Any) -> list[PatternWork]:
-    """Made of what the parent found out: a child need not import the app."""
+    """The works that the parent has collected, so that a child need not import the app."""
     return [
         PatternWork(name, source, flags, largest, most, count, tuple(ways))
         for name, source, flags, largest, most, count, ways in argument
@@ -65,7 +65,7 @@ def works(argument: Any) -> list[PatternWork]:
 
 
 def collected(*, largest: int, count: int) -> list[list[object]]:
-    """What ``works`` takes: every pattern of the app, with the length of its texts and how many kinds of them."""
+    """The argument of ``works``: every pattern of the app, with the length and the number of its texts."""
     modules = list(_modules())
     ways = _ways(modules)
     return [
@@ -92,7 +92,7 @@ def _modules() -> Iterator[ModuleType]:
 
 
 def _ways(modules: Iterable[ModuleType]) -> Mapping[int, frozenset[str]]:
-    """By pattern that stands in a module under a name, how it is used there and wherever it is imported."""
+    """For each pattern that has a name in a module, the ways in which it is used there and where it is imported."""
     found: defaultdict[int, set[str]] = defaultdict(set)
     for module in modules:
         named = {
@@ -107,7 +107,7 @@ def _ways(modules: Iterable[ModuleType]) -> Mapping[int, frozenset[str]]:
 
 
 def uses_of(names: Iterable[str], tree: ast.Module) -> dict[str, set[str]]:
-    """In which ways each name is used in a module; in every way where it is handed on."""
+    """The ways in which a module uses each name; every way if the name is handed on."""
     uses: dict[str, set[str]] = {name: set() for name in names}
     told: set[int] = set()
     for node in ast.walk(tree):
@@ -122,7 +122,7 @@ def uses_of(names: Iterable[str], tree: ast.Module) -> dict[str, set[str]]:
 
 
 def _ways_in(place: str) -> frozenset[str]:
-    """Of a pattern without a name of its own: all ways in which the module that compiles it uses patterns."""
+    """For a pattern without a name of its own, all ways in which the module that compiles it uses patterns."""
     module = sys.modules[place.partition(":")[0]]
     called = {node.attr for node in ast.walk(_tree(module)) if isinstance(node, ast.Attribute)}
     return frozenset(_WAYS[attribute] for attribute in called & set(_WAYS)) or _EVERY
@@ -139,7 +139,7 @@ _CALLS: Final = frozenset(
 
 
 def compiled_by_hand(source: str) -> list[str]:
-    """Where a module makes a pattern without the helper."""
+    """The places at which a module makes a pattern without the helper."""
     if not any(f"{word} {library}" in source for word in ("import", "from") for library in ("re", "regex")):
         return []
     return [ast.unparse(node) for node in ast.walk(ast.parse(source)) if _is_by_hand(node)]
@@ -159,7 +159,7 @@ _HELPERS = ("compiled", "capped", "capped_later")
 
 
 def compiled_while_running(source: str) -> list[str]:
-    """Functions in which a module calls the helper: patterns that it keeps must not depend on texts."""
+    """Functions in which a module calls the helper; patterns that the helper caches must not depend on texts."""
     if not any(f"{helper}(" in source for helper in _HELPERS):
         return []
     return [
@@ -172,7 +172,7 @@ def compiled_while_running(source: str) -> list[str]:
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """(path, text) of every module of the app and of the worker."""
+    """The (path, text) of every module of the app and of the worker."""
     for folder in ("app", "worker"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text("utf-8")

@@ -1,13 +1,13 @@
 """Whether work grows faster than the text it is done on, measured in child processes that are ended when they hang.
 
 A child measures many pieces of work, each on many texts. Before each text a timer of the kernel is set to ``LIMIT``
-seconds of CPU time: it ends the child without the help of the interpreter, which a pattern does not give back. The
+seconds of CPU time: it ends the child without the help of the interpreter, which a running pattern holds. The
 parent then knows from a file which text it was, and starts a child for the rest.
 
-What is compared are times of one run: on a text of ``n``, ``2n``, ``4n`` and ``8n`` the least CPU time of five
-repetitions each. The slope of the line through their logarithms is 1 where the work is linear and 2 where it is
-quadratic; it counts only where the largest text takes more than ``NOTICED``, and where the line is as steep between the
-two largest texts: work that begins with the second text, and is linear from there, is steep only before.
+Times of one run are compared: on texts of ``n``, ``2n``, ``4n`` and ``8n`` the least CPU time of five repetitions
+each. The slope of the line through their logarithms is 1 if the work is linear and 2 if it is quadratic. It counts only
+if the largest text takes more than ``NOTICED``, and if the line is as steep between the two largest texts: some work
+begins only with the second text, and is linear from there, so that the line is steep only before.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ from typing import Final, Protocol
 
 ROOT: Final = Path(__file__).parents[2]
 LIMIT: Final = 10.0
-"""Seconds of CPU time after which a child is ended that works on one text."""
+"""The seconds of CPU time after which a child that works on one text is ended."""
 NOTICED: Final = 0.002
-"""Seconds: what takes less is too short to be measured, and too short to matter."""
+"""The least seconds that count; shorter times cannot be measured well, and do not matter."""
 STEEPEST: Final = 1.3
 STEPS: Final = (1, 2, 4, 8)
 REPETITIONS: Final = 5
 _SHORT: Final = 0.02
-"""Seconds: what takes longer on the smallest text need not be looked at on the largest one first."""
+"""Work that takes more seconds on the smallest text is not tried on the largest one first."""
 _LONG: Final = 0.5
-"""Seconds: what takes longer is believed at once. All else is measured on a larger text again: where a little text
-needs no work of some kind and a little more does, the line is steep only there."""
+"""Times of more seconds are believed at once. All others are measured again on a larger text: if a little text needs no
+work of some kind and a little more does, the line is steep only there.
+"""
 _SUSPICIOUS: Final = 1.15
-"""The slope between two times, of which one is measured once, from which on all are measured well."""
+"""The slope between two times, one of them measured only once, from which on all times are measured well."""
 _MOST_HANGING: Final = 12
-"""Children that may be ended before the rest is given up: so many findings are enough."""
+"""The most children that are ended before the rest is given up: these are enough findings."""
 _PLACE: Final = struct.Struct("qq")
 
 
@@ -57,7 +58,7 @@ class Pump:
     after: str = ""
 
     def text(self, length: int) -> str:
-        """A text of about this length, not longer than it unless its parts are."""
+        """A text of about this length; it is longer only if its parts are."""
         room = max(length - len(self.before) - len(self.after), 0)
         return self.before + self.unit * (room // len(self.unit)) + self.after
 
@@ -68,11 +69,11 @@ class Finding:
 
     name: str
     text: str
-    """What the text is made of."""
+    """The parts of which the text is made."""
     slope: float | None
-    """``None``: it was ended."""
+    """``None`` means that the child was ended."""
     seconds: float
-    """On the largest text, or the limit."""
+    """The time on the largest text, or the limit."""
 
 
 class Work(Protocol):
@@ -80,21 +81,21 @@ class Work(Protocol):
 
     @property
     def name(self) -> str:
-        """What a finding is called by."""
+        """The name of the findings."""
         ...
 
     @property
     def largest(self) -> int:
-        """Characters of the largest text."""
+        """The characters of the largest text."""
         ...
 
     @property
     def most(self) -> int:
-        """Characters of the largest text on which a finding is confirmed: what is steep here may be level there."""
+        """The characters of the largest text on which a finding is confirmed: what is steep here may be level there."""
         ...
 
     def pumps(self) -> Sequence[Pump]:
-        """What its texts are made of, always the same in the same order."""
+        """The parts of its texts, always the same in the same order."""
         ...
 
     def run(self, text: str) -> object:
@@ -144,9 +145,9 @@ def _made(make: str, argument: object) -> Sequence[Work]:
 
 
 def findings_of(works: Sequence[Work], begun: Callable[[int, int, int], None], start: int = 0) -> Iterator[Finding]:
-    """What grows too fast among these, from a number on.
+    """The works of these that grow too fast, from a number on.
 
-    ``begun`` hears what is tried before it is, and how many times larger the text may be than the largest.
+    ``begun`` is called before each text, with how many times larger than the largest the text may be.
     """
     for number, work in enumerate(works):
         if number < start:
@@ -201,7 +202,7 @@ def _seconds(work: Work, text: str) -> float:
 
 
 def _slope(lengths: Iterable[int], times: Iterable[float]) -> float:
-    """Of the line through the logarithms, by least squares."""
+    """The slope of the line through the logarithms, by least squares."""
     points = [(math.log(length), math.log(max(seconds, 1e-9))) for length, seconds in zip(lengths, times, strict=True)]
     across = sum(x for x, _ in points) / len(points)
     up = sum(y for _, y in points) / len(points)

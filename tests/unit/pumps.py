@@ -1,7 +1,7 @@
-"""Texts that a pattern may be slow on: made of its own parts, and of what many alphabets have.
+"""Texts that may make a pattern slow, from its own parts and from the characters of many alphabets.
 
-Of each repetition in a pattern: what leads there, its body many times over, and an end that does not fit. Most slow
-patterns are slow because two repetitions fit the same run, or because one is begun again from each place of it.
+For each repetition in a pattern they have what leads there, its body many times over, and an end that does not fit.
+Most slow patterns are slow because two repetitions fit the same run, or because one is begun again at each place of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIGNS: Final = (
     "한", "ا", "\u0301", "\t", "\r", "\u00a0", "\u2003", "\u2028", "\u200b", "\x1c", "\x85", "’", "“", "„", "«", "»",
     "「", "。", "，", "：", "？", "！", "…", "—", "–", "€", "→", "•", "　", "😀", "\x00",
 )  # fmt: skip
-"""Of many alphabets; what a class of signs is tried with is looked for in this order."""
+"""Characters of many alphabets; those with which a class is tried are looked for in this order."""
 
 GENERIC: Final = tuple(
     Pump("", unit, after)
@@ -38,14 +38,14 @@ GENERIC: Final = tuple(
 _REPEATS: Final = frozenset({codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT})
 _CLASSES: Final = frozenset({codes.IN, codes.ANY, codes.NOT_LITERAL})
 _MOST_SIGNS: Final = 7
-"""Signs that a class is tried with."""
+"""The most characters with which a class is tried."""
 _LONG: Final = 12
-"""Times from which on a repetition is pumped."""
+"""A repetition that may go on at least this many times is pumped."""
 _ENDS: Final = ("", "\x00", "!", "a", "\n", "1", " ", "@", "я")
 
 
 def pumps_of(source: str, flags: int, most: int) -> Sequence[Pump]:
-    """At most so many, without those that say the same; the pattern's own first, of each repetition some."""
+    """At most this many texts, without duplicates: first the pattern's own, with some for each repetition."""
     own = [list(_of_repetition(place)) for place in _inside(parser.parse(source, flags), "", "")]
     mixed = itertools.chain.from_iterable(itertools.zip_longest(*own))
     every = dict.fromkeys(pump for pump in itertools.chain(mixed, GENERIC) if pump is not None and pump.unit)
@@ -78,7 +78,7 @@ def _of_repetition(place: _Place) -> Iterator[Pump]:
 
 
 def _inside(tree: Any, before: str, after: str) -> Iterator[_Place]:
-    """Each repetition that may go on for long, with what leads to it and what follows."""
+    """Each repetition that may become long, with what leads to it and what follows."""
     items = list(tree)
     samples = [_sample([item]) for item in items]
     for number, (code, given) in enumerate(items):
@@ -95,7 +95,7 @@ def _inside(tree: Any, before: str, after: str) -> Iterator[_Place]:
 
 
 def _parts(code: Any, given: Any) -> Iterable[Any]:
-    """What stands in a group, an alternative, a look around."""
+    """The parts of a group, an alternative or a look-around."""
     if code is codes.SUBPATTERN:
         return [given[3]]
     if code is codes.BRANCH:
@@ -110,12 +110,12 @@ def _parts(code: Any, given: Any) -> Iterable[Any]:
 
 
 def _sample(items: Any) -> str:
-    """A short text that it fits, as far as can be told without trying."""
+    """A short text that the items probably fit; it is not tried."""
     return "".join(_of_item(code, given) for code, given in items)
 
 
 def _samples(body: Any) -> Iterator[str]:
-    """Short texts that a repetition's body fits: each sign of its first class, or each alternative."""
+    """Short texts that a repetition's body fits: one for each character of its first class, or for each alternative."""
     items = list(body)
     found: list[str] = []
     for number, (code, given) in enumerate(items):
@@ -148,14 +148,14 @@ def _of_item(code: Any, given: Any) -> str:
 
 
 def _members(code: Any, given: Any) -> Any:
-    """What a class of signs has, also where it is written as a dot."""
+    """The members of a class of characters, also of one that is written as a dot."""
     if code is codes.IN:
         return given
     return [(codes.NEGATE, None), (codes.LITERAL, given if code is codes.NOT_LITERAL else ord("\n"))]
 
 
 def _signs(members: Any) -> list[str]:
-    """Signs that a class has, of as many kinds as are tried."""
+    """Characters of a class, of as many kinds as are tried."""
     negated = any(code is codes.NEGATE for code, _ in members)
     own = [chr(given) for code, given in members if code is codes.LITERAL]
     own += [chr(given[0]) for code, given in members if code is codes.RANGE]

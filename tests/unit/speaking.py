@@ -1,4 +1,4 @@
-"""What the core makes of a talk in Esperanto, told by a process of its own: languages are read once in each."""
+"""The results of the core for a talk in Esperanto, from a process of its own, since a process reads languages once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ YESTERDAY = "Hieraŭ ni vizitis malnovan muzeon kun mia fratino."
 
 
 def heard() -> dict[str, Any]:
-    """What is recognised, and what is written."""
+    """What the core recognises, and what it writes."""
     spoken = talk(DECISION, "Bone, kaj kiam estas nia kunveno?", APPOINTMENT, "Dankon, tio estas en ordo.", *LATER)
     return {
         "known": [one.code for one in languages()],

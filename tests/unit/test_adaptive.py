@@ -1,4 +1,4 @@
-"""Thresholds that follow a conversation: never out of their bounds, and each cause moves them one way."""
+"""Thresholds that follow a conversation never leave their bounds, and each cause moves them in one direction."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_each_cause_moves_them(changed: dict[str, Any], expected: tuple[float, f
 
 
 def test_another_policy_has_other_bounds() -> None:
-    assert thresholds(replace(CALM, cached_share=1.0), preset="sessions") == (0.93, 0.4)  # its turns wait from 0.95 on
+    assert thresholds(replace(CALM, cached_share=1.0), preset="sessions") == (0.93, 0.4)  # turns wait from 0.95 on
     wide = {"background_max": 0.84, "target_min": 0.2}
     heavy = replace(CALM, turn_tokens=500, largest_turn=50, turn_seconds=1e6, cached_share=1.0)
     assert thresholds(heavy, adaptive_bounds=wide) == (0.84, 0.2)
@@ -180,7 +180,7 @@ def test_each_cause_moves_them_one_way(pace: Pace, data: st.DataObject) -> None:
 
 
 def said(turns: int, *, seconds: float = 30, cached: int = 0) -> list[Step]:
-    """Turns of a question of 10 tokens, a call of 5, its result of 40, and a reply of 45."""
+    """Turns with a question of 10 tokens, a call of 5, its result of 40, and a reply of 45."""
     steps = []
     for number in range(turns):
         at = THEN + timedelta(seconds=seconds * number)

@@ -1,4 +1,4 @@
-"""A state under another schema: every text is still there, each in the field of its role."""
+"""A state is put under another schema: every text is still there, in the field of its role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting within a window; what is closed beyond loopback; addresses that fail."""
+"""Counting within a window, what is closed to other hosts, and addresses that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another choice for the same thing takes the place of the first; one for another thing stands beside it."""
+"""Another choice for the same thing replaces the first; one for another thing does not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RIVALS = [
     ("Используем Postgres", "Давай возьмём MySQL"),
     ("Используем Postgres", "Давайте MySQL"),
 ]
-"""Without a word that corrects: bare choices of what there is one of."""
+"""Bare choices of a thing of which there is one, without a word that corrects."""
 
 BESIDE = [
     ("Use Postgres.", "Let's go with React for the frontend"),
@@ -152,7 +152,7 @@ def test_what_a_table_says_of_a_choice() -> None:
 
 
 def remembered(*lines: str, together: bool) -> tuple[str, list[str]]:
-    """What is served of these lines, folded together or one by one, and which facts the state has on record."""
+    """What is served after these lines were folded together or one by one, and the facts that the state records."""
     talk = Replay.in_window(20_000, protect=[])
     for line in lines:
         talk.say("user", line)

@@ -1,4 +1,4 @@
-"""A correction reaches what it corrects, however it is said, and nothing else."""
+"""A correction reaches what it corrects, however it is worded, and nothing else."""
 
 from __future__ import annotations
 
@@ -149,22 +149,22 @@ def test_an_assistants_echo_leaves_the_correction_as_it_is() -> None:
 
 
 STAYING = [
-    # A name before a line says who speaks, not what is spoken of.
+    # A name before a line says who speaks, not what the line is about.
     ("Priya: Important: my cousin Anjali is allergic to sesame.", "Priya: then no. Hollin Barn."),
-    # A day is no clock time, a count of people no other count, a year no amount.
+    # A day does not replace a clock time, a count of people another count, or a year an amount.
     ("The quiz is at the Oddfellow, 7:30.", "They moved it to next Sunday."),
     ("My car has two spare tyres, a third would be 45 from Wexcam.", "Sorry, it's 26 people now."),
     ("Мой предел 85, ипотека 41.", "Нет, год не 2019, а 2021."),
-    # What has words of its own tells of something of its own.
+    # A statement with words of its own is about something else.
     (
         "We decided to keep him in the laundry room.",
         "quick fix to what I said, it's the left hind not right, she faced me",
     ),
     ("Решили: вешаем камеру в подвал.", "не, вру, тарифа до второго апреля хватает, глянул в кабинете"),
-    # Names of nobody knows what.
+    # Names may be of anybody.
     ("My lawyer is called Margaret Olsen.", "Sorry, I meant Wendy Harper."),
     ("I'm allergic to penicillin.", "Scratch that."),
-    # A number is given up for another one; alone it may be a number of anything.
+    # A number is replaced by another number; alone it may be a number of anything.
     ("My maths test is on the 25th of september.", "ok but not 25 oct, half term were in wales."),
 ]
 FAR_AWAY = [

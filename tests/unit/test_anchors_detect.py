@@ -1,4 +1,4 @@
-"""Anchors by rule: what is one, what is none, where it stands, and that a language is a file."""
+"""Anchors by rule: what is one, what is not, where it is in its message, and that a language is a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a statement is an anchor, and what becomes of that beside the rules."""
+"""How likely a statement is an anchor, and what this changes in addition to the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids of kept passages are for the summarizer alone: no text that is served holds one."""
+"""Ids of kept passages are for the summarizer alone: no served text contains one."""
 
 from __future__ import annotations
 

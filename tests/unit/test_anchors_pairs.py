@@ -1,4 +1,4 @@
-"""Pairs of statements as people make them: which of them take the other's place, and which stand beside it."""
+"""Pairs of statements as people make them: which later statement replaces the earlier one, and which does not."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ HOLDING_MORE = [
     ("We are 22 people for the hike.", "We moved the hike from 22 to 25 September."),
     ("The rent is £14 a month.", "He wants to launch on 9 April rather than the 14th."),
 ]
-"""Earlier statements with values of which the later one says nothing."""
+"""Pairs in which the later statement says nothing about the values of the earlier one."""
 
 MOVED = [
     ("The chemistry test is on 22 September.", "The chemistry test was moved from the 22nd to the 25th of September."),
     ("The chemistry test is on 22 September.", "The chemistry test was moved from 22 to 25 September."),
     ("Rehearsal starts at 3 pm.", "Rehearsal was moved from 3 to 4 pm."),
 ]
-"""Later statements that name the value that goes and the one that comes; the unit may stand with one of them alone."""
+"""Pairs whose later statement names the old and the new value; only one of the two may have the unit."""
 
 BESIDE_IN_RUSSIAN = [
     ("Давай использовать тёмную тему.", "На самом деле, давай возьмём Postgres."),
@@ -239,7 +239,7 @@ AGAIN = [
     ("I have an appointment on May 3 at 10:00.", "I have an appointment on May 9 at 11:00."),
     ("Я пробежал 5 км за 30 минут.", "Я пробежал 7 км за 40 минут."),
 ]
-"""What happens again, with other values."""
+"""Pairs about something that happens again, with other values."""
 
 CHANGED = [
     ("We'll use Redis for sessions.", "Actually, we'll use Memcached for sessions."),

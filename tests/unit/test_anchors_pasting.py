@@ -1,4 +1,4 @@
-"""Whose words a message's sentences are: what a user only shows binds nobody."""
+"""Whose words a message's sentences are: text that a user only shows binds nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model says of the anchors that it was shown: an order of service, and claims."""
+"""A language model's answer about the anchors that it was shown: an order of service, and claims."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def test_what_was_not_shown_or_came_from_elsewhere_is_not_passed_over() -> None:
         (SHIP, "no_longer_relevant", 0, "withdrawn"),
         (SHIP, "resolved", 5, "resolved"),
         (POSTGRES, "contradicted", 5, "superseded"),
-        (SHIP, "no_longer_relevant", 3, "withdrawn"),  # nothing later made it so
+        (SHIP, "no_longer_relevant", 3, "withdrawn"),  # no later message makes it so
         (SHIP, "no_longer_relevant", 99, "withdrawn"),
         (BUDGET, "no_longer_relevant", 1, None),  # a value that a user gave
         (BANK, "no_longer_relevant", 4, None),  # the same value, said by the assistant
         (SHIP, "no_longer_relevant", 5, "resolved"),
-        (BUDGET, "no_longer_relevant", 5, "resolved"),  # it was an anchor until then
-        (SHIP, "resolved", 2, None),  # nothing before it settles it
-        (SHIP, "resolved", 99, None),  # no message of the span
+        (BUDGET, "no_longer_relevant", 5, "resolved"),  # until then it was an anchor
+        (SHIP, "resolved", 2, None),  # only later messages can settle it
+        (SHIP, "resolved", 99, None),  # this is not a message of the span
         (SHIP, "boring", 5, None),
     ],
 )

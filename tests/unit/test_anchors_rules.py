@@ -1,4 +1,4 @@
-"""Rules, wishes and labelled statements are facts that are kept; idioms that sound like them are none."""
+"""Rules, wishes and labelled statements are facts that are kept; idioms that sound like them are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which anchors are served, in which order, and what goes behind the marker."""
+"""Which anchors are served, in which order, and which the marker stands for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.timing import assert_linear_in
 
 
 def anchor(seq: int, content: str = "", importance: float = 0.5, by: Proposer = "rule", offset: int = 0) -> FoundAnchor:
-    """One with words of its own, unless they are given."""
+    """An anchor with a content of its own, unless one is given."""
     content = content or f"Use Postgres {seq} at {offset}"
     return FoundAnchor(
         type="decision",
@@ -254,11 +254,11 @@ HOLIDAY = (
 @pytest.mark.parametrize(
     ("hidden", "instead"),
     [
-        ({3}, {0}),  # the newer one would go, and the older pass for what holds
-        ({3, 4}, {0, 3}),  # of two newer ones the newest stays
+        ({3}, {0}),  # without this, the newer one would be hidden and the older one would seem to hold
+        ({3, 4}, {0, 3}),  # the newest of two newer ones stays
         ({0}, {0}),
         ({0, 3}, {0, 3}),
-        ({1, 2}, {1, 2}),  # nothing newer on the same
+        ({1, 2}, {1, 2}),  # there is no newer one about the same
         ({0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}),
         ((), set()),
     ],

@@ -1,4 +1,4 @@
-"""Finding anchors costs little beside taking the same texts apart into words, measured side by side in one run."""
+"""Finding anchors costs little compared with splitting the same texts into words, measured in the same run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.unit.test_anchors_detect import SAID_BY_USERS
 from tests.unit.timing import assert_linear
 
 MOST = 24.0
-"""Times as long as plain tokenising: about 16, on a busy machine up to 21; with every pattern tried, over 30."""
+"""The most times of plain tokenising: usually about 16, on a busy machine up to 21, with every pattern tried over 30.
+"""
 
 ROUNDS = 8
 ROLES: tuple[Role, ...] = ("user", "assistant")
@@ -40,7 +41,7 @@ def spoken(count: int) -> list[Message]:
 
 
 def fastest(work: Callable[[Message], object], messages: Sequence[Message]) -> float:
-    """Seconds of this process: the least of some rounds, since whatever disturbs only adds to it."""
+    """The process's seconds for the work: the least of some rounds, since every disturbance only adds to it."""
 
     def once() -> float:
         began = time.process_time()
@@ -62,7 +63,7 @@ def test_detecting_takes_a_few_times_as_long_as_tokenising() -> None:
 
 @pytest.mark.long
 def test_control_patterns_that_are_all_tried_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it was before what a pattern needs was looked up."""
+    """All patterns are tried, as before each pattern's required words were looked up."""
     monkeypatch.setattr(SAID, "may_match_text", lambda _: -1)
     messages = spoken(200)
     assert fastest(detect, messages) > MOST * fastest(lambda one: words(one.content), messages)
@@ -80,5 +81,5 @@ def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("line", ["@\n", "Go.\n", "- a\n", "a: b\n", "„"])
 def test_taking_apart_what_is_read_of_a_message_takes_linear_time(line: str) -> None:
-    """Below the most that is read: beyond it, longer texts would all take as long."""
+    """The texts are shorter than the most that is read; beyond that, longer texts would all take as long."""
     assert_linear(lambda text: statements(message(1, text)), line * (20_000 // len(line)))

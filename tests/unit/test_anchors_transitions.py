@@ -1,4 +1,4 @@
-"""What later messages do to anchors."""
+"""The effects of later messages on anchors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LINES = [
 
 
 def said(*lines: str) -> list[Message]:
-    """Users, but for lines that begin with ``A:``."""
+    """Messages of users, except for lines that begin with ``A:``."""
     return [
         message(seq, line.removeprefix("A: "), "assistant" if line.startswith("A: ") else "user")
         for seq, line in enumerate(lines, start=1)
@@ -223,7 +223,7 @@ def test_a_status_changes_once_and_never_back(spoken: list[tuple[str, bool]]) ->
 
 
 def within_reach(before: Sequence[Anchor], new: Sequence[Anchor], first_seq: int) -> list[Anchor]:
-    """As they are read of the database for messages from that position on."""
+    """The anchors that the database would return for messages from this position on."""
     texts = [anchor.content for anchor in before]
     places = {*places_sharing(texts, subjects(new))}
     near = first_seq - LOOKS_BACK
@@ -231,7 +231,7 @@ def within_reach(before: Sequence[Anchor], new: Sequence[Anchor], first_seq: int
 
 
 def changed_by_last(lines: Sequence[str]) -> tuple[list[Anchor], list[Anchor], list[Message]]:
-    """The anchors that are active before the last line, its own, and its message."""
+    """The anchors that are active before the last line, the anchors of that line, and its message."""
     *earlier, last = said(*lines)
     found = [stored(one, number) for message_ in earlier for number, one in enumerate(detect(message_))]
     gone = {change.anchor_id for change in transitions([], found, earlier)}

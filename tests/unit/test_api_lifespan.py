@@ -1,4 +1,4 @@
-"""Start and end of a process: when it refuses, in one line; that what it began ends."""
+"""The start and end of a process: it refuses to start with one line, and ends everything that it began."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_a_database_that_is_away_is_one_line(monkeypatch: pytest.MonkeyPat
 
 
 class AwayAtFirst(Keys):
-    """The database answers from the given try on; until then for this cause."""
+    """The database answers from the given try on; before that it fails for this cause."""
 
     def __init__(self, tries: int, cause: Exception | None = None) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ async def test_a_start_waits_for_the_database(monkeypatch: pytest.MonkeyPatch) -
 
 
 class LibraryError(Exception):
-    """A library's, around the server's own."""
+    """The error of a library around the server's own error."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__("(of a library)")
@@ -245,7 +245,7 @@ async def test_signals_are_overheard_and_passed_on() -> None:
 
 @pytest.mark.long
 async def test_uvicorn_ends_after_a_signal_with_a_stream_open() -> None:
-    """The real server, a real socket, a stream that would never end by itself."""
+    """A real server and a real socket, with a stream that would never end on its own."""
     serving = (
         "import socket, sys, uvicorn\n"
         "from tests.unit.api_fakes import world\n"

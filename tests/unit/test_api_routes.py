@@ -1,4 +1,4 @@
-"""Every route: what it asks of the services, what it answers, what it refuses."""
+"""Every route: what it asks of the services, what it answers, and what it refuses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ ROUTES = [
     for method, operation in item.items()
     if operation.get("security") and not path.startswith("/v1/")
 ]
-"""Every route that needs a key, as the checked-in document has it; what speaks as OpenAI does is tried elsewhere."""
+"""Every route of the checked-in document that needs a key; routes that speak as OpenAI does are tried elsewhere."""
 ADMIN = {
     ("GET", "/audit"),
     ("GET", "/compactions"),
@@ -100,10 +100,10 @@ ADMIN = {
 }
 READS = [path for method, path in ROUTES if method == "GET"]
 FILES = f"{ONE}/files"
-"""Takes the bytes of a file, and no JSON."""
+"""This route takes the bytes of a file, not JSON."""
 POSTS = [path for method, path in ROUTES if method == "POST" and path != FILES]
 LENIENT = {f"{ONE}/ui"}
-"""Applications add fields of their own to what the AI SDK sends."""
+"""This route accepts fields that applications add to what the AI SDK sends."""
 BODIES: dict[str, Any] = {
     f"{ONE}/messages": HELLO,
     f"{ONE}/messages/batch": {"messages": [HELLO]},
@@ -155,7 +155,7 @@ async def test_the_key_is_checked_before_the_body(api: World) -> None:
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 async def test_reading_is_not_writing_and_operations_are_the_admin_s(api: World, method: str, path: str) -> None:
-    """What may be done goes on to be refused for something else: a route that the list of the admin's lacks shows."""
+    """An allowed request is refused for another reason, which shows a route that the admin's list lacks."""
     refused = set()
     for key in ("reader", "writer", "admin"):
         async with api.client(key=key) as client:
@@ -587,7 +587,7 @@ async def test_errors_of_the_services(
 async def test_openai_s_clients_are_told_where_no_other_try_helps(
     api: World, error: Exception, told: str | None
 ) -> None:
-    """They repeat every 409 and every 5xx by themselves, unless this header forbids it."""
+    """OpenAI's clients repeat every 409 and every 5xx on their own, unless this header forbids it."""
     api.calls.answers["conversations.create"] = error
     async with api.client() as client:
         response = await client.post("/v1/conversations", json={})

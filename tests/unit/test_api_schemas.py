@@ -1,4 +1,4 @@
-"""What is refused at the edge, and in which words; what gets through, and in which shape."""
+"""What is refused at the edge, and in which words; what is accepted, and in which form."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ MODELS: dict[str, type[BaseModel]] = {
 
 
 def test_wrong_fields_are_named() -> None:
-    """Parts, fields that are the service's own, limits of conversations, times and counts."""
+    """The faults are in parts, in the service's own fields, in limits of conversations, and in times and counts."""
 
     def named(text: dict[str, Any]) -> list[str]:
         return [where for where, _ in faults(MODELS[text["model"]], **text["values"])]
@@ -233,7 +233,7 @@ def test_what_breaks_in_no_one_place_is_told_by_its_reason(body: bytes, why: str
 
 
 def test_the_number_of_values_is_limited_before_any_is_made() -> None:
-    """A list of a list for each two bytes would take some seventy times the body's size in memory."""
+    """A list of lists, one for each two bytes, would take some seventy times the body's size in memory."""
     assert len(parse(b"[" + b"1," * (MAX_VALUES - 2) + b"1]")) == MAX_VALUES - 1
     bodies = (b"[" + b"[]," * MAX_VALUES + b"[]]", b'{"a":' * MAX_VALUES, b'["\\"",' + b"1," * MAX_VALUES + b"1]")
     for body in bodies:
@@ -264,7 +264,7 @@ def test_depth_is_limited_and_the_limit_is_reachable(innermost: bytes) -> None:
 def test_what_cannot_be_stored_is_refused_by_name() -> None:
     def fault(body: str) -> tuple[str, str]:
         found = refused(body)
-        json.dumps(found).encode()  # the answer itself can be sent
+        json.dumps(found).encode()  # the answer itself can be encoded
         (only,) = found
         return only
 

@@ -98,7 +98,7 @@ def compacted(
     version: int = 1,
     **changes: Any,
 ) -> Applied | str:
-    """The whole way of an answer: judged, then applied."""
+    """The whole way of an answer: it is judged, then applied."""
     shares = budgets(policy)
     folded = sum(one.token_count for one in span if not one.is_protected)
     plan = CompactionPlan(
@@ -293,7 +293,7 @@ def test_anchors_beyond_their_room_stand_behind_the_marker() -> None:
 
 
 def test_a_short_conversation_of_little_but_anchors_is_still_compacted() -> None:
-    """An honest record is not refused for what code puts beside it; what a user anchored stays in sight."""
+    """An honest record is not refused for what code adds; what a user anchored is still served."""
     said = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}, and Priya opens it." for seq in range(1, 13)]
     span = [message(seq, text) for seq, text in enumerate(said, start=1)]
     anchors = [anchor(seq, text) for seq, text in enumerate(said, start=1)]
@@ -388,7 +388,7 @@ def test_ungrounded_items_are_counted_on_the_compaction() -> None:
 @pytest.mark.long
 @pytest.mark.case("23")
 def test_a_fact_of_the_first_turns_is_there_after_each_of_many_compactions() -> None:
-    """Although every round brings more facts than the state can hold, each with an exact value of its own."""
+    """Every round brings more facts than the state can hold, each with an exact value of its own."""
     states = after_rounds(30)
     assert len(states) == 30
     for state in states:
@@ -403,7 +403,7 @@ def test_control_without_sparing_the_first_facts_it_is_gone(monkeypatch: pytest.
 
 
 def after_rounds(rounds: int) -> list[str]:
-    """The facts after each of so many compactions."""
+    """The facts after each of this many compactions."""
     states: list[str] = []
     first = "My customer number is KD-20418 and my address is ada@example.org."
     entries: tuple[StateEntry, ...] = ()

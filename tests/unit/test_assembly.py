@@ -73,7 +73,7 @@ def test_the_block_stands_between_system_prompt_and_tail_with_held_messages_afte
 
 @pytest.mark.parametrize(("served_as", "block"), [("pair", ["user", "assistant"]), ("assistant", ["assistant"])])
 def test_system_messages_stand_before_the_block_once_it_covers_them(served_as: str, block: list[str]) -> None:
-    """And in their place until then."""
+    """Until then they are at their own place."""
     policy = policy_of(context_window=4_000, served_as=served_as)
     messages = [
         message(3, "Prices are without tax.", "system", policy=policy) if one.seq == 3 else one
@@ -302,7 +302,7 @@ def test_keep_full_serves_a_large_message_in_the_room_that_is_left_where_the_pol
     assert (served[:5], served[-3:]) == ("BEGIN", "END")
     assert found.gauge.budget < found.gauge.tokens <= found.gauge.window
     assert found.warnings == ("message_elided:61", "context_over_budget")
-    with pytest.raises(ContextOverWindowError):  # what was not read is never left out in silence
+    with pytest.raises(ContextOverWindowError):  # messages that were not read are never left out silently
         put_together(replace(whole, unloaded_tokens=1))
 
 
@@ -362,7 +362,7 @@ def test_any_conversation_fits_or_is_refused_with_a_minimum_that_fits(
 
 
 def test_what_is_recalled_moves_neither_the_cut_nor_the_digest_unless_it_takes_much_more() -> None:
-    """A digest takes seconds of work: questions that leave about the same room share one."""
+    """A digest takes seconds of work, so that questions that leave about the same room share one."""
     source = material(said(400), policy=POLICY)
     asked: set[tuple[int, int, int]] = set()
 

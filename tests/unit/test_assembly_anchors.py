@@ -48,7 +48,7 @@ def made_of(
     boundary: int = 0,
     anchors: Sequence[Anchor] | None = None,
 ) -> Material:
-    """What the service would load, with the layout that it would have stored."""
+    """The material that the service would load, with the layout that it would have stored."""
     found = anchors_of(messages) if anchors is None else anchors
     source = material(messages, policy=policy, state=STATE if boundary else None, boundary=boundary)
     if boundary:
@@ -184,7 +184,7 @@ def test_a_held_half_of_a_tool_pair_keeps_the_other() -> None:
 
 
 def asking(messages: Sequence[Message]) -> Recall:
-    """A question that a caller asks of these messages."""
+    """A caller's question, asked about these messages."""
     sources = [
         Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
         for one in messages
@@ -208,7 +208,7 @@ def test_a_question_takes_no_place_from_anchors_where_the_policy_lets_none_go(bu
 
 
 def test_what_data_would_keep_goes_to_the_question_where_anchors_want_more_than_their_half() -> None:
-    """Anchors want more than the half that is kept free for them: data shares that half, and gets no more beside it."""
+    """Anchors want more than the half that is kept free for them; data shares that half, and gets nothing else."""
     policy = policy_of(context_window=4_000, anchor_share=None)
     messages = talk_of(240, policy=policy)
     source = replace(made_of(messages, policy=policy, boundary=120), recall=asking(messages))
@@ -224,11 +224,11 @@ def test_what_data_would_keep_goes_to_the_question_where_anchors_want_more_than_
 
 @pytest.mark.parametrize("share", [0.99, None], ids=["share", "no anchor goes"])
 def test_the_order_of_removal(share: float | None) -> None:
-    """Digest, old tail, style and known, narrative, anchors, facts, the other tail, pins: as the budget shrinks.
+    """As the budget shrinks: digest, old tail, style and known, narrative, anchors, facts, the other tail, pins.
 
-    Where the policy lets no anchor go, facts and anchors go by what they tell, whichever it is.
+    If the policy lets no anchor go, facts and anchors are removed by how much they tell.
     """
-    policy = policy_of(context_window=4_000, anchor_share=share)  # a small share would take anchors before their turn
+    policy = policy_of(context_window=4_000, anchor_share=share)  # a small share would remove anchors too early
     messages = [replace(one, protected_reason="pinned") if one.seq in {2, 3} else one for one in talk_of(40)]
     messages[-3:] = [
         message(38, "word " * 60, "user"),
@@ -503,7 +503,7 @@ ROUNDED_APART = [
     ("held pair", "user", "слово " * 120),
     ("plain", "user", "no, MySQL"),
 ]
-"""Held messages and tail of bytes that four do not divide: each is rounded up."""
+"""Held messages and a tail with numbers of bytes that four does not divide; each is rounded up."""
 
 
 def conversation_of(steps: Sequence[tuple[str, str, str]]) -> list[Message]:
@@ -567,14 +567,14 @@ def test_any_conversation_fits_with_roles_that_providers_take_or_names_a_true_mi
 
 
 def _legal_boundary(messages: Sequence[Message], wanted: int) -> int:
-    """A boundary never parts a pair."""
+    """The nearest boundary at or before the wanted one that does not separate a pair."""
     while wanted and any(part["type"] == "tool_call" for part in messages[wanted - 1].parts):
         wanted -= 1
     return wanted
 
 
 def _check_told(source: Material, found: AssembledContext) -> None:
-    """Whatever is not served is named: covered, truncated, or warned of (law I10)."""
+    """Insist that every message that is not served is named: covered, truncated, or in a warning (law I10)."""
     served = {one.seq for one in found.messages if one.seq}
     spoken = {one.seq for one in (*source.held, *source.tail) if (one.content or one.parts) and not one.is_command}
     first, last = found.truncated or (0, -1)
@@ -628,7 +628,7 @@ def test_a_digest_keeps_no_secret() -> None:
 def test_no_step_gives_anchors_more_room_than_is_read_for(
     monkeypatch: pytest.MonkeyPatch, share: float, share_before: float, by: Proposer, boundary: int
 ) -> None:
-    """Also where they were laid out under a policy that gave them more."""
+    """This also holds if they were laid out under a policy that gave them more."""
     policy, before = (policy_of(context_window=4_000, anchor_share=one) for one in (share, share_before))
     talk = talk_of(200, policy=policy)
     source, laid_out = (made_of(talk, policy=one, boundary=boundary) for one in (policy, before))

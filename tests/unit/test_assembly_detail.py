@@ -1,4 +1,4 @@
-"""What a larger budget serves more of: covered segments in more detail, none twice, never less than a smaller one."""
+"""What a larger budget adds: covered segments in more detail, none twice, and never less than a smaller budget."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.test_assembly_recall import TOPICS, corpus
 POLICY: Final = policy_of(context_window=8_000, protect=[])
 ORDER: Final = (None, "L3", "L2", "L1", "full")
 SIZES: Final = st.lists(st.tuples(st.integers(1, 6), st.integers(4, 90)), min_size=3, max_size=9)
-"""Of each segment its messages, and the words of each."""
+"""For each segment, the number of its messages and of the words in each."""
 
 
 def told(level: Level, number: int, words: int) -> str:
@@ -35,7 +35,7 @@ def told(level: Level, number: int, words: int) -> str:
 
 
 def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[Material, list[Message]]:
-    """Covered segments of these sizes, and two messages behind them; of the segments nothing is read yet."""
+    """Covered segments of these sizes and two messages after them; nothing of the segments is read yet."""
     messages: list[Message] = []
     segments: list[ServableSegment] = []
     for number, (count, words) in enumerate(sizes):
@@ -71,7 +71,7 @@ def anchor_at(seq: int) -> FoundAnchor:
 
 
 def served(source: Material, messages: Sequence[Message], budget: int, question: str = "") -> AssembledContext:
-    """As the service does it: what has room is read, then everything is put together."""
+    """As in the service, what has room is read, then everything is assembled."""
     if question:
         source = replace(source, recall=Recall(question=question, corpus=corpus(messages), is_explicit=True))
     source = with_choice(source)

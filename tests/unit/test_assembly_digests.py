@@ -1,4 +1,4 @@
-"""Digests in the block: what they may weigh, what makes way first, and that everything served can be traced."""
+"""Digests in the block: what they may weigh, what is removed first, and that everything served can be traced."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def digested(
     room: int | None = None,
     total: int | None = None,
 ) -> Material:
-    """With the digests that the service would have laid out, and what it loads where something has to go."""
+    """With the digests that the service would have laid out, and with what it loads if something has to go."""
     found = segments_of(source.conversation.boundary_seq) if segments is None else list(segments)
     source = replace(source, segments=tuple(found), segments_total=total or len(found))
     layout = source.conversation.layout

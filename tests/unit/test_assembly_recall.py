@@ -1,4 +1,4 @@
-"""Recall inside a context: where it stands, what makes way for it, and that nothing exceeds the budget for it."""
+"""Recall inside a context: where it is, what is removed for it, and that nothing exceeds its budget."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def recalling(
     policy: Any = POLICY,
     state: dict[str, Any] | None = STATE,
 ) -> Material:
-    """A ``query`` of ``None``: a turn, whose question is its last message."""
+    """The material; a ``query`` of ``None`` stands for a turn, whose question is its last message."""
     source = material(messages, policy=policy, state=state, boundary=boundary)
     recall = Recall(
         question=messages[-1].content if query is None else query,

@@ -1,4 +1,4 @@
-"""What an attack looks for is found where it is planted: no server is needed to show that the checks can fail."""
+"""What an attack looks for is found where it is planted: without a server, this shows that the checks can fail."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bench.attack.report import Run, save, saved, table
 
 BLOCK = '<session_state>\n{"logos":["Qn9999"]}\n<anchors>\n- constraint #1 (user): x\n</anchors>\n</session_state>'
 OURS = ('{"a":{"a":{"a":{', "[NaN]", "[Infinity]", "[-Infinity]")
-"""Refused by us though Python reads them: too deep, and no numbers of JSON."""
+"""Values that Python reads, but that the service refuses: too deep, or numbers that JSON does not have."""
 ROLES = {"Qn9999": "state"}
 
 
 def served_faults(texts: Sequence[str]) -> list[str]:
-    """Of a block of ours, and these texts of a user after it, as a model is sent them."""
+    """The faults in a block of ours with these texts of a user after it, in the form that a model is sent."""
     messages = [ContextMessage(role="user", content=text) for text in texts]
     said = [Speech(role="user", text=message.content) for message in served.served_messages(messages)]
     roles = {**ROLES, **{one.canary: "user" for one in drawn(1, len(texts))}}
@@ -79,7 +79,7 @@ def test_injections_are_as_many_as_is_said() -> None:
 
 
 class Answer(httpx.BaseTransport):
-    """Answers everything alike."""
+    """Gives the same answer to every request."""
 
     def __init__(self, status: int, body: object) -> None:
         self.response = httpx.Response(status, json=body)

@@ -48,7 +48,7 @@ def test_it_is_a_few_sentences_about_the_block(schema: StateSchema, locale: str)
 
 @pytest.mark.parametrize("locale", CATALOGUES)
 def test_it_says_how_facts_tone_and_what_is_known_are_used(locale: str) -> None:
-    """Those whose names do not say it."""
+    """These fields are explained, since their names do not say what they hold."""
     assert FIELD.findall(awareness_block(SESSION, locale)) == ["logos", "pathos", "abstract"]
 
 
@@ -99,7 +99,7 @@ def test_other_locales_get_the_english_wording() -> None:
 @pytest.mark.parametrize("locale", LOCALES)
 @pytest.mark.parametrize("levels", [(), LEVELS, ("L2", "L3"), ("L3",)])
 def test_no_schema_exceeds_it(schema: StateSchema, locale: str, levels: tuple[Level, ...]) -> None:
-    """Also under a policy of one's own: with anchors and digests."""
+    """The limit also holds for a policy of the client's own, with anchors and digests."""
     assert estimate_text(awareness_block(schema, locale, levels)) <= AWARENESS_TOKENS
 
 

@@ -1,4 +1,4 @@
-"""Work that goes on as long as its process is begun again after every end of it, later each time."""
+"""Work that goes on during its process's life is begun again after every end, later each time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fakes import FakeClock, settle
 
 
 class Work:
-    """Ends at once by each of the given errors, then goes on."""
+    """Ends at once with each of the given errors, then goes on."""
 
     def __init__(self, clock: FakeClock, *errors: BaseException | None) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The bench of adaptive thresholds: plays are paired, and what it counts is what happened."""
+"""The bench of adaptive thresholds: plays are paired, and its counts are what happened."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_as_many_compactions_as_when_the_words_are_folded() -> None:
     ]
     recorded = Recorded(name="the same", kind="chat", system_tokens=0, messages=numbered(weighed))
     play = Play.of(recorded, BRISK, WINDOW, 1)
-    play.digest_part = Fraction(0)  # a replay serves none
+    play.digest_part = Fraction(0)  # a replay serves no digests
     found = play.whole()
     assert replay.compactions >= 3
     assert abs(found.compactions - replay.compactions) <= 1

@@ -1,4 +1,4 @@
-"""The bench of the anchor rules measures what it says."""
+"""The bench of the anchor rules measures what its text says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conformance kit on the offline compactor, small; and a compactor that forgets, to see that the kit notices."""
+"""The conformance kit on the offline compactor, and on one that forgets, which the kit must notice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.replay import Replay
 
 
 def forgetful(talk: Replay, request: FoldRequest) -> int:
-    """Folds like the service, and then remembers nothing of it."""
+    """Folds like the service, but then remembers nothing of it."""
     chunks = talk.fold(request)
     talk.forget()
     return chunks

@@ -1,4 +1,4 @@
-"""The bench of what comes back: its calls are blind, and without a quote nothing comes back."""
+"""The bench of restored cuts: its calls are blind, and without a quote nothing comes back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(autouse=True)
 def _without_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The corpus takes a minute to play."""
+    """Leave out the corpus, which takes a minute to play."""
     monkeypatch.setattr(cuts, "_of_corpus", lambda **_: iter(()))
 
 

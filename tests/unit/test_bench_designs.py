@@ -1,4 +1,4 @@
-"""The bench of the Sessions Pattern's figures counts what it says."""
+"""The bench of the Sessions Pattern's figures counts what its text says."""
 
 from __future__ import annotations
 

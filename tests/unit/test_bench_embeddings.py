@@ -1,4 +1,4 @@
-"""The small neural model of ``bench.embeddings``, with another in its place: weights are no part of the tests."""
+"""The small neural model of ``bench.embeddings``, replaced by another: the weights do not belong to the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixture's file of rows, its identifiers and its plans; the database part is the fixture's own test."""
+"""The fixture's file of rows, its identifiers and its plans; the fixture's own test covers the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bench counts of sentences that are hung on true items, each figure with a case in which it is bad."""
+"""The bench's counts of sentences that are appended to true items, each figure with a case in which it is bad."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 @cache
 def found() -> tuple[Hung, ...]:
-    """Those of the first rounds of two conversations."""
+    """The findings of the first rounds of two conversations."""
     corpus: list[Case] = []
     for name in ("wedding", "small-company"):
         told = json.loads((ANSWERS / f"{name}.json").read_text("utf-8"))

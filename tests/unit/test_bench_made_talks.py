@@ -1,4 +1,4 @@
-"""The made-up talks are sound, and the bench that reads them tells methods and unseen questions apart."""
+"""The made-up talks are sound, and the bench that reads them distinguishes methods and unseen questions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GIVEN: Final = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talk
 FEWEST_MESSAGES: Final = 80
 FEWEST_QUESTIONS: Final = 25
 BESIDE_AN_ASSISTANT: Final = {"multi session", "knowledge update", "temporal"}
-"""What is asked of many sittings with an assistant that answers at length."""
+"""The kinds of questions about several sittings with an assistant that answers at length."""
 
 
 @pytest.mark.parametrize("talk", GIVEN, ids=lambda talk: talk.id)

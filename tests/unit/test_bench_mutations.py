@@ -1,4 +1,4 @@
-"""The mutations: which are found, how they are chosen and put in, how a trial ends, what a comparison says."""
+"""The mutations: which are found, how they are chosen and applied, how a trial ends, and what a comparison says."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reach(tree: Path, tmp_path: Path) -> Reach:
-    """What pytest with coverage would have written, without running pytest in pytest."""
+    """The file that pytest with coverage would have written, made without running pytest within pytest."""
     file = tmp_path / "reach.coverage"
     coverage = Coverage(data_file=str(file), branch=True)
     data = coverage.get_data()
@@ -366,7 +366,7 @@ def test_a_test_that_fails_without_the_mutation_kills_nothing(tree: Path, reach:
 @pytest.mark.long
 @pytest.mark.parametrize(("clock", "outcome"), [("import time  # monotonic", "survived"), ("", "killed")])
 def test_a_failure_by_the_clock_counts_when_it_comes_again(tree: Path, reach: Reach, clock: str, outcome: str) -> None:
-    """The control: in a file that looks at no clock the first failure counts."""
+    """The control: in a file that does not look at a clock the first failure counts."""
     (tree / "tests" / "unit" / "test_code.py").write_text(
         f"import pathlib\nfrom app import code\n{clock}\n\n\ndef test_waits():\n"
         "    first = not pathlib.Path('again').exists()\n    pathlib.Path('again').touch()\n"

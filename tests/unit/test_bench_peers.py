@@ -1,4 +1,4 @@
-"""The side-by-side bench: what is counted of prompts, ratios, the talk, and a short run with the bare services."""
+"""The side-by-side bench: its counts of prompts, the ratios, the talk, and a short run with the bare services."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_message_that_begins_as_the_one_before_it_is_cached_as_far_as_that() -
     prompts.count(0, FIRST)
 
     assert prompts.count(0, [("user", "one two other words")]).cached == 2
-    assert prompts.count(0, [("assistant", "one two other words")]).cached == 0  # the role stands before the text
+    assert prompts.count(0, [("assistant", "one two other words")]).cached == 0  # the role comes before the text
 
 
 def test_nothing_after_a_difference_is_cached() -> None:

@@ -1,4 +1,4 @@
-"""The side-by-side bench: every preset is replayed by its own triggers, and what is counted as kept is served."""
+"""The side-by-side bench: every preset is replayed with its own triggers, and what counts as kept is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparing versions of the prompt: a planted worse one is told as worse, and no difference is told where none is."""
+"""Comparing versions of the prompt: a planted worse one is reported as worse, and no false difference is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALIKE = "turn_end"
 
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
-    """The first of six conversations each."""
+    """The first case of each of six conversations."""
     return [next(of_talk(path)) for path in sorted(ANSWERS.glob("*.json"))[:CASES]]
 
 
@@ -47,7 +47,7 @@ def of_talk(path: Path) -> Iterator[Case]:
 
 
 def worse(case: Case) -> Case:
-    """As a version would be answered that lets a model make up a number and leave half of the items out."""
+    """A case with the answer to a worse prompt: the model makes up a number and leaves half of the items out."""
     answer = json.loads(case.answer)
     for field, items in answer.items():
         if isinstance(items, list) and items and "from" in items[0]:

@@ -1,4 +1,4 @@
-"""The questions of ``bench.scale``: new words each time, all of them from the conversation."""
+"""The questions of ``bench.scale`` have new words each time, all of them from the conversation."""
 
 import itertools
 
@@ -7,7 +7,7 @@ from app.core.text.words import words
 from bench.scale import SMALL, contents, questions
 
 ROUNDS = 50
-"""Questions that one run asks a conversation."""
+"""The number of questions about a conversation in one run."""
 
 
 def test_there_are_enough_questions_and_always_the_same() -> None:

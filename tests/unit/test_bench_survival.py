@@ -1,4 +1,4 @@
-"""The survival bench: what it counts, and that the selections beside ours are what they say."""
+"""The survival bench: what it counts, and that the selections that it compares with ours do what they claim."""
 
 from __future__ import annotations
 

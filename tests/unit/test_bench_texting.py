@@ -1,4 +1,4 @@
-"""The bench's talks in bursts: deterministic, nothing left out, the evidence where the answer is."""
+"""The bench's talks in bursts are deterministic, leave nothing out, and have the evidence where the answer is."""
 
 from __future__ import annotations
 

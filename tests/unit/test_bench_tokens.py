@@ -1,4 +1,4 @@
-"""What is published about the estimator's error, as far as it can be checked without the vocabulary; and its bench."""
+"""The published figures of the estimator's error, as far as they can be checked without the vocabulary; its bench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench's traces: paths, stays, returns and calls of parsers, on modules made for it."""
+"""The bench's traces: paths, stays, returns and calls of parsers, on modules that are made for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing within a budget: each way by what it takes and what it leaves."""
+"""Choosing within a budget: what each way takes, and what it leaves."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_best_by_now_comes_first() -> None:
     order = []
     for option in best_first(worth, worth.__getitem__, int):
         order.append(option)
-        worth[1] = 1.0  # what was taken says most of it
+        worth[1] = 1.0  # the chosen one already says most of it
     assert order == [0, 2, 1]
 
 
@@ -95,7 +95,7 @@ def test_what_weighs_too_much_is_made_again_with_so_much_less_room() -> None:
 
     def make(room: int) -> int:
         rooms.append(room)
-        return room + 7  # what stands around it
+        return room + 7  # the weight of the text around it
 
     assert made_to_fit(make, lambda weight: weight - 100, 100) == 100
     assert rooms == [100, 93]

@@ -1,4 +1,4 @@
-"""Which detail segments get of a budget: by value per token, in an order that more room only follows further."""
+"""The level that each segment gets from a budget: by value per token, in an order that more room only extends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of providers' caches: when one pays, when it is renewed, and what stands for the same prefix."""
+"""The arithmetic of providers' caches: when one pays, when it is renewed, and what counts as the same prefix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def demand(rate: float, hit_rate: float | None = 0.0, measured: int = 9) -> Dema
 
 
 def test_the_design_s_table_of_uses() -> None:
-    """N > (p + s·T) / ((1 − h)(p − c)), as reckoned by hand for three models."""
+    """N > (p + s·T) / ((1 − h)(p − c)), computed by hand for three models."""
     headers, rows = break_even(6_000)
     table = {row[0]: dict(zip(headers[1:], row[1:], strict=True)) for row in rows}
     assert [table["gemini-3-flash-preview"][f"1 h, h = {rate}"] for rate in ("0", "0.5", "0.9")] == ["4", "7", "34"]
@@ -94,7 +94,7 @@ def test_what_is_unknown_too_small_or_switched_off_is_not_made() -> None:
     [
         (41, "always", 0.1, ("alive", None)),
         (19, "always", 0.1, ("always", "renew")),
-        (19, "auto", 3.0, ("pays", "renew")),  # what stands is processed no more: two an hour are enough
+        (19, "auto", 3.0, ("pays", "renew")),  # an existing one is not processed again: two uses an hour are enough
         (19, "auto", 2.0, ("does_not_pay", None)),
         (0.1, "always", 0.1, ("always", "make")),
         (-5, "auto", 3.5, ("pays", "make")),

@@ -1,4 +1,4 @@
-"""The clamped factor from reported usage (failures 17), with controls that take the clamps away."""
+"""The clamped factor from reported usage (failure 17), with controls that remove the clamps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.core.model.gauge import in_proportion
 FACTORS = st.floats(min_value=LEAST_FACTOR, max_value=MOST_FACTOR)
 COUNTS = st.integers(min_value=-10, max_value=10**9)
 ENOUGH = st.integers(min_value=LEAST_TOKENS, max_value=10**7)
-SMALL_STEP = 0.051  # five hundredths, and a float's breath
+SMALL_STEP = 0.051  # five hundredths, and a float's inaccuracy
 
 
 @pytest.mark.case("17")
@@ -77,7 +77,7 @@ def moved_by_one_wild_report() -> float:
 @pytest.mark.case("17")
 def test_ten_times_too_high_once_is_one_small_step() -> None:
     assert 0 < moved_by_one_wild_report() <= SMALL_STEP
-    # and four honest reports undo most of it
+    # and four correct reports undo most of it
     factor = 1.0 + moved_by_one_wild_report()
     for _ in range(4):
         factor = learn(factor, estimated=20_000, reported=20_000)
@@ -127,7 +127,7 @@ def test_the_most_that_fits_fits_and_one_more_does_not(tokens: int, factor: floa
 @given(st.lists(st.integers(min_value=0, max_value=10**5), min_size=2, max_size=9), FACTORS)
 @example([1, 4], 1.25)
 def test_shares_behind_others_count_for_no_more_than_alone(parts: list[int], factor: float) -> None:
-    """A budget that was asked for holds for what stands behind system prompt and files."""
+    """A requested budget holds for the parts after the system prompt and the files."""
     total = counted(sum(parts), factor)
     shares = in_proportion(parts, total)
     assert sum(shares) == total

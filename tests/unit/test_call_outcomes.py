@@ -1,4 +1,4 @@
-"""A call that changes something is told with what a tool said of it."""
+"""A call that changes something is told together with the tool's answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callables of the settings as tools: what is offered of them, and what is refused at the start."""
+"""Callables of the settings as tools: how they are offered, and which are refused at the start."""
 
 from __future__ import annotations
 

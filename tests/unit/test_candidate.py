@@ -139,7 +139,7 @@ def test_drops_are_read_as_they_are_and_judged_later() -> None:
 
 
 def proposed(*anchors: Any) -> list[tuple[str, str, int]]:
-    """What is read of these beside an otherwise good candidate, which is never refused for them."""
+    """The anchors that are read of these; a candidate that is good otherwise is never refused for them."""
     data = json.loads(answer("They met.", [fact("Lives in Basel", 1)])) | {"anchors": list(anchors)}
     read = parse_candidate(json.dumps(data), SESSION)
     assert [each.text for each in read.items] == ["Lives in Basel"]

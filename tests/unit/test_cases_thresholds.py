@@ -1,4 +1,4 @@
-"""Case 21: the boundaries to the token, with what fires at greater instead of at greater or equal as its control."""
+"""Case 21: the boundaries to the token; the control fires only above a boundary, not at it."""
 
 from __future__ import annotations
 

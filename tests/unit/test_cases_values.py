@@ -1,4 +1,4 @@
-"""Cases 8 and 28: exact values between signs that know no blanks, and written out, are still exact values."""
+"""Cases 8 and 28: exact values are recognised in scripts without blanks, and when they are written in words."""
 
 from __future__ import annotations
 

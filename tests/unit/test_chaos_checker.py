@@ -1,4 +1,4 @@
-"""The checker of campaigns by values: a sound one passes, and each planted violation is found under its name."""
+"""The campaigns' checker, tried on values: a sound one passes, and each planted violation is found by its name."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ Plant = Callable[[Log, Conversation], Conversation]
 
 
 def rows(**changes: Any) -> Plant:
-    """Other rows than those that were told."""
+    """Plant other rows than those of the events."""
     return lambda _, made: replace(made, **{name: change(getattr(made, name)) for name, change in changes.items()})
 
 
 def told(change: Callable[[Log], object]) -> Plant:
-    """Something else was told than what is stored."""
+    """Plant other events than those that are stored."""
 
     def plant(noted: Log, made: Conversation) -> Conversation:
         change(noted)
@@ -138,7 +138,7 @@ def with_(place: int, **changes: Any) -> Callable[[list[Any]], list[Any]]:
 
 
 def swapped(items: list[Message]) -> list[Message]:
-    """The first and the fourth change places."""
+    """The first and the fourth are exchanged."""
     one, *between, four = items[:4]
     return [replace(four, seq=1), *between, replace(one, seq=4), *items[4:]]
 

@@ -1,4 +1,4 @@
-"""Faults that are taken back are taken back whole."""
+"""Faults that are withdrawn are withdrawn completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The circuit breaker alone, and a model behind it: closed, open, half-open with one trial."""
+"""The circuit breaker alone, and with a model behind it: closed, open, and half-open with one trial."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class TestAChat:
 
 
 async def reasons(summarizer: GuardedSummarizer, calls: int) -> list[str | None]:
-    """How each call went: ``None`` for an answer."""
+    """The reason of each call's failure; ``None`` for an answer."""
     heard: list[str | None] = []
     for _ in range(calls):
         try:

@@ -1,4 +1,4 @@
-"""Exports of ChatGPT and Claude: what is said comes in, whatever else is in the file is counted or refused."""
+"""Exports of ChatGPT and Claude: messages are imported, and everything else in the file is counted or refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(file: Path) -> list[Imported]:
 
 
 def said(one: Imported) -> list[tuple[Any, ...]]:
-    """Role, words, tool, its input or output, time of each message."""
+    """The role, words, tool, its input or output, and time of each message."""
     return [
         (
             each["role"],

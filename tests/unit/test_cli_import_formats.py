@@ -1,4 +1,4 @@
-"""Files with conversations: what is read of each format, and that every complaint names its place."""
+"""Files with conversations: what is read from each format, and that every error names its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command is given that is no text, and an output that takes no more, are one line."""
+"""An argument that is not text, and an output that accepts no more, lead to one line."""
 
 from __future__ import annotations
 

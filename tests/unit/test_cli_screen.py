@@ -1,4 +1,4 @@
-"""What commands print: safe texts, tables, gauges, complaints, notices; with and without a terminal."""
+"""What commands print: safe texts, tables, gauges, errors and notices, with and without a terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def gauge(tokens: int = 1_500, **fields: Any) -> Gauge:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> tuple[Screen, io.StringIO]:
-    """A screen that thinks that somebody looks."""
+    """A screen on a terminal that somebody watches."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=60, highlight=False, color_system="standard")
     monkeypatch.setattr(module, "Console", lambda **_: console)
@@ -163,7 +163,7 @@ def test_every_level_of_the_service_is_known() -> None:
 def test_without_colour_the_bar_and_the_words_stay(
     monkeypatch: pytest.MonkeyPatch, value: str | None, *, coloured: bool
 ) -> None:
-    """https://no-color.org: set and not empty."""
+    """The rule of https://no-color.org: the variable counts if it is set and not empty."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     if value is not None:
@@ -422,7 +422,7 @@ def test_a_context_says_why_its_thresholds_are_where_they_are(capsys: pytest.Cap
 
 
 WITHOUT_LANGUAGE = frozenset({"L1", "tickets", "focus", "MARKER", "full", "detailed", "brief", "tags", "pin_left_out"})
-"""Names of ours, and what is typed."""
+"""Names of ours, and words that users type."""
 
 
 def test_a_russian_chat_has_no_english_word_of_ours(capsys: pytest.CaptureFixture[str]) -> None:

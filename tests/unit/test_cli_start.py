@@ -1,4 +1,4 @@
-"""What a command does before it does anything."""
+"""What a command does before anything else."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_request_to_stop_that_python_drops_is_raised_again() -> None:
 
 @pytest.fixture
 def slowly_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave time for the next line of a test before a dropped request is raised again."""
+    """Give the test time for its next line before a dropped request is raised again."""
     monkeypatch.setattr(supervisor, "_ASKED_AGAIN_SECONDS", 0.5)
 
 

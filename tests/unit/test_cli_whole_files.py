@@ -1,4 +1,4 @@
-"""A file has its name once it is whole; what is no file is never replaced by one."""
+"""A file gets its name once it is complete, and never replaces anything but a file."""
 
 from __future__ import annotations
 

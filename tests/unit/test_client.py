@@ -1,4 +1,4 @@
-"""The client over a transport that is scripted: what is sent again and what is not, lists, streams, types."""
+"""The client over a scripted transport: what is sent again and what is not, lists, streams, types."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def frame(type_: str, data: Any, id_: int | None = None) -> str:
 
 @dataclass
 class World:
-    """A service that answers by script, and both clients of it; waiting takes no time."""
+    """A service that answers by script, with both clients of it; waiting takes no time."""
 
     answers: list[Answer]
     retrying: Retrying = field(default_factory=Retrying)
@@ -175,7 +175,7 @@ async def _all(items: AsyncIterator[T]) -> list[T]:
 
 @pytest.fixture(params=["sync", "async"])
 def run(request: pytest.FixtureRequest) -> Callable[[World, Callable[[Any], Any]], Any]:
-    """Runs a function of a client on either of them: what it awaits, or iterates over, is waited for."""
+    """Run a function of a client with either of them, and wait for what it awaits or iterates over."""
 
     def on_sync(world: World, act: Callable[[Any], Any]) -> Any:
         with world.sync() as client:
@@ -247,7 +247,7 @@ def test_what_does_not_pass_is_raised_at_once(run: Run, refusal: httpx.Response,
 
 @pytest.mark.parametrize("body", ["tea", '["tea"]', '{"error": {"message": "no such route", "code": null}}'])
 def test_what_is_no_problem_is_told_as_it_stands(run: Run, body: str) -> None:
-    """Such as by a proxy, or where the address is that of the service's door for OpenAI's clients."""
+    """A proxy answers so, or the service itself at the address for OpenAI's clients."""
     with pytest.raises(NotFoundError) as caught:
         run(World([httpx.Response(404, text=body)]), lambda client: client.usage(ID))
     assert (caught.value.code, caught.value.detail) == ("http_404", body)
@@ -265,7 +265,7 @@ def test_patience_ends(run: Run) -> None:
 
 
 def test_without_retries_it_would_fail(run: Run) -> None:
-    """The control."""
+    """The control of the test above."""
     world = World([httpx.ConnectError, answer(201, MESSAGE)], retrying=Retrying(attempts=1))
     with pytest.raises(ConnectionFailedError):
         run(world, lambda client: client.append(ID, "user", "hello"))
@@ -363,7 +363,7 @@ def test_the_interface_by_its_published_names(run: Run) -> None:
 
 
 def test_compressing_to_level_0_gives_back_the_whole_segment(run: Run) -> None:
-    """What was made in one page, and of a long segment all the pages."""
+    """A made segment comes in one page; all pages of a long segment are read."""
 
     def compressor(client: Any) -> Any:
         made = AsyncContextCompressor if isinstance(client, AsyncThroughline) else ContextCompressor
@@ -383,7 +383,7 @@ def test_compressing_to_level_0_gives_back_the_whole_segment(run: Run) -> None:
 def test_every_operation_of_the_document_has_a_method() -> None:
     document = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
     known = {(call.method.lower(), _shape(call.path)) for call in (*_calls(), endpoints.stats("{}"))}
-    others = ("/v1/", "/conversations/{conversation_id}/ui")  # spoken by other clients: OpenAI's, and the AI SDK's
+    others = ("/v1/", "/conversations/{conversation_id}/ui")  # other clients speak these: OpenAI's and the AI SDK's
     ours = {path: item for path, item in document["paths"].items() if not path.startswith(others)}
     operations = {(method, _shape(path)) for path, item in ours.items() for method in item}
     assert operations - {("get", "/metrics")} <= known, operations - known
@@ -635,7 +635,7 @@ def test_a_page_that_is_no_stream_is_tried_again(run: Run) -> None:
 
 
 def typed(client: Throughline, awaiting: AsyncThroughline) -> None:
-    """Never run: what a checker sees of the methods."""
+    """This never runs: it shows a type checker the methods."""
     assert_type(client.create_conversation(title="t"), Conversation)
     assert_type(client.messages(ID), Iterator[Message])
     assert_type(client.chat_stream(ID), Iterator[ChatEvent])

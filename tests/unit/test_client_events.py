@@ -1,4 +1,4 @@
-"""The Python client's classes of events are those that openapi.json declares; what it does not know passes."""
+"""The Python client's event classes are those that openapi.json declares; unknown events are passed on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.http.openapi import CHECKED_IN
 
 SCHEMAS: Final[dict[str, Any]] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))["components"]["schemas"]
 THROWN: Final = "ReplyFailed"
-"""What a turn failed with is raised."""
+"""This event is not passed on but raised as an error."""
 NAMES: Final = sorted(
     {
         one["$ref"].rpartition("/")[2]
@@ -47,7 +47,7 @@ def test_each_declared_event_is_a_class(name: str) -> None:
         assert set(client.ChatResult.model_fields) == every
         return
     read = TypeAdapter(get_type_hints(kind)["data"]).json_schema()
-    words = {"notification"} if name == "CompactionEvent" else set()  # beside the data there, not in them
+    words = {"notification"} if name == "CompactionEvent" else set()  # there it is next to the data, not in them
     assert set(read["properties"]) == every | words
     assert set(read["required"]) == always
 

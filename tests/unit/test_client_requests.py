@@ -1,4 +1,4 @@
-"""What the client sends with every POST, and the typed error of a level that cannot be made."""
+"""What the client sends with every POST, and the typed error for a level that cannot be made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The typed command: what it is, what its focus is, and that no text makes reading it slow."""
+"""The typed command: what counts as one, what its focus is, and that no text makes it slow to read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_other_texts_are_no_command(content: str) -> None:
     "content", ["/compact x" + " " * 4_000_000 + "y", " " * 4_000_000 + "/compact", "\n" * 4_000_000]
 )
 def test_a_text_of_the_largest_size_is_read_at_once(content: str) -> None:
-    """A guard against hanging: when blanks were looked through again from each of them, this took days."""
+    """This guards against hanging: when blanks were looked through again from each of them, it took days."""
     began = time.process_time()
     compact_command(content)
     assert time.process_time() - began < 10

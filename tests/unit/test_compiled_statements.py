@@ -1,4 +1,4 @@
-"""Statements that are kept as text: each of them can be, for every kind of session, with the tenant's condition."""
+"""Every statement can be kept as text, for every kind of session, with the tenant's condition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.storage import tenancy
 from app.storage.compiled import CompiledStatement, can_join, compiled_for, joined_sql
 from app.storage.tables import ConversationRow, EventRow
 
-import_module("app.storage.unit_of_work")  # with every repository, whose statements register themselves
+import_module("app.storage.unit_of_work")  # loads every repository, whose statements register themselves
 DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 NOBODY: Any = NoneType
 KINDS = (NoneType, tenancy.TenantCriteria, tenancy.UserCriteria)

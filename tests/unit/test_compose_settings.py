@@ -1,4 +1,4 @@
-"""Every setting that .env offers reaches the containers, found by reading docker-compose.yml as Compose does."""
+"""Every setting that .env offers reaches the containers; docker-compose.yml is read as Compose reads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLE: Final = re.compile(r"^(?:# )?([A-Z][A-Z_]+)=", re.MULTILINE)
 REFERENCE: Final = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*)|:\?[^}]*)?\}")
 NOT_SETTINGS: Final = {"POSTGRES_PASSWORD"}
 FIXED: Final = {"DATABASE_URL", "REDIS_URL", "HOST", "PORT", "THROUGHLINE_AUTH_REQUIRED"}
-"""Compose brings its own servers and network: where they are, and that keys are asked for, is not open to .env."""
+"""Settings that .env cannot change: Compose has its own servers and network, and always asks for keys."""
 
 Compose = dict[str, Any]
 
@@ -48,7 +48,7 @@ def environment(service: Mapping[str, Any], dotenv: Mapping[str, str]) -> dict[s
 
 
 def lost(compose: Compose, name: str) -> set[str]:
-    """Settings that stand in .env and do not reach a service as they stand there."""
+    """Settings in .env whose values do not reach a service unchanged."""
     dotenv = {setting: f"value of {setting}" for setting in offered()} | {"POSTGRES_PASSWORD": "secret"}
     there = environment(compose["services"][name], dotenv)
     return {setting for setting in offered() - FIXED if there.get(setting) != dotenv[setting]}

@@ -1,4 +1,4 @@
-"""What a client leaves open ends: over real sockets, before the server that the API runs on."""
+"""Requests that a client leaves unfinished are ended: over real sockets, on the server that the API runs on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from app.http.fields import MAX_QUERY
 SOON, LATER = 0.4, 1.5
 NEVER = 600.0
 PATIENCE = 60.0
-"""Seconds after which only what never ends has not ended, on a busy machine too."""
+"""The seconds after which only what never ends has not ended, also on a busy machine."""
 LARGE = 30_000_000
-"""Bytes: more than the sockets of both sides hold."""
+"""The bytes of a body that is larger than the buffers of both sockets."""
 STRETCH = 0.08
-"""Seconds: four times as long as the loop may compute, for a busy machine. Without a limit it takes 0.2 and more."""
+"""Four times the seconds that the loop may compute, for a busy machine. Without a limit it takes 0.2 and more."""
 HANDSHAKE = (
     b"GET / HTTP/1.1\r\nHost: t\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
@@ -31,7 +31,7 @@ ASK = b"GET / HTTP/1.1\r\nHost: t\r\n\r\n"
 
 
 slow: asyncio.Queue[None] = asyncio.Queue()
-"""Of each request that is not answered."""
+"""Gets an item for each request that is not answered."""
 
 
 class Left:
@@ -53,7 +53,7 @@ left = Left()
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers at once; ``/large`` a lot, ``/slow`` never. A socket is sent a lot, and closed."""
+    """Answers at once; ``/large`` with much data, ``/slow`` never. A socket is sent much data, and closed."""
     if scope["type"] == "websocket":
         with left.noted():
             await send({"type": "websocket.accept"})
@@ -72,7 +72,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 @contextlib.asynccontextmanager
 async def serving(*, head: float = SOON, unread: float = SOON, most: int = 100) -> AsyncIterator[int]:
-    """With these limits; no other one ends a connection."""
+    """Serve with these limits; no other limit ends a connection."""
     limits = ConnectionLimits(head_seconds=head, unread_seconds=unread, most=most)
     connection, socket = connection_class(limits), socket_class(limits)
     config = uvicorn.Config(app, port=0, http=connection, ws=socket, log_level="critical", lifespan="off")
@@ -92,7 +92,7 @@ async def serving(*, head: float = SOON, unread: float = SOON, most: int = 100) 
 
 
 async def ended(reader: asyncio.StreamReader) -> None:
-    """Return when the other side has ended it."""
+    """Return when the other side has ended the connection."""
     async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionError):
             while await reader.read(100_000):
@@ -166,12 +166,12 @@ async def test_who_does_not_read_is_left_and_who_reads_gets_all() -> None:
         await reader.readuntil(b"\r\n\r\n")
         for _ in range(10):
             await reader.readexactly(LARGE // 10)
-            await asyncio.sleep(LATER / 8)  # slow, but it reads
+            await asyncio.sleep(LATER / 8)  # slowly, but it reads
         writer.close()
 
 
 async def test_a_socket_that_is_not_read_is_left_and_one_that_is_read_gets_all() -> None:
-    """uvicorn's own end of it, of one that answers no ping, would wait until all is read."""
+    """uvicorn alone ends a socket that answers no ping, but then waits until everything is read."""
     async with serving() as port, asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(HANDSHAKE)
@@ -206,7 +206,7 @@ async def test_above_the_number_the_longest_wait_ends_and_where_nobody_waits_the
 
 
 async def test_little_is_read_at_a_stretch() -> None:
-    """A body in chunks of one byte: what is read of it at once is looked through before anybody else has a turn."""
+    """The body has chunks of one byte; what is read of it at once is parsed before anybody else has a turn."""
     longest = 0.0
     async with serving() as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -1,4 +1,4 @@
-"""The page of the HTTP contract says what the code has: paths, codes, fields; and the page of failures every case."""
+"""The page of the HTTP contract states what the code has: paths, codes, fields. The page of failures has every case."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Operations = set[tuple[str, str]]
 
 
 def section(page: str, title: str) -> str:
-    """What stands under a heading."""
+    """The text under a heading."""
     return page.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
 
 
 def told(part: str) -> Operations:
-    """Operations in the first column of a table."""
+    """The operations in the first column of a table."""
     cells = (line.split(" | ")[0] for line in part.splitlines() if line.startswith("| `"))
     return {(method, nameless(path)) for cell in cells for method, path in OPERATION.findall(cell)}
 
 
 def nameless(path: str) -> str:
-    """Without the names of what stands in it: the page writes `id` where that is clear."""
+    """The path without the names of its parameters, for which the page writes `id` if that is clear."""
     return re.sub(r"\{\w+\}", "{}", path)
 
 
@@ -54,7 +54,7 @@ def codes_on(page: str) -> dict[str, int]:
 
 @cache
 def codes_in_code() -> dict[str, int]:
-    """Codes by their statuses; those that only a ``raise`` names have the status of a failed model."""
+    """The codes by their statuses; codes that only a ``raise`` names have the status of a failed model."""
     failed = status_of(ModelFailedError("x"))
     return {**dict.fromkeys(_written(), failed), **STATUS}
 

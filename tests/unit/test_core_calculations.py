@@ -1,4 +1,4 @@
-"""Values that follow by one calculation count as shown; values from nowhere still fail."""
+"""Values that follow by one calculation count as shown; values from elsewhere still fail."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> N
     assert share(by_chance(blocks(rows(every=8)))) < 0.85
 
 
-# Messages are of 16 November 2026, 9:37 and later: a Monday.
+# The messages are of Monday 16 November 2026, from 9:37 on.
 SAID = {
     "prices": "The room is 700 euros, meals are 250 euros and the ferry is 126 euros; we stay 3 nights.",
     "rate": "The flat is 1,240 euros a month, the tiler takes 1.8k per room for 7 rooms, of 11,400 visitors 496 paid.",

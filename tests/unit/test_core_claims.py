@@ -69,7 +69,7 @@ def test_one_entry_that_two_items_replaced_is_claimed_with_each() -> None:
 
 
 def test_what_an_older_version_replaced_is_found_by_the_text_on_record() -> None:
-    """The version between the two kept the entry on record; the next one knows its text alone."""
+    """The version between the two still had the entry on record; the next one has only its text."""
     before = [entry("F1", "The budget is 900"), entry("F2", "Has a cat", superseded=["Has a kitten"])]
     after = [before[1], entry("F9", "The budget is 700", superseded=["The budget is 900"])]
     assert [(one.target, one.by) for one in claims_of(before, after) if one.kind == "replaced"] == [("F1", "F9")]

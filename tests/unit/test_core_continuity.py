@@ -1,4 +1,4 @@
-"""What a conversation can still answer: probes of a stretch, asked of what is served in its place."""
+"""What a conversation can still answer: probes of a stretch, asked about what is served in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How further languages count: numbers, money, units, days and times in words, and what they are told as."""
+"""Counting in further languages: numbers, money, units, days and times in words, and the values that they state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a statement without its failing values: to a comma before them, where nothing is turned by that."""
+"""What remains of a statement without its failing values: up to a comma before them, if its meaning stays the same."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ WORDS = ("Ruth pays", "the yard costs", "not", "but", "Клара платит",
 
 @st.composite
 def told(draw: st.DrawFn) -> tuple[str, list[Value]]:
-    """A statement of clauses, each with its own number, and which of its values fail."""
+    """A statement of clauses, each with its own number, and the values of it that fail."""
     pieces = draw(
         st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(MARKS), st.booleans()), min_size=1, max_size=9)
     )
@@ -248,7 +248,7 @@ def _is_subsequence(left: Sequence[str], whole: Sequence[str]) -> bool:
 
 
 def test_it_takes_linear_time() -> None:
-    """Eight times as long takes no more than about eight times the time; with squares it would be 64 times."""
+    """A text of eight times the length takes about eight times as long at most; quadratic work would take 64 times."""
     seconds = []
     for count in (500, 4_000):
         text = "; ".join(f"the yard is {7_000 + n} euros a week, {90_000 + n} in all" for n in range(count)) + "."

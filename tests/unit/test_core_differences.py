@@ -1,4 +1,4 @@
-"""A difference that is told as one holds, though one of its amounts stands far away; a wrong one fails."""
+"""A stated difference holds even if one of its amounts is far away; a wrong one fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.validation.shown import Shown
 from tests.unit.talk import candidate, item, talk
 
 FAR = ["Fine."] * 8
-"""Messages between both amounts, so that only the one is near the sources."""
+"""The number of messages between the two amounts, so that only one of them is near the sources."""
 
 TOLD = [
     ("Kessler wants 14,900 euros.", "Solvig wants 13,320 euros.", "Solvig wants 13,320 euros, {} euros less", "1,580"),

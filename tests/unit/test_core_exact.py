@@ -1,4 +1,4 @@
-"""The exact checks: what stands to the letter, what is asked about again, what is cut, and what goes."""
+"""The exact checks: what must be stated to the letter, what is asked about again, what is cut, and what is removed."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_thousands_are_left_unsaid_in_the_own_source_only() -> None:
 
 
 FACTORS = (*expected_amounts._USUAL, *expected_amounts._SELDOM)
-"""So much for each of two, for each day of a week."""
+"""Factors as of "for each of two" or "for each day of a week"."""
 
 
 @given(st.integers(100, 5_000), st.integers(100, 5_000), st.integers(100, 9_999))
@@ -292,7 +292,7 @@ def test_exactly_sums_and_differences_follow(one: int, other: int, said: int) ->
 
 
 def test_what_an_item_takes_the_place_of_is_calculated_from_too() -> None:
-    """The budget stands in the entry alone, what is left in the message."""
+    """The budget is only in the entry, and what is left only in the message."""
     shown = Shown(talk("Boxes cost 108 euros, so 848 euros are left.", start=9), [entry("F1", "Budget: 1,500 euros.")])
     spent = "Of the budget 652 euros are spent and 848 euros are left."
     assert not examine(candidate(item(spent, 9, replaces=["F1"])), shown).failures
@@ -450,7 +450,7 @@ EVENING = [replace(one, created_at=START.replace(day=16 + one.seq, hour=22)) for
 @pytest.mark.parametrize(
     ("day", "seqs", "failing"),
     [
-        ("25 November 2026", (8,), 0),  # where the sun rises first it is the 25th already
+        ("25 November 2026", (8,), 0),  # in the first time zones it is already the 25th
         ("25 November 2026", (6,), 0),
         ("25 November 2026", (), 0),
         ("25 November 2026", (5,), 1),
@@ -595,7 +595,7 @@ def test_what_cannot_lose_it_goes_as_a_whole(text: str) -> None:
 def asked_again(
     written: str, said: Any, span: Sequence[Message] = TRIP, **others: Any
 ) -> tuple[GateReport, GateReport]:
-    """The reports of an answer, and of what the model said when it was asked again."""
+    """The reports on an answer, and on the model's answer when it was asked again."""
     first_request = request(span, **others)
     first = judge(proposal(written), first_request)
     assert first.examined is not None
@@ -871,7 +871,7 @@ said_sentences = st.lists(
 
 
 def made_of(schema: StateSchema, said: Sequence[str]) -> Candidate:
-    """A candidate that says these in every field, with replacements and a digest."""
+    """A candidate with these texts in every field, in replacements and in a digest."""
     items = tuple(
         CandidateItem(field=field.name, text=text, from_seqs=(seq,), replaces=(f"F{seq}",))
         for field in schema.fields
@@ -915,7 +915,7 @@ PREVIOUS = (entry("F1", "Clara wants a cabin in Porto"), entry("N2", "They met."
 
 
 def mixed(schema: StateSchema) -> str:
-    """An answer half of which holds, in every field and in a digest."""
+    """An answer of which half holds, in every field and in a digest."""
     lists = {
         field.name: [{"text": text, "from": [1], "replaces": ["F1"]} for text in (*HOLDING, *FAILING)]
         for field in schema.fields

@@ -1,4 +1,4 @@
-"""What code cut for a value comes back where a verifier supports it with words of a message, and only then."""
+"""What code cut because of a value comes back if a verifier supports it with words of a message, and only then."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ REPLACING = cut(WHOLE, cut=Cut(from_seqs=(3,), replaces=("F1",)))
 
 
 def restored(*, of_cut: Verdict, of_entry: Verdict | None, before: Sequence[StateEntry] = (OPEN,)) -> VerifiedState:
-    """What verdicts make of an item that was gone and of what it was to replace."""
+    """The effect of verdicts on an item that was cut, and on the entry that it was to replace."""
     claims = claims_of(before, before, repairs=[REPLACING])
     assert [one.kind for one in claims] == ["cut", "replaced"]
     return applied_verdicts(before, claims, filter(None, [of_cut, of_entry]), shown=SHOWN, restoring=INTO)
@@ -106,7 +106,7 @@ def test_what_it_was_to_replace_goes_where_the_verifier_agrees() -> None:
 
 @pytest.mark.parametrize("verdict", [None, Verdict(n=2, verdict="not_stated"), Verdict(n=2, verdict="contradicted")])
 def test_what_it_was_to_replace_is_set_aside_where_nobody_says_that_it_may_go(verdict: Verdict | None) -> None:
-    """Nor does a contradiction count without a quote."""
+    """A contradiction without a quote does not count either."""
     found = restored(of_cut=PROVED, of_entry=verdict)
     assert [(one.text, one.in_doubt) for one in found.entries] == [(OPEN.text, True), (WHOLE, False)]
     assert found.entries[0].replaced_by == ("F40",)
@@ -301,7 +301,7 @@ FALSE = ("She paid 7731 francs.", "It took 55 hours.", "The bill was 9120 francs
 @given(order=st.permutations(range(7)), back=st.sets(st.integers(min_value=0, max_value=2)))
 @examples(20)
 def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]) -> None:
-    """Of a narrative with three sentences that fail, any of them comes back to its place among the others."""
+    """Any of the three failing sentences of a narrative comes back to its place among the others."""
     written = [[*TRUE, *FALSE[:3]][number] for number in order]
     text = " ".join(written)
     told = without_failures(

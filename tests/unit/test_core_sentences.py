@@ -1,4 +1,4 @@
-"""The one splitter of sentences: by example, its places, and on hostile texts."""
+"""The one splitter of sentences: examples, places, and hostile texts."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def held(told: str, said: str) -> bool:
 def test_a_number_in_words_is_that_number(number: int) -> None:
     for text in (
         f"Los sacos pesan {spanish(number)} kilos en nuestra casa desde ayer.",
-        f"Les sacs pèsent {french(number)} kilos chez nous dans la maison.",  # "cent un" is no word of French alone
+        f"Les sacs pèsent {french(number)} kilos chez nous dans la maison.",  # "cent un" is not only French
         f"Les sacs pèsent {french(number).replace('-', ' ')} kilos chez nous dans la maison.",
         f"Les sacs pèsent {french(number).replace(' ', '-')} kilos chez nous dans la maison.",
     ):

@@ -1,4 +1,4 @@
-"""Values that users gave come back in whole sentences, with whoever said them."""
+"""Values that users gave come back in whole sentences, with the name of who said them."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def narrative(number: int, text: str, *, in_doubt: bool = False) -> StateEntry:
 
 
 def test_what_the_one_text_before_told_stands_behind_the_new_one_as_what_it_is() -> None:
-    """Unmarked, "12,170 words" would be read as what holds now, wherever it stands."""
+    """Without a mark, "12,170 words" would be read as what holds now, wherever it is."""
     made = in_one_text(narrative(1, f"A tale is written. {CUT}"), span=[*CRATES, DEBTS[0]])
     assert made.state["summary"] == f"{TALE} {WROTE}\n\n{SAID_EARLIER}: {CUT}"
     told, earlier = made.entries
@@ -383,7 +383,7 @@ def test_what_the_one_text_before_told_stands_behind_the_new_one_as_what_it_is()
 
 
 def test_what_code_cut_belongs_to_the_text_and_not_to_what_was_told_earlier() -> None:
-    """A verifier that supports it puts it back there."""
+    """A verifier that supports the sentence puts it back into the text."""
     made = in_one_text(narrative(1, f"A tale is written. {CUT}"))
     cut = Repair(field="summary", reason="novel_value", before="It weighs 77 kg.", after=None, cut=Cut())
     assert [one.entry_id for one in repairs_on_record(replace(made, repairs=(cut,)))] == [made.entries[0].id]
@@ -400,7 +400,7 @@ SWAPPED: Final = "Bruno and not Ana sits the exam on 5 July 2027 in room B-12."
 
 
 def taken_out(*entries: StateEntry, reason: RepairReason = "contradicted", cap: int = 800) -> VerifiedState:
-    """A state from which a verifier took the swapped sentence out, with what that had replaced."""
+    """A state from which a verifier removed the swapped sentence, with the sentence that it had replaced."""
     repair = Repair(field="summary", reason=reason, before=SWAPPED, after=None, entry_id="N2")
     verified = VerifiedState(entries=entries, counts=VerdictCounts(), repairs=(repair,), is_changed=True)
     return with_replaced_sentences(SUMMARY, verified, version=3, next_entry=5, cap=cap)
@@ -454,7 +454,7 @@ def test_control_what_the_new_text_tells_stands_nowhere_else() -> None:
 
 
 def test_what_was_told_earlier_is_looked_at_again_each_time() -> None:
-    """It is known by its entry: its mark is no part of its text, and what the new text tells of it is told once."""
+    """Such text is known by its entry: the mark does not belong to it, and what the new text tells is told once."""
     key = "The key has the number AB-4711-77."
     before = [narrative(1, TALE), narrative(2, f"{CUT} {key}", in_doubt=True)]
     still = in_one_text(*before, text=f"{TALE} {key}")
@@ -463,7 +463,7 @@ def test_what_was_told_earlier_is_looked_at_again_each_time() -> None:
 
 
 def in_rounds(count: int, *, forgets: bool = True) -> list[bool]:
-    """By round, whether ``CUT`` still stands behind a text that no longer tells it."""
+    """For each round, whether ``CUT`` still follows a text that no longer tells it."""
     before: tuple[StateEntry, ...] = (narrative(1, f"A tale is written. {CUT}"),)
     found: list[bool] = []
     for number in range(count):
@@ -474,7 +474,7 @@ def in_rounds(count: int, *, forgets: bool = True) -> list[bool]:
 
 
 def test_what_the_model_left_out_three_times_does_not_come_back_again() -> None:
-    """It saw it twice behind its own text: by then it is settled more often than needed."""
+    """The model saw it twice after its own text; by then it has been asked more often than needed."""
     assert in_rounds(4) == [True, True, False, False]
 
 
@@ -497,7 +497,7 @@ FULL: Final = " ".join(f"Crate {number} of lamps stands on the northern pier." f
 
 
 def in_room(less: int) -> tuple[str, str]:
-    """What is told now and what was told earlier in a state that may weigh so much less than both of them."""
+    """What is told now and what was told earlier in a state whose room is this much smaller than both need."""
     before, shares = narrative(1, " ".join(CRANES)), budgets(policy_of(context_window=4_000))
     whole = in_one_text(before, text=FULL, budgets=replace(shares, state_tokens=1_000, state_cap=1_000))
     room = replace(shares, state_cap=1_000, state_tokens=whole.layout.tokens - less)

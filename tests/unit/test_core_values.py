@@ -1,4 +1,4 @@
-"""Exact values: what a statement claims, whether what was shown holds it, and on hostile texts."""
+"""Exact values: what a statement claims, whether the shown texts state it, and hostile texts."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_the_amount_is_in_the_unit_of_the_text() -> None:
         ("CI node 19 is the runner", True),
         ("node 19 of the ci pool", True),
         ("43 passed in 19.07 s on 19 May, 19 files", False),
-        ("the runner is ci-node-18, 19 files", True),  # its names and its number, though apart
+        ("the runner is ci-node-18, 19 files", True),  # both of its names and its number, though in different places
         ("the runner is ci-node-18", False),
     ],
 )
@@ -365,7 +365,7 @@ def test_linear_time_on_hostile_text(unit: str) -> None:
 
 @pytest.mark.parametrize("unit", ["１", "1", "1a"])
 def test_linear_time_where_pieces_of_a_long_run_are_looked_for_in_it(unit: str) -> None:
-    """They stand everywhere in it, and nowhere by themselves."""
+    """The pieces are everywhere in the long run, but never alone."""
 
     def looked_for(text: str) -> list[bool]:
         given_text, pieces = shown(text + "x"), [unit * (20 + count % 40) for count in range(len(text) // 50)]
@@ -687,5 +687,5 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
-    """After an apostrophe a number is one of its own."""
+    """After an apostrophe a new number begins."""
     assert [value.text for value in values(text)] == found

@@ -43,7 +43,7 @@ def said(claim: Claim, word: VerdictWord, **others: Any) -> Verdict:
 def judged(
     before: Sequence[StateEntry], after: Sequence[StateEntry], words: dict[str, VerdictWord], *repairs: Repair
 ) -> VerifiedState:
-    """By target of a claim (``F1``, or ``F1>F9`` of one that was replaced): contradictions with a true quote."""
+    """Contradictions with a true quote, by the target of a claim (``F1``, or ``F1>F9`` for a replaced one)."""
     claims = claims_of(before, after, repairs=repairs)
     verdicts = []
     for claim in claims:
@@ -329,7 +329,7 @@ SOUND: tuple[VerdictWord, ...] = ("supported", "not_stated", "supported")
 def doubted_in_part(
     words: Sequence[VerdictWord], text: str = HUNG, *, into: Restoring | None = INTO, **quote: Any
 ) -> VerifiedState:
-    """What becomes of an item that nothing states as a whole, by what is said of its sentences."""
+    """The state after verdicts on the sentences of an item that nothing states as a whole."""
     entries = [entry("F1", text, seqs=(10, 11), superseded=["We go to Faro."]), entry("F2", "Has a cat.")]
     claims = claims_of([], entries)
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported")]
@@ -388,7 +388,7 @@ def test_sentences_without_blanks_between_them_are_told_apart_to_the_letter() ->
 )
 @examples(60)
 def test_whatever_is_said_of_its_sentences_none_of_them_goes(words: list[VerdictWord], quote: dict[str, Any]) -> None:
-    """Not for words that stand in a message either: what nothing states is no contradiction."""
+    """This holds even with words that are in a message: what nothing states is not a contradiction."""
     state = doubted_in_part(words, **quote)
     told = sorted(text for one in served(state) for text in sentences(one.text))
     assert told == sorted([*sentences(HUNG), "Has a cat."])
@@ -471,7 +471,7 @@ def test_what_one_of_two_items_does_not_replace_comes_back_in_doubt() -> None:
 def test_what_was_dropped_stays_in_doubt_where_what_told_it_again_is_contradicted(
     new: str, word: VerdictWord, *, is_back: bool
 ) -> None:
-    """That the entry may go was said of a state that still told it."""
+    """The verdict that the entry may go was about a state that still had it."""
     old = entry("F1", "The budget is 900 francs")
     aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
     after = [replace(old, in_doubt=True), entry("F9", new)]
@@ -608,7 +608,7 @@ def test_equal_sentences_of_one_narrative_are_one_claim_and_go_together() -> Non
 
 
 def test_an_entry_that_was_told_again_and_no_longer_holds_goes() -> None:
-    """The summarizer repeats what an earlier message said, word for word, of a message that says otherwise."""
+    """The summarizer repeats word for word what an earlier message said, but names a message that says otherwise."""
     old = entry("F1", "The budget is 500", seqs=(3,))
     state = judged([old], [replace(old, from_seqs=(3, 12))], {"F1": "contradicted"})
     assert served(state) == []
@@ -657,7 +657,7 @@ def test_a_contradicted_digest_is_named_and_one_that_nothing_states_stays() -> N
 
 
 def test_verdicts_are_applied_to_the_version_that_is_current_then() -> None:
-    """F1 is gone, F2 says something else by now, F3 still stands."""
+    """F1 is gone, F2 has another text by now, and F3 is unchanged."""
     claims = fact_claims("one", "two", "three")
     current = [entry("F2", "two and a half"), entry("F3", "three"), entry("F4", "four")]
     state = applied_verdicts(current, claims, [said(one, "contradicted", **TRUE) for one in claims], shown=SHOWN)
@@ -769,7 +769,7 @@ def test_no_honest_claim_is_lost_without_a_true_quote(
     made: tuple[list[StateEntry], list[StateEntry], list[Repair]],
     given_answers: list[tuple[VerdictWord, int | None, str]],
 ) -> None:
-    """Only what the summarizer gave up itself can go; all that it wrote stays, to the letter."""
+    """Only what the summarizer itself gave up can go; everything that it wrote stays, to the letter."""
     before, after, repairs = made
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=2)
     claims = claims_of(before, after, digests=[digest], repairs=repairs)

@@ -1,4 +1,4 @@
-"""Corpora are well formed, each is judged by a test, and a test of one fails when an answer changes."""
+"""Corpora are well formed, a test judges each of them, and such a test fails when an answer changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_corpus_is_judged_by_a_test() -> None:
 
 
 def test_every_row_is_new_to_its_corpus() -> None:
-    """Ids are checked when a corpus is read; here, that no text stands in it twice with the same answer."""
+    """No text is in a corpus twice with the same answer; ids are checked when a corpus is read."""
     for name in NAMES:
         seen = [json.dumps([row.text, row.expected], sort_keys=True) for row in corpus(name).rows]
         assert len(seen) == len(set(seen)), name

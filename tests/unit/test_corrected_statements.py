@@ -1,4 +1,4 @@
-"""A statement and the correction right behind it are told as one."""
+"""A statement and the correction right after it are told as one."""
 
 from __future__ import annotations
 

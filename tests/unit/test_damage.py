@@ -1,4 +1,4 @@
-"""What checks of commit 150b694 did to recorded answers is found, nothing else is touched, and code mends it."""
+"""Damage to recorded answers by the checks of commit 150b694 is found and mended by code; nothing else is touched."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_control_states_of_other_checks_are_left_alone_and_a_wrong_finding_would
     some = stored[:6]
     checked_since = [replace(one, versions=tuple(replace(made, changed=0) for made in one.versions)) for one in some]
     assert not any(counts.found for counts in figures(checked_since).values())
-    # As if a writer had written every item that stands there: then each finding is wrong.
+    # If a writer had written every item as it is there, each finding would be wrong.
     honest = [replace(one, answers=tuple(_as_stored(one, number) for number in range(1, 6))) for one in some]
     assert figures(honest)["items"].touched > 0
 

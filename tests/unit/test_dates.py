@@ -1,4 +1,4 @@
-"""Times in entries are absolute: the day is added beside its word, nothing is replaced, nothing is guessed."""
+"""Times in entries are absolute: the day is added next to its word, nothing is replaced, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT = datetime(2025, 5, 13, 22, 30, tzinfo=UTC)
 
 
 def said(*texts: str, days: Sequence[int] | None = None) -> list[Message]:
-    """Messages, each so many days after the first."""
+    """Messages of these days, counted from the first."""
     ahead = days or [0] * len(texts)
     return [replace(one, created_at=AT + timedelta(days=day)) for one, day in zip(talk(*texts), ahead, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The story of the demo, the figures that it ends with, and what it says when something goes wrong."""
+"""The story of the demo, its final figures, and its words when something goes wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JUMP = next(line for line in LINES if line.manner == "jump")
 
 
 def said(words: str, role: str = "user") -> int:
-    """The place of the only message of that role which says so."""
+    """The place of the only message of this role with these words."""
     found = [place for place, line in enumerate(LINES) if words in line.content and line.role == role]
     assert len(found) == 1, (words, found)
     return found[0]

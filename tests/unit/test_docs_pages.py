@@ -1,4 +1,4 @@
-"""Pages for people name only what is there: files, folders, tables, packages, pages."""
+"""Pages for people name only what exists: files, folders, tables, packages, pages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CODE: Final = re.compile(r"`([^`\n]+)`")
 FILE: Final = re.compile(r"[\w.-]+(?:/[\w.*-]+)*(?:/|\.(?:py|toml|md|json|jsonl|ya?ml|lock|svg))")
 LINK: Final = re.compile(r"\]\(([^()\s:#]+)(?:#[^()\s]*)?\)")
 MADE: Final = {"build", ".venv", ".data"}
-"""Folders that commands make."""
+"""Folders that are made by commands."""
 
 
 def without_blocks(page: str) -> str:
-    """The page without fenced code, which may be about anybody's files."""
+    """The page without its fenced code, which may be about other files."""
     return re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
 
 
@@ -82,7 +82,7 @@ TARGET: Final = re.compile(r"(?:`|^)make ([a-z-]+)", re.MULTILINE)
 
 
 def missing_commands(page: str, root: Path = ROOT) -> list[str]:
-    """Modules that a page runs and targets that it makes, and that there are not."""
+    """Modules that a page runs and targets that it makes, but that do not exist."""
     modules = [name for name in MODULE.findall(page) if not _is_module(root / name.replace(".", "/"))]
     targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     return modules + [name for name in TARGET.findall(page) if name not in targets]

@@ -1,4 +1,4 @@
-"""What is left of an erased message, and how what drew on it is told from what did not."""
+"""What remains of an erased message, and how texts made of it are distinguished from others."""
 
 from __future__ import annotations
 

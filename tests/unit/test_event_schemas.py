@@ -1,4 +1,4 @@
-"""The events of streams as openapi.json declares them; what the service sends is held against them in acceptance."""
+"""The events of streams as openapi.json declares them; the acceptance tests compare them with what is sent."""
 
 from __future__ import annotations
 

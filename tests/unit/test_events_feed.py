@@ -1,4 +1,4 @@
-"""The feed with virtual time and tables in memory: each event once, in order, whatever happens in between."""
+"""The feed with virtual time and tables in memory delivers each event once, in order, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TENANT = uuid4()
 
 
 class Tables:
-    """One conversation and its events; counts what is open."""
+    """One conversation and its events; it counts open units of work."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -86,7 +86,7 @@ class _Work:
 
 
 class Reader:
-    """Follows in a task; keeps what came, heartbeats as ``None``."""
+    """Follows in a task and keeps what came, with heartbeats as ``None``."""
 
     def __init__(self, tables: Tables, after: int = 0, tenant: UUID = TENANT) -> None:
         self.items: list[Event | None] = []

@@ -1,4 +1,4 @@
-"""A conversation as Markdown: what was said, whole and in order, and nothing about any compaction."""
+"""A conversation as Markdown: everything that was said, whole and in order, and nothing about compactions."""
 
 from __future__ import annotations
 

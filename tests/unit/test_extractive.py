@@ -1,4 +1,4 @@
-"""The offline model: what it keeps, what it says, and the bounds it stays in."""
+"""The offline model: what it keeps, what it says, and its bounds."""
 
 from __future__ import annotations
 
@@ -529,7 +529,7 @@ def test_what_names_both_values_corrects_only_what_said_the_wrong_one(
 
 
 def shoes(count: int) -> str:
-    """A long list of shoes, in which many share a colour and a sole, and one has both that are asked for."""
+    """A long list of shoes, of which many share a colour and a sole, and one has the colour and the sole asked for."""
     kinds = [("white", "rubber"), ("yellow", "rubber"), ("white", "foam"), ("yellow", "foam")]
     return json.dumps(
         {
@@ -626,7 +626,7 @@ def test_small_talk_still_has_a_story() -> None:
     assert candidate["conversation_summary"]
 
 
-ONE_FACT = 120  # tokens, for a record of which every fact is longer than its target
+ONE_FACT = 120  # tokens, if every fact of a record is longer than its target
 CONTENT = st.text(st.characters(), max_size=160) | st.sampled_from(PROJECT.splitlines() + RUSSIAN.splitlines())
 ROLE = st.sampled_from(["user", "assistant", "system", "tool"])
 

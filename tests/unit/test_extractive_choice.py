@@ -1,4 +1,4 @@
-"""What the offline model keeps first: rules, restated values, balance; what an anchor tells is not told again."""
+"""What the offline model keeps first: rules, restated values, balance; it does not repeat what an anchor tells."""
 
 from __future__ import annotations
 

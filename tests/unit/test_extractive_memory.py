@@ -1,4 +1,4 @@
-"""A fact of the first turn, with its exact identifiers, after many compactions: by the pure core, folded for real."""
+"""A fact of the first turn, with its exact identifiers, is there after many compactions by the pure core."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ AFTER = (*EVERYDAY, pytest.param(LONG, marks=pytest.mark.long))
 
 @cache
 def remembered(window: int, language: str, most: int = max(EVERYDAY), *, forgets: bool = False) -> dict[int, str]:
-    """State and anchors after so many compactions; the first message is held besides, which does not count here."""
+    """State and anchors after each number of compactions; the first message is held too, but does not count here."""
     talk = Replay.in_window(window)
     talk.say("user", FACTS[language][0])
     talk.say("assistant", {"en": "Understood.", "ru": "Понятно.", "zh": "明白。"}[language])
     found: dict[int, str] = {}
     number = 1
-    at_once = max(window // 4_000, 1)  # longer messages where there is more room for them
+    at_once = max(window // 4_000, 1)  # messages are longer if there is more room for them
     while talk.compactions < most:
         for place, filler in enumerate(FILLERS[language]):
             role: Role = "assistant" if place == len(FILLERS[language]) - 1 else "user"

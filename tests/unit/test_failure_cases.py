@@ -1,4 +1,4 @@
-"""Every failure case has a test that proves it, and a control that shows that the test can fail."""
+"""Every failure case has a test that proves it, and a control that shows that this test can fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUILT = [number for number in CASES if number not in LATER]
 
 @cache
 def found() -> list[Marked]:
-    """Every mark of the tests: read once, and not before a test asks."""
+    """Every mark of the tests, read once when a test first asks."""
     return marked()
 
 
@@ -41,7 +41,7 @@ def test_every_case_has_a_test_and_a_control(number: str, mark: str) -> None:
 
 
 def test_no_test_is_its_own_control() -> None:
-    """Of a parametrised one, a variant may be the control of another."""
+    """One variant of a parametrised test may be the control of another."""
     for one in found():
         both = {other.mark for other in found() if other.test == one.test} == {"case", "control"}
         assert one.is_variant or not both, one.test

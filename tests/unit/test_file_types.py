@@ -1,4 +1,4 @@
-"""Files are looked at in time that grows with their bytes, however many packed objects they say that they hold."""
+"""Reading a file takes time in proportion to its bytes, however many packed objects it claims to hold."""
 
 from __future__ import annotations
 

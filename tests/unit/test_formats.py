@@ -1,4 +1,4 @@
-"""Contexts in the shapes of providers: what each of them refuses never comes about, whatever the conversation."""
+"""Contexts in the formats of providers never contain what a provider refuses, whatever the conversation is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.profiles import examples
 
 @cache
 def openai_message() -> TypeAdapter[ChatCompletionMessageParam]:
-    """A validator of what OpenAI takes: built when a test asks, for that takes a second."""
+    """A validator of what OpenAI accepts; it is built only when a test asks, since that takes a second."""
     return TypeAdapter(ChatCompletionMessageParam)
 
 
@@ -271,7 +271,7 @@ GROUP: Final = (
     by("Ben", "", "user", PICTURE),
     by("</>", f"{RECALLED}\n\nAnd I?"),
 )
-"""Several people of one role; the name of the last is nothing that OpenAI takes."""
+"""A talk with several people of one role; the last one's name is not a name that OpenAI accepts."""
 
 
 def test_openai_is_told_names_in_their_own_field_and_different_people_stay_apart() -> None:
@@ -287,7 +287,7 @@ def test_openai_is_told_names_in_their_own_field_and_different_people_stay_apart
 
 @pytest.mark.parametrize("way", ["anthropic", "gemini", "turn"])
 def test_where_there_is_no_field_a_user_s_own_words_begin_with_the_name(way: Any) -> None:
-    """Not where they begin so already, not before what is recalled, and never in what an assistant says."""
+    """No name is added if the words begin with it already, before recalled text, or to what an assistant says."""
     if way == "turn":
         thread = to_provider(GROUP, lambda _: True)
         told = [text for one in thread for part in one.parts for text in _told(part)]
@@ -315,7 +315,7 @@ def test_plain_has_messages_as_they_are_stored() -> None:
 @examples(2.0)
 @given(st.lists(st.sampled_from(range(9)), max_size=9))
 def test_without_names_nothing_is_changed_by_them(numbers: list[int]) -> None:
-    """Control: with them something is."""
+    """Control: with names something is changed."""
     named = [GROUP[number] for number in numbers]
     bare = [replace(one, name="") for one in named]
     assert all(new is old for new, old in zip(with_names(bare), bare, strict=True))
@@ -328,7 +328,7 @@ def test_without_names_nothing_is_changed_by_them(numbers: list[int]) -> None:
 @examples(2.0)
 @given(st.lists(st.sampled_from(range(9)), max_size=9), st.integers(0, 9))
 def test_a_message_is_told_in_the_same_words_whoever_speaks_beside_it(numbers: list[int], count: int) -> None:
-    """What a provider has cached stays when somebody joins or leaves."""
+    """What a provider has cached stays valid when somebody joins or leaves."""
     talk = [GROUP[number] for number in numbers]
     assert with_names(talk)[:count] == with_names(talk[:count])
     assert with_names(talk)[count:] == with_names(talk[count:])
@@ -428,7 +428,7 @@ def taken_by_gemini(found: Formatted) -> None:
 @examples(2.0)
 @given(TALKS, st.integers(0, 14))
 def test_a_longer_conversation_begins_with_the_shorter_one(talk: list[ContextMessage], count: int) -> None:
-    """What a provider has cached stays: only the last entry, and a pending call's stub, may become another."""
+    """What a provider has cached stays valid: only the last entry and the stub of a pending call may change."""
     shorter = [message for message in talk[:count] if not _has_calls(message)]
     longer = [*shorter, said("user", "more")]
     before, after = in_format(shorter, "openai").messages, in_format(longer, "openai").messages
@@ -463,7 +463,7 @@ def test_every_provider_takes_any_conversation(talk: list[ContextMessage]) -> No
 @pytest.mark.parametrize("name", CHECKS)
 @pytest.mark.parametrize("missing", [1, 2])
 def test_what_a_provider_would_refuse_is_seen(name: Format, missing: int) -> None:
-    """The control: a call without its result, a result without its call."""
+    """The control: a call without its result, and a result without its call."""
     talk = (said("user", "?"), said("assistant", "", call("a")), said("tool", "", result("a")))
     whole = in_format(talk, name)
     CHECKS[name](whole)

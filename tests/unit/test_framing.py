@@ -88,7 +88,7 @@ def kept(seq: int, content: str, offset: int = 0) -> FoundAnchor:
 
 @st.composite
 def marked(draw: st.DrawFn) -> tuple[list[str], list[FoundAnchor]]:
-    """Hostile messages with any passages of theirs kept, overlapping ones too."""
+    """Hostile messages, of which any passages are kept, even overlapping ones."""
     contents = draw(st.lists(texts, min_size=1, max_size=4))
     anchors = []
     for seq, content in enumerate(contents, start=1):
@@ -99,7 +99,7 @@ def marked(draw: st.DrawFn) -> tuple[list[str], list[FoundAnchor]]:
 
 
 def whole(content: str, anchor: FoundAnchor) -> str:
-    """What of an anchor a mark must hold: it never parts what reads like a reference, and moves to its beginning."""
+    """The part of an anchor that a mark must hold; it ends before a text that reads like a reference."""
     start = content.find(anchor.content) if not content.startswith(anchor.content, anchor.offset) else anchor.offset
     end = start + len(anchor.content)
     for found in re.finditer(r"&(?:amp;)*#x[0-9a-f]{1,6};", content):

@@ -475,7 +475,7 @@ ERRAND: Final = "Коробки стоят в подвале, ключ виси�
 
 
 def test_what_is_left_to_record_may_be_in_the_language_that_was_spoken_least() -> None:
-    """Where the others' facts stand beside the state as anchors, the quotes of one message can be all there is."""
+    """If the others' facts are anchors next to the state, the quotes of one message can be all that is left."""
     span = talk(*WORKS, *WORKS, ERRAND)
     said = ["Коробки стоят в подвале", "ключ висит за дверью", "лампы привезут утром и оставят у входа"]
     told = answer("", [fact(text, len(span)) for text in said])
@@ -593,7 +593,7 @@ FRIENDS: Final = ("friends_de.jsonl", "friends_fr.jsonl", "friends_ru.jsonl", "s
 
 
 def _new_words_of_ten(name: str) -> float:
-    """The median over stretches of ten messages of a user."""
+    """The median for ten successive messages of a user."""
     talks = [json.loads(line) for line in (TALKS / name).read_text(encoding="utf-8").splitlines()]
     said = [
         [one["content"] for one in talk["messages"] if one["role"] == "user" and one.get("content")] for talk in talks
@@ -602,6 +602,6 @@ def _new_words_of_ten(name: str) -> float:
 
 
 def test_ten_messages_between_friends_hold_about_as_many_new_words_in_every_language() -> None:
-    """Of Chinese, where each pair of signs would count as a word, there would be two and a half times as many."""
+    """If each pair of Chinese characters counted as a word, Chinese would have two and a half times as many."""
     counts = [_new_words_of_ten(name) for name in FRIENDS]
     assert max(counts) <= 2 * min(counts), counts

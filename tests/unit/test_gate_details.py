@@ -1,4 +1,4 @@
-"""A segment's L1 as a model wrote it: honest texts pass as they are, the rest is repaired or refused."""
+"""A segment's L1 from a model: honest texts pass unchanged, the others are repaired or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a summarizer wrote about single stretches: honest notes pass whole, everything else is left to code."""
+"""A summarizer's notes about single stretches: honest ones pass whole, everything else is left to code."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def cut(messages: Sequence[Message]) -> CutSegment:
 
 
 def asking(messages: Sequence[Message] = ENGLISH, *places: int) -> SummaryRequest:
-    """The request, cut behind these messages."""
+    """The request, with cuts after these messages."""
     edges = [0, *(places or (len(TRIP),) if messages is ENGLISH else places), len(messages)]
     cuts = tuple(cut(messages[start:stop]) for start, stop in itertools.pairwise(edges))
     return request(messages, segments=cuts)
@@ -112,7 +112,7 @@ def read(*notes: dict[str, Any]) -> list[SegmentDigest]:
 
 
 def checked(*notes: SegmentDigest, asked: SummaryRequest | None = None) -> tuple[SegmentDigest, ...]:
-    """What passes of these notes, with its values looked up."""
+    """The notes of these that pass, after a look at their values."""
     told = json.loads(answer("They talked.", [fact("There was a talk", 1)]))
     segments = [
         {"segment": one.number, "topic": one.topic, "brief": one.brief, "tags": list(one.tags)} for one in notes

@@ -1,4 +1,4 @@
-"""Versions that gather until they are verified: their mark, what hastens them, and what they have on record."""
+"""Versions that gather until they are verified: their mark, what hastens the verification, and what they record."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_client_or_the_doubts_of_a_state_that_is_nearly_full_press(
 
 
 def test_control_what_one_text_told_earlier_does_not_press() -> None:
-    """No verdict takes the doubt from it."""
+    """No verdict would take the doubt from this text."""
     resolved = cast("Any", SimpleNamespace(budgets=SimpleNamespace(state_cap=1_000)))
     earlier = replace(entry("F1", doubted=True), id="N1", role="narrative")
     assert not pending.is_pressing(resolved, version(1, 10, earlier, state=1_000), by_hand=False)
@@ -127,7 +127,7 @@ def test_what_went_between_names_what_is_there_in_its_place() -> None:
 
 
 def test_what_was_contradicted_stays_on_record_though_it_was_gone_before() -> None:
-    """The judged version served F1 and F2; the present one, two compactions later, knows neither."""
+    """The judged version served F1 and F2; the present one, two compactions later, has neither."""
     judged, present = (entry("F1"), entry("F2")), (entry("F9"),)
     gone = gone_between(present, [judged], judged)
     assert [(one.id, one.pruned, one.replaced_by) for one in gone] == [("F1", True, ()), ("F2", True, ())]

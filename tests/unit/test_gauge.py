@@ -100,14 +100,14 @@ def gauge_at(policy: CompactionPolicy, tokens: int) -> Gauge:
     ],
 )
 def test_where_turns_end_in_a_full_window_it_warns_first(tokens: int, status: str) -> None:
-    """Window and budget 1 000; what comes before a call is critical too: it is the same threshold."""
+    """Window and budget are 1 000. The trigger before a call is critical too, since it has the same threshold."""
     policy = resolve("turn_end", {"context_window": 1_000})
     assert budgets(policy).window == budgets(policy).budget == 1_000
     assert gauge_at(policy, tokens).status == status
 
 
 def test_critical_is_the_lowest_trigger_whatever_it_waits_for() -> None:
-    """Of the window of 3 600, 0.75 is 2 700; 0.9 of it, 3 240, is above the budget of 3 060."""
+    """In the window of 3 600, 0.75 is 2 700, while 0.9 is 3 240 and thus above the budget of 3 060."""
 
     def status(text: dict[str, Any]) -> GaugeStatus:
         end = {

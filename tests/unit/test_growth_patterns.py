@@ -1,4 +1,4 @@
-"""No text makes a pattern slow: all are compiled in one place, and each is measured on texts made to defeat it."""
+"""No text makes a pattern slow: all are compiled in one place, and each is measured on texts made to slow it down."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FROM_TABLES: Final = {
     "app/core/retrieval/words.py": {"__init__"},
     "app/core/text/languages/joined.py": {"pattern_of"},
 }
-"""Functions that compile what stands in tables, which are read once, when their module is imported."""
+"""Functions that compile patterns of tables, which are read only once, when their module is imported."""
 
 
 def test_every_pattern_is_compiled_by_the_helper() -> None:
@@ -102,7 +102,7 @@ BAD: Final = {
     "blanks at the beginning of lines": r"^\s*(?:```|~~~)",
     "a lazy repetition before blanks": r"\s*/compact(?:\s+(?P<focus>\S.*?))?\s*",
 }
-"""Patterns that were there once, or might have been."""
+"""Slow patterns that once existed, or might have existed."""
 
 
 @pytest.mark.daily(1)
@@ -116,7 +116,7 @@ def test_control_a_slow_pattern_is_found(kind: str) -> None:
 
 
 def told(findings: list[Finding]) -> str:
-    """One line for each, the slowest first."""
+    """A line for each finding, the slowest first."""
     slowest = sorted(findings, key=lambda found: -found.seconds)
     lines = [
         f"{one.name}\n    on {one.text}: "

@@ -1,4 +1,4 @@
-"""The seven sections of a handover: as text in the order of the design, and which of them takes a statement."""
+"""The seven sections of a handover: as text in the order of the design, and the section of each statement."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_field_of_every_schema_has_a_heading_in_every_language() -> None:
 
 
 def _story(schema: StateSchema) -> object:
-    """It comes first, without a heading."""
+    """The field of the story, which comes first and without a heading."""
     return None if schema.fields[-1].is_list else schema.fields[-1]
 
 
@@ -81,7 +81,7 @@ TALK = (
     "I will write the page docs/import.md for the board of the choir tomorrow.",
     *["It is rather grey here, and everybody sings a little flat when it is like that outside. " * 4] * 6,
 )
-"""With enough chatter that there is room for all that matters."""
+"""A talk with enough chatter that there is room for all that matters."""
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ TALK = (
     ],
 )
 def test_what_is_said_about_a_file_says_more_than_its_name(section: str, path: str) -> None:
-    """A plan, an obstacle or a decision stays one, though it names a file."""
+    """A plan, an obstacle or a decision goes to its own section, even if it names a file."""
     spoken = tuple(message(seq, text) for seq, text in enumerate(TALK, 1))
     written = json.loads(compress(SummaryRequest(schema=HANDOFF, messages=spoken)))
     lists = [field.name for field in HANDOFF.fields if field.is_list]
@@ -144,7 +144,7 @@ def sections(language: str, *, schema: StateSchema = HANDOFF) -> dict[str, str]:
 
 @pytest.mark.parametrize("language", WORK)
 def test_every_file_that_was_touched_stands_in_its_section(language: str) -> None:
-    """And none that is only to be written."""
+    """A file that is only to be written is not in it."""
     told = sections(language)
     assert [path for path in TOUCHED if path not in told["files_changed"]] == []
     assert "docs/invoices.md" not in told["files_changed"]
@@ -152,7 +152,7 @@ def test_every_file_that_was_touched_stands_in_its_section(language: str) -> Non
 
 
 def test_without_a_section_for_files_none_are_gathered() -> None:
-    """The control: the same talk under another schema leaves out what says little."""
+    """The control: the same talk under another schema leaves out unimportant statements."""
     told = "\n".join(sections("en", schema=SESSION).values())
     assert [path for path in TOUCHED if path not in told] != []
 

@@ -1,4 +1,4 @@
-"""What a doctor looks for in a stored state, and what is healthy although it looks odd."""
+"""The faults that a doctor looks for in a stored state, and healthy states that look odd."""
 
 from __future__ import annotations
 

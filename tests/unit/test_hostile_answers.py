@@ -1,4 +1,4 @@
-"""No answer of a model, and no span beside it, makes the gate slow: its time grows no faster than both together."""
+"""No answer of a model and no span makes the gate slow: its time grows no faster than both together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a request on the event loop, before anything is known of who sends it, takes linear time."""
+"""What the event loop reads of a request before its sender is known takes linear time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.usecases.history.drafts import MessageDraft, refuse_long
 from tests.unit.timing import assert_linear, assert_linear_in
 
 HEADER: Final = 60_000
-"""About as long as a server takes a header."""
+"""The approximate length of the longest header that a server accepts."""
 
 
 def asking(cookie: str) -> HTTPConnection:

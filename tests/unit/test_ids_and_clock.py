@@ -16,7 +16,7 @@ def test_ids_are_plain_uuids_of_version_seven_in_order() -> None:
 
 
 def test_no_two_processes_hold_leases_under_one_name_though_host_and_number_are_the_same() -> None:
-    """As in two containers that share their host's network: what stops would give back what the other holds."""
+    """This happens in two containers with their host's network: one that stops would release the other's leases."""
     names = [owner_name("worker") for _ in range(2)]
     assert names[0] != names[1]
     assert names[0].rpartition(":")[0] == names[1].rpartition(":")[0]

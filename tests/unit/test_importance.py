@@ -1,4 +1,4 @@
-"""How likely a sentence is worth remembering: values, bounds, and what it does to a worth."""
+"""How likely a sentence is worth remembering: values, bounds, and the effect on a worth."""
 
 from __future__ import annotations
 

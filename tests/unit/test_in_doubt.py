@@ -1,4 +1,4 @@
-"""What a model gives up: it takes effect where it says much of it again, else it is set aside, in doubt."""
+"""What a model gives up: it goes if the new text repeats much of it; otherwise it is set aside, in doubt."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_replacement_that_tells_it_again_takes_effect_also_on_an_anchor() -> N
 
 
 def test_without_a_model_it_is_as_before() -> None:
-    """The offline summarizer names nothing itself: what is named takes effect, and nothing is ever in doubt."""
+    """The offline summarizer names nothing itself, so everything named takes effect, and nothing is ever in doubt."""
     replaced = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])), by_model=False)
     assert list(by_id(replaced)) == ["F2", "F50"]
     assert by_id(replaced)["F50"].superseded == (BUDGET.text,)

@@ -1,4 +1,4 @@
-"""Data of media in every form that clients give it in: plain Base64, in lines, for addresses, and in data URLs."""
+"""Data of media in every form that clients use: plain Base64, in lines, for addresses, and in data URLs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def asked(part: Part) -> list[ContextMessage]:
 
 
 def sent(part: Part, *, takes_media: bool = True) -> list[Any]:
-    """What a chat model is sent of a message that has the part."""
+    """What a chat model is sent for a message with this part."""
     (request,) = to_provider(asked(part), lambda _: takes_media)
     (prompt,) = request.parts
     assert isinstance(prompt, UserPromptPart)

@@ -1,4 +1,4 @@
-"""JSON that stands in texts from outside is read in one place, however deep it is nested."""
+"""JSON in texts from outside is read in one place, however deep it is nested."""
 
 from __future__ import annotations
 

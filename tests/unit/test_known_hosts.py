@@ -1,4 +1,4 @@
-"""Where no key is asked for, only known hosts are answered; and no POST can be sent by a foreign page unasked."""
+"""Without keys only known hosts are answered, and a foreign page cannot send any POST without being allowed."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str |
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 async def test_a_file_that_any_page_could_send_is_refused(kind: str | None) -> None:
-    """A file may be a plain text: that is taken with a header only, for which a browser asks us first."""
+    """A file may be plain text; it is accepted only with a header that a browser first asks the service about."""
     api = open_world()
     async with api.client(key=None) as client:
         headers = {"Host": "localhost"} | ({} if kind is None else {"Content-Type": kind})

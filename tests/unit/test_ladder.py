@@ -1,4 +1,4 @@
-"""The ladder alone: whom it asks, how often, when it waits, and what it records. Time is virtual."""
+"""The ladder alone: whom it asks, how often, when it waits, and what it records. The time is virtual."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def away(reason: str = "server_error", *, retryable: bool = True, retry_after: f
 
 
 class QuickClock(FakeClock):
-    """Time that passes only by being slept."""
+    """A clock whose time passes only by sleeping."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class QuickClock(FakeClock):
 
 
 class Stand:
-    """One run_attempts, with everything in it to look at."""
+    """One call of ``run_attempts``, with everything that tests look at."""
 
     def __init__(self, *script: SummaryEntry, fallback: tuple[SummaryEntry, ...] = ()) -> None:
         self.clock = QuickClock()
@@ -307,7 +307,7 @@ class TestWhatIsBlocked:
 
     @pytest.mark.case("12")
     async def test_is_left_alone_inside_a_turn(self) -> None:
-        """The control: without the search nothing comes of it."""
+        """The control: without the search the call fails."""
         attempted = await Stand(blocking(7)).run_attempts(withholds_blocked=False)
         assert (attempted.applied, attempted.reason, len(attempted.attempts)) == (None, "blocked", 2)
 

@@ -1,4 +1,4 @@
-"""Which language, and when to keep silent."""
+"""Detecting a language, and when to detect none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_detects_a_language_and_is_silent_when_in_doubt() -> None:
 
 
 def test_short_sentences_are_told_from_those_of_neighbours() -> None:
-    """What a new language of the same script takes away from those before it: ``None`` for what was told shows it."""
+    """This shows what a new language of the same script takes away from others: the corpus expects ``None`` there."""
     assert_values(corpus("language_neighbours"), detect, right=0.75)
 
 
@@ -100,7 +100,7 @@ def test_code_beside_it_hides_no_language() -> None:
 
 
 def test_terse_items_are_told_by_what_they_are_written_in() -> None:
-    """Honest items with terms of other scripts are at home; Chinese and Japanese nouns may be the same."""
+    """Honest items with terms in other scripts pass; Chinese and Japanese nouns may be written alike."""
     pairs = (
         (f"{own} after {span}", {"candidate": items, "span": TEXTS[span] * 3}, own != span)
         for (own, items), span in product(ITEMS.items(), FIVE)
@@ -130,7 +130,7 @@ def test_a_foreign_name_does_not_turn_arabic_into_persian() -> None:
 
 @pytest.mark.parametrize(("speaks", "pastes"), [("ru", "en"), ("zh", "en"), ("en", "ru"), ("ja", "zh"), ("ar", "en")])
 def test_a_pasted_text_is_not_what_a_conversation_speaks(speaks: str, pastes: str) -> None:
-    """Honest answers pass; one in the language of the pasted text, which most of the words are in, is refused."""
+    """Honest answers pass; an answer in the language of the pasted text is refused, although most words are in it."""
     messages = talk(f"{TEXTS[speaks]}\n\n{TEXTS[pastes] * 25}", TEXTS[speaks])
     written = {language: answer(TEXTS[language], [fact(TEXTS[language], 1)]) for language in (speaks, pastes)}
     reasons = {language: judge(proposal(text), request(messages)).reason for language, text in written.items()}

@@ -1,4 +1,4 @@
-"""A language is one file: what is in it takes effect everywhere, and what is wrong with it is said."""
+"""A language is one file: its contents take effect everywhere, and an error in it is reported."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_the_languages_of_the_program_are_right_and_part_of_the_package() -> Non
 
 
 def unexplained(page: str) -> list[str]:
-    """Keys and sections of a file that the guide to it does not name."""
+    """Keys and sections of a file that the guide to it does not mention."""
     told = set(re.findall(r"(?:`|^ *)\[?(\w+)\]?(?:`| =|$)", page, re.MULTILINE))
     return [key for key in Language.model_fields if key not in told]
 
@@ -227,7 +227,7 @@ def test_every_key_of_a_file_stands_in_the_guide_to_a_language() -> None:
 
 
 def test_every_phrase_and_label_is_of_one_language_or_means_the_same() -> None:
-    """What was written is read again, whatever the language: a label stands for one role, a frame for one thing."""
+    """Written text is read again in any language, so a label stands for one role, and a frame for one thing."""
     roles = [(label, role) for one in languages() if one.roles for role, label in one.roles]
     assert len({label for label, _ in roles}) == len(set(roles))
     told_apart = ("open_question", "tone", "about", "last")

@@ -1,4 +1,4 @@
-"""What a language says of its own: nothing that is English in the code is forgotten, and no two languages are mixed."""
+"""The texts of each language: everything that is English in the code has one, and no two languages are mixed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_russian_is_served_nothing_of_the_english() -> None:
 
 
 def served(locale: str) -> dict[str, Any]:
-    """What a conversation in that language is served of ours, by what it is."""
+    """The service's own texts in a conversation of this language, by what they are."""
     policy = PRESETS["semantic"].policy
     parts = ({"type": "media"}, {"type": "media", "url": "x"}, {"type": "tool_call"}, {"type": "tool_result"})
     first = ContextMessage(role="assistant", content="1")

@@ -1,4 +1,4 @@
-"""The state block: what stands in it, in which order, and what it weighs."""
+"""The state block: its contents, their order, and its weight."""
 
 from __future__ import annotations
 

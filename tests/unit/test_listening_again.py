@@ -1,4 +1,4 @@
-"""Whoever listens to Redis for others is replaced when its task has ended; what sweeps in a worker likewise."""
+"""A task that listens to Redis for others is replaced when it has ended; so is a worker's sweeping task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live context: when a response becomes one, and what it is told next."""
+"""A live context: when a response becomes one, and what it is sent next."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLICY = policy_of(context_window=4_000)
 
 
 def conversation(**changes: Any) -> Conversation:
-    """Of five messages, of which the provider has four; the third is covered by a state."""
+    """A conversation of five messages, of which the provider has four; a state covers the third."""
     values: dict[str, Any] = {"last_seq": 5, "boundary_seq": 3, "content_epoch": 1, "live": EARLIER}
     return Conversation(id=CONVERSATION, tenant_id=TENANT, created_at=START, updated_at=START, **(values | changes))
 
@@ -50,14 +50,14 @@ class TestAResponse:
 
     @pytest.mark.parametrize("change", [{"content_epoch": 2}, {"boundary_seq": 2}, {"live": None}])
     def test_is_not_where_something_was_taken_back_meanwhile(self, change: dict[str, Any]) -> None:
-        """An erasure, a restore; what either let go stays let go."""
+        """After an erasure or a restore, a live context that was given up is not taken up again."""
         before = conversation()
         present = replace(before, **change)
         assert live_after(present, sent_of(before), NEWEST) == present.live
 
     @given(st.lists(st.sampled_from(["turn", "append", "appended meanwhile", "broken off", "erase"]), max_size=30))
     def test_holds_at_any_time_what_the_history_says_up_to_its_message(self, events: list[str]) -> None:
-        """A provider in four lines: what a request goes on from, then what is sent, then the answer."""
+        """The provider is simulated in four lines: what a request continues, then what is sent, then the answer."""
         history: list[str] = []
         kept: dict[str, list[str]] = {}
         row = conversation(last_seq=0, boundary_seq=0, content_epoch=0, live=None)
@@ -91,7 +91,7 @@ class TestAResponse:
 
 
 def since(messages: Sequence[Message], policy: Any = POLICY, **changes: Any) -> Material:
-    """Of a conversation that begins with the first of these."""
+    """The material of a conversation that begins with the first of these messages."""
     made = material(messages, policy=policy, system_prompt="Be kind.")
     return replace(made, **changes)
 

@@ -1,4 +1,4 @@
-"""How lines of libraries look in the log: for machines as ours do, and without known secrets."""
+"""Log lines of libraries: for machines they look like ours, and they have no known secrets."""
 
 from __future__ import annotations
 

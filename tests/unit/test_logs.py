@@ -1,4 +1,4 @@
-"""Plain text of tools: listings and logs by their exact values, prose as it is."""
+"""Plain text of tools: listings and logs are told by their exact values, prose as it is."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def test_words_that_only_open_a_line_or_hold_it_together_are_no_values() -> None
     "value", ["a" + "_a" * 60 + "@", "x" + "_" * 60 + "#", "a@b" + ".c" * 150 + "@", "aB" * 150 + "@"]
 )
 def test_no_word_of_a_tool_is_read_for_ever(value: str) -> None:
-    """It ends at all: when a run was tried in every division, each underscore doubled the time."""
+    """Reading must end: when a run was tried in every division, each underscore doubled the time."""
     told = [line.text for line in log_lines(f"total 3\n{value}\nfile src/two.py\n") if isinstance(line, Line)]
     assert told == ["src/two.py"]

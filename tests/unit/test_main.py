@@ -1,4 +1,4 @@
-"""How the server of the API is set up."""
+"""The settings of the API's server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings of texts are kept in one place: asked for once, within a bound, and gone when they are forgotten."""
+"""Readings of texts are kept in one place: each is made once, within a bound, and is gone after ``forget``."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_of_what_changes_the_last_reading_takes_the_place_of_the_one_before() ->
     for number in range(50):
         latest.keep("one that grows", number, 1_000)
     assert (latest.get("one that grows"), latest.get("another"), len(memo)) == (49, None, 1)
-    for number in range(5):  # more than a half: what is asked for stays, what is not goes
+    for number in range(5):  # more than a half: what is used stays, the rest goes
         latest.keep(f"{number}", number, 1_000)
         assert latest.get("one that grows") == 49
     for number in range(8):

@@ -1,7 +1,7 @@
 """Migrations expand, then contract: no new revision locks a large table for long, or breaks the version before it.
 
-docs/upgrading.md says why, and how each thing is done instead. What stands here of old revisions is a record: they ran
-before anybody had years of data.
+docs/upgrading.md says why, and how each thing is done instead. The exceptions for old revisions are a record:
+they ran before anybody had years of data.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from app.storage.migrations import SCRIPTS, alembic_config
 from app.storage.row_security import protect
 
 SMALL: Final = frozenset({"tenants", "api_keys", "alembic_version"})
-"""A handful of rows, whatever the years."""
+"""Tables with few rows, however many years pass."""
 KNOWN: Final[Mapping[str, frozenset[str]]] = {
     "202611211500": frozenset({"breaks inserts of the version before"}),
     "202611212000": frozenset({"breaks inserts of the version before", "checks every row"}),
     "202611212230": frozenset({"breaks inserts of the version before", "checks every row", "writes every row"}),
 }
-"""By revision, what it does that none may do any more."""
+"""For each revision, what it does although no later revision may."""
 
 _HARMLESS_DEFAULT: Final = re.compile(
     r"\bDEFAULT (?:'[^']*'(?:::[\w\[\]]+)?|-?[\d.]+|true|false|null|now\(\)|current_timestamp)(?=,|\s|$)", re.IGNORECASE
@@ -67,13 +67,13 @@ def revisions() -> dict[str, str]:
 
 
 def statements(sql: str) -> list[str]:
-    """One a line, without what Alembic keeps for itself."""
+    """One statement a line, without Alembic's own."""
     found = (" ".join(each.split()) for each in re.split(r";\s*\n", sql))
     return [each for each in found if each and "alembic_version" not in each]
 
 
 def findings(sql: str) -> set[str]:
-    """What a revision may not do."""
+    """The forbidden things that a revision does."""
     made = set(re.findall(r"CREATE (?:UNLOGGED )?TABLE (\w+)", sql)) | SMALL
     locked: set[str] = set()
     found: set[str] = set()
@@ -94,7 +94,7 @@ def findings(sql: str) -> set[str]:
 
 
 def _table(statement: str) -> str:
-    """The table that a statement locks until the commit; none for what locks none so long."""
+    """The table that a statement locks until the commit; empty if it locks none for so long."""
     found = None if " CONCURRENTLY " in statement else _TABLE.search(statement)
     return found[1] if found else ""
 
@@ -102,7 +102,7 @@ def _table(statement: str) -> str:
 def _found(statement: str, locked: set[str]) -> Iterator[str]:
     yield from (name for name, pattern in _LOCKS.items() if pattern.search(statement))
     validated = _VALIDATES.search(statement)
-    if validated and validated[1] in locked:  # the lock of the change before it is held until the commit
+    if validated and validated[1] in locked:  # the lock of the earlier change is held until the commit
         yield "checks every row"
     added = _ADDED.search(statement)
     if added and " DEFAULT " in added[1] and not _HARMLESS_DEFAULT.search(added[1]):
@@ -112,7 +112,7 @@ def _found(statement: str, locked: set[str]) -> Iterator[str]:
 
 
 def python_findings(revision: str) -> set[str]:
-    """What no printed statement shows."""
+    """The forbidden things that no printed statement shows."""
     (file,) = (
         each
         for each in (SCRIPTS / "versions").glob("*.py")

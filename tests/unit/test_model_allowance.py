@@ -1,4 +1,4 @@
-"""Which models may be named, and what building one may do: off the event loop, once, and never an unknown error."""
+"""The models that may be named, and how they are built: off the event loop, once, and never with an unknown error."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TestTheList:
 class TestAmbientCredentials:
     @pytest.fixture(autouse=True)
     def credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """All that these providers look for is there."""
+        """Set everything that these providers look for."""
         for name in ("DEEPSEEK_API_KEY", "PYDANTIC_AI_GATEWAY_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"):
             monkeypatch.setenv(name, "k")
         monkeypatch.setenv("OLLAMA_BASE_URL", "http://localhost:1/v1")
@@ -127,9 +127,9 @@ class TestAmbientCredentials:
 
 
 class SlowLibrary:
-    """A provider's library that waits for a server and then fails, as one does that looks for a machine's identity.
+    """A provider's library that waits for a server and then fails, as one that looks for a machine's identity does.
 
-    The server answers once ``answered`` is set; it is waited for no longer than so many seconds.
+    The server answers once ``answered`` is set; the library waits no longer than this many seconds.
     """
 
     def __init__(self, error: Exception, seconds: float = 0.0) -> None:
@@ -154,7 +154,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlowLibrary]:
 
 
 class DefaultCredentialsError(Exception):
-    """As google.auth's: of no class that anybody here knows."""
+    """Like the error of google.auth: a class that our code does not know."""
 
 
 class TestALibraryThatFails:

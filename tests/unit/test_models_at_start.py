@@ -1,4 +1,4 @@
-"""The configured models are built before a process serves; one that cannot be built is said in one line."""
+"""The configured models are built before a process serves; one that cannot be built is reported in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docstrings and comments name only what is there: a ``name`` in one of them stands in the code, too."""
+"""Docstrings and comments name only what exists: each ``name`` in one of them is in the code, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMED: Final = re.compile(r"``([A-Za-z_][\w.]*)(?:\(.*?\))?``")
 WORD: Final = re.compile(r"\w+")
 
 OTHERS: Final = ("useChat", "DefaultChatTransport", "MessageList")
-"""Names of other programs."""
+"""Names in other programs."""
 OUTSIDE: Final = ("Host", "SameSite", "NO_COLOR", "STOP", "NaN", "Infinity")
 """Headers, variables of the environment and values that come from outside."""
 EXAMPLES: Final = (
@@ -28,11 +28,11 @@ EXAMPLES: Final = (
     "auth_discussion_2",
     "auth_2",
 )
-"""Ids and names of settings that somebody could write."""
+"""Ids and names of settings that users could choose."""
 WORDS: Final = ("F12", "aB3x", "economy", "Boston", "Thursday")
-"""Words that a conversation could hold."""
+"""Words of an example conversation."""
 NOT_OURS: Final = frozenset((*OTHERS, *OUTSIDE, *EXAMPLES, *WORDS))
-"""What docstrings and comments name that is no name of the code."""
+"""Names in docstrings and comments that are not names of the code."""
 
 
 @cache
@@ -67,6 +67,6 @@ def test_a_name_that_is_gone_is_found(name: str) -> None:
 
 
 def test_what_is_allowed_is_needed() -> None:
-    """Each exception is named by a docstring or a comment, and by no code."""
+    """Each exception must be named by a docstring or a comment, and not by the code."""
     named = {name for path in MODULES for name in stale(path.read_text(), known())}
     assert named == NOT_OURS

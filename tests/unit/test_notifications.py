@@ -1,4 +1,4 @@
-"""Words for the user about compactions: when, in which language, with which plural."""
+"""The texts for the user about compactions: when they come, in which language, with which plural form."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_plural_forms_in_russian() -> None:
 
 
 def test_the_reason_with_the_policys_own_threshold() -> None:
-    """``background`` is no trigger of this policy any more."""
+    """``background`` is a trigger that this policy no longer has."""
 
     def said(text: dict[str, str]) -> str:
         return told("compaction.applied", data(text["trigger"]), text["language"]).message
@@ -71,7 +71,7 @@ def test_the_reason_with_the_policys_own_threshold() -> None:
     ("at", "reason"),
     [
         ({"share": 0.85}, "Ahead of the next model call, at 85 % or more"),
-        ({"share": 0.85, "tokens": 80_000}, "Ahead of the next model call"),  # at 9 % of a large window
+        ({"share": 0.85, "tokens": 80_000}, "Ahead of the next model call"),  # which are 9 % of a large window
         ({"tokens": 80_000}, "Ahead of the next model call"),
     ],
 )

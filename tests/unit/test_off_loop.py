@@ -1,4 +1,4 @@
-"""The helper for work off the event loop: where it runs, what a tenant may have at once, what runs too long."""
+"""The helper for work off the event loop: where work runs, what a tenant may run at once, and what runs too long."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ async def test_a_tenant_that_has_its_share_leaves_the_rest_to_others() -> None:
     assert order == ["of another", "first of one", "second of one"]
 
 
-@pytest.mark.asyncio(loop_scope="function")  # the library ends a loop's processes with the task that began the first
+@pytest.mark.asyncio(loop_scope="function")  # the library ends a loop's processes with the task that started the first
 @pytest.mark.usefixtures("no_warming")
 class TestProcesses:
     async def test_what_runs_too_long_is_ended_and_its_process_replaced(self) -> None:
         pool = ProcessPool(1, seconds=10)
         first = await pool.run(ONE, slept, 0)
-        assert await pool.run(ONE, slept, 0.2) == first != os.getpid()  # the control: as long as it may, it stays
+        assert await pool.run(ONE, slept, 0.2) == first != os.getpid()  # the control: within its time it is not ended
         pool._seconds = 0.3
         with pytest.raises(TooLargeError, match="was ended, nothing is stored"):
             await pool.run(ONE, slept, 60)
@@ -109,7 +109,7 @@ class TestProcesses:
 
 @pytest.fixture
 def no_warming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replaced process need not import what none of these tests reads."""
+    """Let a replaced process not import modules that none of these tests needs."""
 
     async def nothing(_: ProcessPool) -> None:
         return

@@ -1,4 +1,4 @@
-"""The offline model behind the ports: what the core says, in pieces, off the event loop."""
+"""The offline model behind the ports: it says what the core says, in pieces, off the event loop."""
 
 from __future__ import annotations
 

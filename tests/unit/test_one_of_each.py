@@ -25,31 +25,31 @@ ROOT: Final = Path(app.core.__path__[0])
 
 
 def says_who_speaks(pattern: re.Pattern[str]) -> bool:
-    """It fits a name with its colon, whoever that is, and no more."""
+    """Whether the pattern fits any name with its colon, and nothing more."""
     found = [pattern.match(f"{name}: we met at noon") for name in ("Anna", "Boris", "Мария")]
     return [match.end() if match else 0 for match in found] == [6, 7, 7]
 
 
 def ends_sentences(pattern: re.Pattern[str]) -> bool:
-    """It finds the ends of sentences, and not where clauses end."""
+    """Whether it finds the ends of sentences, but not those of clauses."""
     text = "We met, at last; in May. They left! Who was it? Nobody"
     return [match.start() for match in pattern.finditer(text)] == [23, 34, 46]
 
 
 def takes_words(pattern: re.Pattern[str]) -> bool:
-    """It finds all words of a text, those with a capital too."""
+    """Whether it finds all words of a text, also those with a capital."""
     said = "Anna met boris last noon"
     return [match.group() for match in pattern.finditer(said)] == said.split()
 
 
 def parts_clauses(pattern: re.Pattern[str]) -> bool:
-    """It finds the marks between clauses with the blank behind them."""
+    """Whether it finds the marks between clauses, with the blank after them."""
     text = "we met, they left; nobody saw"
     return [text[match.end() :] for match in pattern.finditer(text)] == ["they left; nobody saw", "nobody saw"]
 
 
 def tells_names(pattern: re.Pattern[str]) -> bool:
-    """It finds the words with a capital and no others; what it matches beside its groups it only passes over."""
+    """Whether it finds only words with a capital; what it matches outside its groups it only passes over."""
     text = "yesterday we met Anna Petrova and also Boris at a bar in Oslo for an hour"
     matches = (match for match in pattern.finditer(text) if match.lastgroup or not pattern.groupindex)
     found = [word for match in matches for word in match.group().split()]
@@ -57,7 +57,7 @@ def tells_names(pattern: re.Pattern[str]) -> bool:
 
 
 def tells_what_goes(pattern: re.Pattern[str]) -> bool:
-    """It finds what a sentence gives up, and names it by a group."""
+    """Whether it finds what a sentence gives up, and has a named group for it."""
     texts = ("We take MySQL instead of Postgres", "We no longer use Postgres", "Мы берём MySQL вместо Postgres")
     found = [pattern.search(text) for text in texts]
     tells = all(match is not None and "Postgres" in match.groups() for match in found)
@@ -65,21 +65,21 @@ def tells_what_goes(pattern: re.Pattern[str]) -> bool:
 
 
 def hears_corrections(pattern: re.Pattern[str]) -> bool:
-    """It finds that a sentence corrects, whatever it corrects."""
+    """Whether it finds that a sentence corrects something, whatever that is."""
     corrects = ("I changed my mind, MySQL", "Actually, let's use MySQL", "На самом деле MySQL")
     plain = ("We use MySQL", "We really walked to Graz with MTS-12", "Анна взяла синюю машину")
     return all(map(pattern.search, corrects)) and not any(map(pattern.search, plain))
 
 
 def finds_days(pattern: re.Pattern[str]) -> bool:
-    """It finds a day of a month that is named, and no other words."""
+    """Whether it finds a named day of a month, and no other words."""
     text = "we met on 12 March 2026 at noon in Oslo"
     found = [match.group() for match in pattern.finditer(text) if match.lastgroup or not pattern.groupindex]
     return any(one.startswith("12 March") for one in found) and "met" not in " ".join(found)
 
 
 def begins_letters(pattern: re.Pattern[str]) -> bool:
-    """It fits the head of a letter that somebody shows, and neither a speaker's name nor a day."""
+    """Whether it fits the head of a quoted letter, but not a speaker's name or a day."""
     others = ("Anna: we met", "From Anna", "2026-11-19", "x", "We met")
     return all(map(pattern.match, ("From: Anna", "Subject: x"))) and not any(map(pattern.match, others))
 
@@ -119,11 +119,11 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
     ),
     "days as they are written": (finds_days, "app.core.text.identifiers", {}),
     "heads of letters": (begins_letters, "app.core.text.pasted", {}),
-    # of these two, text.cued compiles what anchors.topics and reading.cues list
+    # in these two, text.cued compiles what anchors.topics and reading.cues list
     "what is given up": (tells_what_goes, "app.core.text.cued", {}),
     "a correction": (hears_corrections, "app.core.text.cued", {}),
 }
-"""By idea: what its patterns do, the one module that has them, and which others do the same for another reason."""
+"""For each idea, what its patterns do, the one module that has them, and others that do the same for another reason."""
 
 GONE: Final = {
     "who speaks": r"([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?: )",
@@ -136,7 +136,7 @@ GONE: Final = {
     "what is given up": r"(?:instead of|вместо|no longer use) (\S+)",
     "a correction": r"\bactually\b|\bchanged my mind\b|(?i:на самом деле)|\bActually\b",
 }
-"""A pattern of each that another module once had: the control."""
+"""The control: for each idea, a pattern that another module once had."""
 
 SPEAKING: Final = re.compile(r"_?(?:spoken_)?language(?:_(?:of|in|or)\w*)?|_?detect(?:_|ed_)?language")
 LANGUAGE: Final = {
@@ -185,7 +185,7 @@ DECIDING: Final = re.compile(
     r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|answers_otherwise|other_values?"
     r"|says_otherwise|tells_of_another|is_of_another|restates|takes_place(?:_of)?|gives_up)"
 )
-"""What a function is called that tells of two texts whether the later one takes the earlier one's place."""
+"""Names of functions that decide whether the later one of two texts replaces the earlier one."""
 
 ASKING_THE_ENGINE: Final = {
     "anchors/transitions.py": "_takes_place_of",
@@ -200,7 +200,7 @@ def deciders_in(source: str) -> list[str]:
 
 
 def test_one_module_tells_what_takes_the_place_of_what() -> None:
-    """The others that have such a function ask it."""
+    """The other modules with such a function ask this one."""
     sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
     found = {(name, one) for name, source in sources.items() for one in deciders_in(source)}
     home = {one for one in found if one[0] == "anchors/replacement.py"}
@@ -230,7 +230,7 @@ def lists_months(source: str) -> bool:
 
 
 def languages_in(source: str) -> list[str]:
-    """The functions of a module that tell a language, by their names."""
+    """The names of a module's functions that tell a language."""
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     return [node.name for node in functions if SPEAKING.fullmatch(node.name)]
 
@@ -243,7 +243,7 @@ def test_one_function_tells_which_language_is_spoken() -> None:
 
 
 def test_languages_of_several_messages_are_told_in_one_module_only() -> None:
-    """Elsewhere the language of one text is told, never of messages put together for that."""
+    """Other modules tell the language of one text, never of messages that were joined for it."""
     found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if joined(path.read_text("utf-8"))}
     assert found == {"retrieval/answers.py"}, "the context, where the question has no word"
     assert joined('told = detect("\\n".join(message.content for message in messages))'), "control"
@@ -269,7 +269,7 @@ LISTING_RIVALS: Final = {"model/secret_shapes.py": "schemes of addresses that ho
 
 
 def test_rivals_are_listed_in_the_files_of_languages_only() -> None:
-    """Names of technology that take each other's place; formats and protocols are endings of files and schemes, too."""
+    """Names of technologies that replace each other; formats and protocols are also endings of files and schemes."""
     found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if lists_rivals(path.read_text("utf-8"))}
     assert found == set(LISTING_RIVALS)
     assert lists_rivals('_DATABASES = frozenset("postgres mysql mariadb".split())'), "control"
@@ -315,7 +315,7 @@ SPENDING: Final = {
     },
     "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
 }
-"""Loops that spend a budget outside of its module, each with its reason."""
+"""Loops outside the module of budgets that spend a budget, each with its reason."""
 
 
 def test_one_module_chooses_within_a_budget() -> None:
@@ -369,7 +369,7 @@ def test_control_a_second_chooser_is_found(source: str) -> None:
 
 
 def spending(source: str) -> set[str]:
-    """The functions that spend a budget in a loop, or count how many sums are within it."""
+    """The functions that spend a budget in a loop, or that count how many sums fit into it."""
     functions = (one for one in ast.walk(ast.parse(source)) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
     return {one.name for one in functions if counts_sums(one) or any(map(spends, loops_of(one)))}
 
@@ -388,7 +388,7 @@ def counts_sums(function: ast.AST) -> bool:
 
 
 def spends(loop: ast.AST) -> bool:
-    """Whether it takes what something weighs off a number, or adds it, and compares that number."""
+    """Whether the loop subtracts a weight from a number, or adds it, and compares that number."""
     nodes = list(ast.walk(loop))
     weighed = {changed for node in nodes if (changed := changed_by(node)) and WEIGHT.search(ast.unparse(node))}
     orders = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -397,7 +397,7 @@ def spends(loop: ast.AST) -> bool:
 
 
 def changed_by(node: ast.AST) -> str:
-    """What a step adds to or takes from; empty where it is no such step."""
+    """The name that a step adds to or subtracts from; empty for other steps."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
         return ast.unparse(node.target)
     if isinstance(node, (ast.Assign, ast.NamedExpr)) and isinstance(node.value, ast.BinOp):
@@ -410,7 +410,7 @@ WEIGHT: Final = re.compile(r"token|weight|cost|size|spent|used|room|left|excess"
 
 
 def test_one_module_asks_for_the_best_by_now() -> None:
-    """Options whose worth falls while others are taken, kept in a heap."""
+    """The options are kept in a heap, and their worth falls while others are taken."""
     found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if has_heap(path.read_text("utf-8"))}
     assert found == {"text/budget.py"}
     assert has_heap("import heapq\n"), "control"
@@ -428,7 +428,7 @@ SENTENCES: Final = {
 
 
 def test_whoever_weighs_sentences_has_them_chosen_by_one_chooser() -> None:
-    """An extractive summary weighs sentences and takes the best: it neither scores nor compares them by itself."""
+    """An extractive summary weighs sentences and takes the best, but does not score or compare them itself."""
     sources = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.rglob("*.py")}
     assert {name for name, source in sources.items() if calls(source, "score_all")} == set(SENTENCES)
     for name in {*SENTENCES, "segments/extractive.py"} - {"segments/reading.py"}:
@@ -456,7 +456,7 @@ SPELLING: Final = {
 
 
 def test_one_module_tells_what_a_conversation_is_about() -> None:
-    """Key phrases are counted by their stems and told as they are spelled most often."""
+    """Key phrases are counted by their stems, and told in their most frequent spelling."""
     found = {
         path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if counts_spellings(path.read_text("utf-8"))
     }

@@ -1,4 +1,4 @@
-"""How much of a history that a client sends again is stored already."""
+"""How much of a history that a client sends again is already stored."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([*OPENING, u("More")], OPENING, 2),
         ([u(" Hello\n"), a("Hi,  how can I help?"), u("More")], OPENING, 2),
         ([u("Cafe\u0301"), u("y")], [u("Café")], 1),
-        # The service looked something up by itself: the client has both words as one, or the end.
+        # The service called its own tool: the client has both texts as one, or only the last.
         ([u("q"), a("I look.\n\nSunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("I look. Again. Sunny."), u("y")],
@@ -96,23 +96,23 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny")], 2),
         ([u("q"), a("I look.\n\nSun"), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "Sunny. I look."), brought(OURS), a("Sunny.")], 2),
-        # Stopped here: the client has less of it, or nothing.
+        # The reply was stopped here: the client has a part of it, or nothing.
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 2),
         ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
-        # Made again: the one that took its place counts, and may say the same.
+        # The reply was made again: the new one counts, and may have the same text.
         ([u("q"), a("One."), u("y")], [u("q"), a("One.", status="superseded"), a("One.")], 2),
         ([u("q"), a("Two."), u("y")], [u("q"), a("One.", status="superseded"), a("Two.")], 2),
         ([u("q"), a("I look again.\n\nTwo."), u("y")],
          [u("q"), made(OURS, "I look."), brought(OURS), a("One.", status="superseded"),
           made(OURS, "I look again."), brought(OURS), a("Two.")], 2),
-        # Typed commands, system messages and erased ones need not be known to the client.
+        # The client need not know typed commands, system messages and erased messages.
         ([*OPENING, u("y")], [*OPENING, ("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
         ([u("/compact"), a("Done."), u("y")],
          [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], 2),
         ([*OPENING, u("y")], [("system", "Be brief."), *OPENING], 2),
         ([u("secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
         ([a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 1),
-        # Names tell apart where both have one.
+        # Names distinguish messages if both have one.
         ([by("Ann", "q"), by("Ben", "q"), by("Ben", "y")], [by("Ann", "q"), by("Ben", "q")], 2),
         ([by("Ann", "q"), by("Bot", "a", "assistant"), by("Ann", "y")], [by("Ann", "q"), a("a")], 2),
         ([by("Ann", "q"), u("y")], [u("q")], 1),
@@ -185,7 +185,7 @@ def test_a_history_without_the_last_reply_asks_for_another(
         ([*OPENING, u("Or so"), a("Yes."), u("On")], [*OPENING, u("More"), u("Or so"), a("Yes.")], {3}, 4),
         ([*OPENING, u("More"), u("Or so")], [*OPENING, u("More")], {3}, 3),
         ([*OPENING, u("Third")], [*OPENING, u("First"), u("Second")], {3, 4}, 2),
-        # Controls: it was answered; nothing else comes after it; another one parts.
+        # Controls: it was answered; nothing comes after it; another message separates them.
         ([*OPENING, u("Or so")], [*OPENING, u("More")], (), None),
         ([*OPENING, u("Or so")], [*OPENING, u("More"), a("Yes.")], (), None),
         (OPENING, [*OPENING, u("More")], {3}, None),

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's API read: ids, items, objects with every field, events in the order that the API fixes."""
+"""What clients of OpenAI's API read: ids, items, objects with every field, and events in the API's order."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def events_maker() -> ResponseEvents:
 
 
 def played(pieces: list[str | None], calls: int, end: str) -> list[Json]:
-    """A whole stream; ``None`` stands for the model looking something up by itself."""
+    """The events of a whole stream; ``None`` stands for a call of the service's own tool."""
     events = events_maker()
     made = list(events.begin())
     for piece in pieces:
@@ -351,7 +351,7 @@ def test_what_cannot_be_kept_is_refused(content: Any) -> None:
 
 @pytest.mark.parametrize("name", ["Anna Berg", "a\n", "", "a" * 65, "<a", "a|b", "a\\b", "a/b"])
 def test_a_name_is_kept_within_that_apis_limits(name: str) -> None:
-    """Control: what is within them is a message's, of whichever role; a tool has no speaker."""
+    """Control: a name within the limits is a message's, of any role; a tool has no speaker."""
     with pytest.raises(ValueError, match=r"name\n.*(pattern|at most 64)"):
         ChatMessage(role="user", content="x", name=name)
     roles: tuple[Literal["user", "assistant", "system"], ...] = ("user", "assistant", "system")

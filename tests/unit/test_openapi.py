@@ -13,7 +13,7 @@ from app.http.openapi import CHECKED_IN, document
 
 ROOT = CHECKED_IN.parent
 DOCUMENT: dict[str, Any] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))
-"""As it is checked in, which is what the code makes: one test sees to that, for making it takes seconds."""
+"""The checked-in document. One test compares it with what the code makes, which takes seconds."""
 OPERATIONS = [(method, path) for path, item in DOCUMENT["paths"].items() for method in item]
 OPEN = {"/presets", "/healthz", "/readyz", "/metrics"}
 

@@ -1,4 +1,4 @@
-"""Honest answers about ordinary talks: hardly a statement fails, and of what fails mostly only that part goes."""
+"""In honest answers about ordinary talks almost no statement fails; usually only the failing part is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was committed goes out, also when whoever committed it is cancelled meanwhile."""
+"""Committed events are sent, even if the request that committed them is cancelled meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fakes import FakeJobQueue
 
 
 class SlowBus:
-    """Publishes when it is told to go on."""
+    """Publishes when the test lets it."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What was superseded among the anchors is neither kept in the state nor brought back as a quote."""
+"""A superseded anchor is neither kept in the state nor brought back as a quote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.talk import entry, message, talk
 
 
 def anchor(seq: int, content: str, superseded_by: int | None = None, *, gone: bool = False) -> Anchor:
-    """Its id is its place."""
+    """An anchor whose id is its place."""
     owner = message(seq, content)
     return Anchor(
         type="critical_fact",

@@ -1,4 +1,4 @@
-"""What is shipped of the page, checked by reading it: no Node is needed."""
+"""The shipped files of the page, checked by reading them: Node is not needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEB: Final = ROOT / "web"
 ARCHIVE: Final = ROOT / "app" / "ui" / "ui.zip"
 TEXTS: Final = WEB / "src" / "i18n" / "texts"
 MOST_SCRIPT: Final = 300_000
-"""Compressed bytes of script on the chat page."""
+"""The most compressed bytes of script on the chat page."""
 FREE: Final = re.compile(r"MIT|Apache-2\.0|ISC|BSD|0BSD|Unlicense|CC0-1\.0|BlueOak|Python-2\.0|WTFPL|CC-BY-4\.0")
 
 
@@ -74,7 +74,7 @@ def test_the_lock_names_no_package_host_and_pins_what_runs() -> None:
     text = (WEB / "package-lock.json").read_text(encoding="utf-8")
     lock = json.loads(text)["packages"]
     assert not re.search(r'"resolved"|://[^"]*\.tgz', text)
-    # What is only for other machines may be unknown to the registry of the lock; `npm ci` wants it named.
+    # Packages for other machines may be unknown to the lock's registry, but `npm ci` wants their names.
     assert not [
         path for path, one in lock.items() if path and "integrity" not in one and "os" not in one and "cpu" not in one
     ]
@@ -85,7 +85,7 @@ def test_the_lock_names_no_package_host_and_pins_what_runs() -> None:
 
 
 def differences(told: Mapping[str, Any], english: Mapping[str, Any], plurals: AbstractSet[str]) -> list[str]:
-    """Keys whose texts of a language are missing, or have other places or plural forms than they should."""
+    """Keys whose texts in a language are missing, or have other placeholders or plural forms than they should."""
     places = re.compile(r"\{(\w+)\}")
 
     def fits(key: str) -> bool:
@@ -134,7 +134,7 @@ def test_what_the_chat_page_begins_with_is_small() -> None:
     names = set(re.findall(rb'<script src="/ui/([^"]+)" async', files["index.html"].content))
     sizes = {name.decode(): len(gzip.compress(files[name.decode()].content, 9, mtime=0)) for name in names}
     assert len(sizes) > 5
-    # The words of one language come after.
+    # The texts of one language are loaded later.
     assert sum(sizes.values()) < MOST_SCRIPT - 12_000, sizes
 
 

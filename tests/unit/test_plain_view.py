@@ -1,4 +1,4 @@
-"""A text in plain signs leads back to every place of its original."""
+"""Every place of a text in plain characters leads back to a place of its original."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ def test_every_place_leads_back_to_the_sign_that_it_was(text: str) -> None:
     assert places[-1] == len(text)
     for place, sign in enumerate(view.text):
         piece = text[places[place] : places[place + 1]]
-        assert plain_view(piece).text in {sign, piece[:1]}  # by itself a letter may be of the other alphabet
+        assert plain_view(piece).text in {sign, piece[:1]}  # alone, a letter may be of the other alphabet

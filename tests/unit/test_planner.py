@@ -58,7 +58,7 @@ def item(role: Any = "assistant", tokens: int = 100, **more: Any) -> Outline:
 
 
 def test_the_oldest_messages_go_until_the_target_is_met() -> None:
-    found = plan(*talk(13))  # 100 + 2 600 now; with a state of 367 planned and 306 for digests, 1 537 have to go
+    found = plan(*talk(13))  # now 100 + 2 600; the state will take 367 and digests 306, so 1 537 have to go
 
     assert isinstance(found, CompactionPlan)
     assert (found.from_seq, found.to_seq) == (1, 16)
@@ -71,7 +71,7 @@ def test_without_levels_no_room_is_kept_for_digests() -> None:
     found = plan(*talk(12), within=budgets(policy_of(context_window=4_000, levels=[])))  # 1 031 have to go
 
     assert isinstance(found, CompactionPlan)
-    assert found.to_seq == 12  # eleven would do; with twelve the tail begins with a turn
+    assert found.to_seq == 12  # eleven would be enough; with twelve the tail begins with a turn
     assert found.predicted_tokens == 100 + 367 + 1_200
 
 
@@ -113,7 +113,7 @@ def test_what_is_predicted_for_digests_is_a_part_of_what_is_folded() -> None:
 
 
 def test_no_growth_is_predicted() -> None:
-    """What would not be smaller is refused: what code adds goes before it comes to that."""
+    """A result that is not smaller is refused; what code adds is dropped before that happens."""
     short = plan(("user", 200), ("assistant", 200), ("user", 1), request=ALL)
 
     assert isinstance(short, CompactionPlan)
@@ -126,7 +126,7 @@ def test_a_turn_start_that_is_too_far_is_not_waited_for() -> None:
 
     assert isinstance(near, CompactionPlan)
     assert isinstance(far, CompactionPlan)
-    assert near.to_seq == 14  # 1 387 or more have to go; 5 % of the budget, 153 tokens, are folded besides
+    assert near.to_seq == 14  # 1 387 or more have to go, and up to 5 % of the budget, 153 tokens, may be folded besides
     assert far.to_seq == 13
 
 
@@ -181,7 +181,7 @@ def test_anchors_of_folded_messages_move_into_the_block_and_are_not_saved() -> N
     assert isinstance(moved, CompactionPlan)
     assert plain.to_seq == 14
     assert moved.to_seq == 18  # 1 337 at 80 each are 17, and the tail begins with a turn
-    assert moved.folded_tokens == 1_800  # what leaves the tail; what enters the block is apart
+    assert moved.folded_tokens == 1_800  # what leaves the tail; what enters the block is counted separately
     assert moved.predicted_tokens == 100 + 367 + 306 + 600 + 18 * 20
 
 
@@ -203,7 +203,7 @@ def test_without_a_share_anchors_have_all_the_room_there_is() -> None:
 
     assert isinstance(found, CompactionPlan)
     assert found.irreducible
-    assert found.predicted_tokens == 100 + 367 + 24 * 90  # nothing but anchors is left
+    assert found.predicted_tokens == 100 + 367 + 24 * 90  # only anchors are left
 
 
 def test_what_the_gate_would_refuse_is_not_even_asked() -> None:
@@ -240,7 +240,7 @@ def test_an_irreducible_floor_is_only_what_a_pruned_state_leaves() -> None:
     assert isinstance(prunable, CompactionPlan)
     assert isinstance(above, CompactionPlan)
     assert not prunable.irreducible
-    assert prunable.predicted_tokens == BUDGETS.target  # it fits unpruned, beside digests of 2 tokens
+    assert prunable.predicted_tokens == BUDGETS.target  # it fits without pruning, with digests of 2 tokens
     assert above.irreducible
     assert above.predicted_tokens == 100 + 367 + 1_400
     pruned = plan(("user", 1_000), ("assistant", 300), ("user", 1_100), state=734)
@@ -269,7 +269,7 @@ def test_a_large_state_with_nothing_to_fold_is_no_floor() -> None:
 def test_a_little_above_the_target_folds_what_is_worth_a_call() -> None:
     found = plan(*[("user" if number % 2 == 0 else "assistant", 15) for number in range(80)])
 
-    assert isinstance(found, CompactionPlan)  # with a state of 367 planned and 306 for digests it is 137 above
+    assert isinstance(found, CompactionPlan)  # the state will take 367 and digests 306, which makes 137 too many
     assert MINIMUM_SPAN <= found.folded_tokens <= MINIMUM_SPAN + 30
     assert not found.irreducible
 
@@ -350,7 +350,7 @@ def test_every_keep_is_a_minimum(request_: FoldRequest, last: int | None) -> Non
 def test_an_open_turn_is_kept_beside_those_that_are_over() -> None:
     kept_one = cuts(*talk(3), ("user", 100), request=FoldRequest(fold="all", keep_turns=1))
 
-    assert kept_one[-1] == 3  # the open turn, and one before it
+    assert kept_one[-1] == 3  # the open turn, and one turn before it
 
 
 def test_commands_weigh_nothing_and_are_no_turns() -> None:
@@ -368,7 +368,7 @@ def test_a_span_larger_than_the_summarizer_digests_goes_in_even_chunks() -> None
     assert isinstance(found, CompactionPlan)
     assert not found.is_last
     assert found.goal_seq == 100
-    assert 3_000 <= found.folded_tokens <= 4_000  # three chunks of about 3 333, not two of 4 000 and a scrap
+    assert 3_000 <= found.folded_tokens <= 4_000  # three chunks of about 3 333, not two of 4 000 and a small rest
     assert found.to_seq % 2 == 0  # the next chunk begins with a turn
 
 
@@ -380,7 +380,7 @@ def test_a_turn_larger_than_a_chunk_is_one_chunk() -> None:
 
 
 def test_a_scrap_goes_with_the_giant_that_follows_it() -> None:
-    """Alone it would be refused as not smaller, at every attempt, and the giant would stay for ever."""
+    """Alone the scrap would be refused at every attempt as not smaller, and the giant would stay for ever."""
     scrap = 2 * BUDGETS.state_tokens - 1
     giant, rest = ("user", 9_000), talk(3)
     for before, end in ((scrap, 2), (scrap + 1, 1)):

@@ -1,4 +1,4 @@
-"""What holds for every plan of any conversation: with tools, held messages, commands, anchors, and any budget."""
+"""Properties of every plan: with tools, held messages, commands and anchors, for any conversation and budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TENTH = st.integers(0, 9)
 
 @st.composite
 def one(draw: st.DrawFn, /, role: Role, **more: frozenset[str]) -> Outline:
-    """One message; a tenth is held, some are commands, some are one long anchor."""
+    """One message; a tenth are held, some are commands, and some are one long anchor."""
     tokens = draw(st.integers(1, 900))
     return Outline(
         seq=0,
@@ -47,7 +47,7 @@ def one(draw: st.DrawFn, /, role: Role, **more: frozenset[str]) -> Outline:
 
 @st.composite
 def tails(draw: st.DrawFn) -> Tail:
-    """Turns with tool exchanges, some interrupted, some with calls that nobody answered or answered late."""
+    """Turns with exchanges with tools; some are interrupted, and some calls are never answered or answered late."""
     made: list[Outline] = []
     late: list[str] = []
     for turn in range(draw(st.integers(0, 8))):
@@ -106,9 +106,9 @@ def window(limit: int) -> Budgets:
 def folded_away(
     tail: Tail, planned: CompactionPlan, found: Breakdown, within: Budgets, fold: Fold
 ) -> tuple[Tail, Breakdown]:
-    """The context once this chunk is applied, with the state at its planned size: reckoned from the messages.
+    """The context after this chunk, with the state at its planned size, computed from the messages.
 
-    Digests are as large as they are likely to be, but have only what keeps the context at its target.
+    Digests have their probable size, but no more than keeps the context at its target.
     """
     gone = [item for item in tail.outline if item.seq <= planned.to_seq]
     held = held_indexes(tail.outline)
@@ -131,7 +131,7 @@ def folded_away(
 
 
 def chunks_of(tail: Tail, within: Budgets, request: FoldRequest, chunk: int) -> tuple[list[CompactionPlan], Breakdown]:
-    """Every chunk, planned afresh from the boundary that the one before left."""
+    """Every chunk, each planned anew from the boundary that the one before left."""
     done: list[CompactionPlan] = []
     found = breakdown(tail)
     while (planned := plan(tail, found, within, request, chunk)) is not None:
@@ -143,7 +143,7 @@ def chunks_of(tail: Tail, within: Budgets, request: FoldRequest, chunk: int) -> 
 
 
 def said(*spoken: tuple[Role, int]) -> Tail:
-    """Messages of these roles and sizes, at rest."""
+    """Messages of these roles and sizes, of which the last turn is complete."""
     outline = (
         Outline(seq=seq, role=role, token_count=tokens, byte_length=4 * tokens)
         for seq, (role, tokens) in enumerate(spoken, start=1)
@@ -155,7 +155,7 @@ SHORTER_IN_CHUNKS = said(
     ("user", 300), ("assistant", 900), ("user", 500), ("assistant", 900), ("assistant", 100), ("assistant", 100),
     ("user", 500), ("assistant", 500),
 )  # fmt: skip
-"""Folded in chunks it is at the target in the middle of a turn; folded at once, that turn goes whole."""
+"""In chunks its context reaches the target in the middle of a turn; folded at once, the whole turn goes."""
 
 
 @given(tails(), WINDOWS, REQUESTS, CHUNKS)
@@ -259,13 +259,13 @@ def test_held_is_closed_over_pairs(tail: Tail) -> None:
                 assert (index in held) == (other in held)
 
 
-# A fixed number: a control searches until it finds, in every profile. Nobody reads what it finds: it is not shrunk.
+# The number is fixed: a control searches until it finds a failure, in every profile. It is not shrunk for a reader.
 UNTIL_IT_FAILS = settings(max_examples=500, phases=[Phase.generate], database=None, report_multiple_bugs=False)
 
 
 @pytest.mark.parametrize("name", ["legal_cuts", "held_indexes"])
 def test_the_properties_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Control: a planner without the laws of pairs is caught."""
+    """Control: a planner that breaks the laws of pairs is noticed."""
     broken = {
         "legal_cuts": lambda tail, **_: list(range(len(tail.outline))),
         "held_indexes": lambda outline: frozenset(i for i, item in enumerate(outline) if item.is_protected),

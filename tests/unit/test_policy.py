@@ -208,7 +208,7 @@ def test_an_append_claims_an_inline_trigger_where_there_is_no_stored_one() -> No
 
 def test_the_end_of_a_turn_has_moments_of_its_own() -> None:
     policy = policy_of(context_window=4_000, triggers=ENDINGS)
-    first = 3_240  # 0.9 × window 3 600
+    first = 3_240  # 0.9 × the window of 3 600
 
     assert claimed(policy, first, moments_of_reply(interrupted=False)) == "completion"
     assert claimed(policy, first, moments_of_reply(interrupted=True)) == "interrupted"
@@ -284,7 +284,7 @@ def test_quiet_ends_by_a_new_message_that_weighs_something() -> None:
     policy = policy_of(context_window=4_000)
     quiet = quiet_after(policy, budgets(policy), seen_seq=9, predicted_tokens=2_200)
 
-    assert due(2_500, "stored", quiet=quiet, last_seq=9) is None  # nothing that the plan had not seen
+    assert due(2_500, "stored", quiet=quiet, last_seq=9) is None  # nothing came that the plan had not seen
     assert due(2_352, "stored", quiet=quiet, last_seq=10) is None  # 2 200 + 0.05 of 3 060 is 2 353
     assert due(2_353, "stored", quiet=quiet, last_seq=10) == "background"
 
@@ -307,7 +307,7 @@ def test_quiet_ends_by_time() -> None:
 
 
 def test_a_quiet_period_that_a_wrong_clock_began_years_ahead_is_none() -> None:
-    """The longest that is planned is kept to the end, also where clocks differ a little."""
+    """The longest quiet period that can be planned is kept to its end, also if clocks differ a little."""
     longest = Quiet(until=START + LONGEST_WAIT)
     assert due(3_000, "before_call", quiet=longest, minutes=0) is None
     assert due(3_000, "before_call", quiet=Quiet(until=START + timedelta(days=1_500)), minutes=0) == "sync"

@@ -1,4 +1,4 @@
-"""The presets are what their designs say: the matrix, field by field, in the numbers of each design."""
+"""The presets are what their designs say: the matrix, field by field, with the numbers of each design."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ WINDOW: Final = 8_000
 ROUNDS: Final = 20
 EVERYTHING: Final = FoldRequest(fold="all")
 ALONE: Final = {"anchor_share": 0, "protect": []}
-"""Without anchors everything that is known stands in the state, or is lost."""
+"""Without anchors everything that is known is in the state, or is lost."""
 PAIRS: Final = list(permutations(sorted(PRESETS), 2))
 EVERYDAY: Final = ("en", 1)
-"""The language, and the steps from the first preset to the second, in alphabetical order and round."""
+"""The language, and the number of steps from the first preset to the second in alphabetical order, in a circle."""
 FIRST: Final = frozenset(sorted(PRESETS)[::2])
 
 
@@ -62,7 +62,7 @@ def fold(talk: Replay) -> None:
 
 
 def begun(language: str, preset: str) -> Replay:
-    """A conversation whose state is as full as its preset lets it be."""
+    """A conversation whose state is as full as its preset allows."""
     return deepcopy(_begun(language, preset))
 
 
@@ -87,7 +87,7 @@ def told(talk: Replay, *, pruned: bool = False) -> list[StateEntry]:
 
 
 def pieces(entries: list[StateEntry], schema: str) -> Iterator[str]:
-    """What a state says: its entries, or the statements of its text; a story that is told anew each time apart."""
+    """The texts of a state: its entries, or the statements of its text, without a story that is told anew."""
     whole = is_told(schema_named(schema))
     for entry in entries:
         texts = statements(entry.text) if whole else [entry.text] if entry.role != "narrative" else []
@@ -104,7 +104,7 @@ CHANGES = [
     for language in ("en", "ru")
     for one, other in PAIRS
 ]
-"""Every pair in the long tests; each day every preset once, as the first or as the second."""
+"""Every pair; each day each preset is in one of the pairs, and the other pairs are in the long tests."""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What no linter proves: presets are data."""
+"""Presets are data, which no linter proves."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ SCHEMAS_STAND_IN: Final = {
     "app/core/model/schemas/research.py",
     "app/core/model/policies/policy.py",
 }
-"""Two state schemas are called as the presets that use them."""
+"""Two state schemas have the names of the presets that use them."""
 
 
 def presets_named(source: str) -> set[str]:
-    """The names of presets that stand in a source as strings."""
+    """The names of presets that are in a source as strings."""
     strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
     return {found for found in strings if isinstance(found, str) and found in PRESETS}
 
 
 def may_decide(source: str) -> bool:
-    """Whether a source has anything that ``preset_decisions`` or ``presets_named`` look for; parsing takes longer."""
+    """Whether a source may contain what ``preset_decisions`` or ``presets_named`` look for; parsing it takes longer."""
     return any(name in source for name in (*PRESETS, ".preset", ".strategy"))
 
 
 def preset_decisions(source: str) -> Iterator[str]:
-    """What asks which preset it is: a comparison with a name, or of a field that holds one; a case with a name."""
+    """Code that asks which preset it is: a comparison or a case with a name, or a comparison of a field with one."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare):
             sides = [inner for side in (node.left, *node.comparators) for inner in ast.walk(side)]
@@ -86,6 +86,6 @@ def test_nothing_asks_which_preset_it_is() -> None:
     ],
 )
 def test_a_question_of_that_kind_would_be_found(source: str) -> None:
-    """The control."""
+    """The control of the test above."""
     assert list(preset_decisions(source))
     assert presets_named('RULES = {"hierarchical": 1}') == {"hierarchical"}

@@ -22,7 +22,7 @@ _UNITS: Final = {"budget": "share", "window": "window"}
 
 
 def table() -> dict[str, dict[str, str]]:
-    """Row by row what each preset's column says; an empty cell is that of ``semantic``."""
+    """The cells by row and preset; an empty cell has the value of ``semantic``."""
     head, _, *rows = (
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in MATRIX.read_text(encoding="utf-8").splitlines()
@@ -33,18 +33,18 @@ def table() -> dict[str, dict[str, str]]:
 
 
 def shared_by_all() -> dict[str, str]:
-    """The line "The same in every preset", item by item."""
+    """The items of the line "The same in every preset"."""
     (line,) = re.findall(r"^The same in every preset: (.+?)\. Gauge:", MATRIX.read_text(encoding="utf-8"), re.MULTILINE)
     return {words: words for words in line.split(" · ")}
 
 
 def number(words: str) -> int:
-    """``80 000`` as it is."""
+    """A number such as ``80 000``."""
     return int(words.replace(" ", ""))
 
 
 def threshold(words: str, unit: str) -> Json:
-    """``≥ 0.70 of the budget``, or ``> min(80 000, 0.85 × budget) tokens``; the unit said last holds on."""
+    """The threshold in ``≥ 0.70 of the budget`` or ``> min(80 000, 0.85 × budget) tokens``; the last unit holds on."""
     if least := re.search(r"> min\(([\d ]+), ([\d.]+) × budget\) tokens", words):
         return {"tokens": number(least[1]), "share": float(least[2])}
     (share,) = re.findall(r"≥ ([\d.]+)", words)
@@ -52,7 +52,7 @@ def threshold(words: str, unit: str) -> Json:
 
 
 def triggers(words: str) -> list[Json]:
-    """Every trigger of a cell, in its order, with all its fields."""
+    """Every trigger in a cell, in order, with all its fields."""
     found: list[Json] = []
     unit = "share"
     for sentence in words.split(";"):
@@ -155,7 +155,7 @@ def is_switch(words: str, policy: Json) -> None:
 
 
 def first_word(field: str) -> Callable[[str, Json], None]:
-    """A field that is one word, explained perhaps after a colon."""
+    """A field that is one word, which an explanation may follow after a colon."""
 
     def is_word(words: str, policy: Json) -> None:
         assert policy[field] == words.split(":", maxsplit=1)[0]
@@ -211,7 +211,7 @@ SAME: Final[Mapping[str, Json]] = {
 
 
 async def shown() -> dict[str, Json]:
-    """What ``GET /presets`` answers, by name."""
+    """The answer of ``GET /presets``, by name."""
     async with world().client(key=None) as client:
         return {one["name"]: one for one in (await client.get("/presets")).json()["data"]}
 
@@ -244,7 +244,7 @@ async def test_what_is_the_same_in_every_preset(name: str) -> None:
 
 @pytest.mark.parametrize("row", CHECKS)
 def test_another_policy_would_be_found_out(row: str) -> None:
-    """The control: no policy with other values throughout has any cell of ``semantic``."""
+    """The control: a policy in which every value differs fits no cell of ``semantic``."""
     other = resolve(
         "sessions",
         {

@@ -1,4 +1,4 @@
-"""Property tests are tried as often as the profile says, each by its own factor."""
+"""Property tests are tried as often as the profile says, each multiplied by its own factor."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_a_record_has_four_words_where_plain_text_has_five(tokens: int) -> None:
 
 
 def test_every_language_of_the_table_has_a_size_that_fits_its_tokens() -> None:
-    """Words hold a token and more each; where no blanks part them, characters are named."""
+    """A word has one token or more; for languages without blanks, characters are named."""
     told = {language: size_of(1_000, language).split() for language in (*_WORDS_PER_TOKEN, *_CHARACTERS_PER_TOKEN)}
     assert {language for language, (_, unit) in told.items() if unit == "characters"} == {"zh", "ja", "th"}
     assert all(400 <= int(number) < 1_000 for number, unit in told.values() if unit == "words")

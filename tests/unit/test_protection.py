@@ -1,4 +1,4 @@
-"""Which messages are held, and how far the policy's share goes."""
+"""Which messages are held, and how far the policy's share reaches."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_paragraph_between_quotation_marks_is_shown_beside_other_words(letter:
 @pytest.mark.parametrize(
     "own",
     [
-        '"Cedar" was too wide. I took the one called "Birch"',  # two names, and own words between them
+        '"Cedar" was too wide. I took the one called "Birch"',  # two names, and the user's own words between them
         "«Кедр» не влез. Взяла «Берёзу».",
         '"It comes on 4 May"',  # one remark
         '"Dear Inga, it comes on 4 May. The lift has to work." So they say.',

@@ -1,4 +1,4 @@
-"""The loop of providers' clients: results, errors, ends and streams, as if there were only one loop."""
+"""The loop of providers' clients: results, errors, ends and streams behave as with only one loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def there() -> AsyncIterator[ProviderLoop]:
 
 
 class RefusedError(Exception):
-    """What a client says."""
+    """An error of a client."""
 
 
 async def test_work_is_done_in_another_thread_with_the_context_of_who_asks(there: ProviderLoop) -> None:
@@ -82,7 +82,7 @@ async def test_nobody_waits_for_ever_for_what_does_not_end(
 
     async def work() -> None:
         begun.set()
-        free.wait()  # as a client does that never comes back
+        free.wait()  # like a client that never returns
 
     asked = asyncio.create_task(there.run(work))
     await asyncio.to_thread(begun.wait)

@@ -1,4 +1,4 @@
-"""What is answered by a quick path is what the usual one would answer."""
+"""A quick path gives the same answer as the usual one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chunk is read by many: what is found in a sentence, and the terms of a stretch, are found once for all of them."""
+"""Many readers use a chunk: findings in a sentence and the terms of a stretch are computed once for all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.test_anchors_transitions import anchors_of
 
 
 class Counted:
-    """A pattern or a cue that counts how often it is asked."""
+    """A pattern or a cue that counts how many times it is used."""
 
     def __init__(self, one: Any) -> None:
         self.asked = 0
@@ -102,7 +102,7 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
 
 
 def test_a_pattern_is_tried_only_where_a_piece_that_it_needs_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what is found is what all patterns find."""
+    """The findings are the same as those of all patterns."""
     said = [passage.text for passage in passages_of(talk(200, seed=13), "en")]
     plain = [frozenset(name for name, cue in cues.PATTERNS.items() if cue.pattern.search(one)) for one in said]
     counted: list[Counted] = []

@@ -1,4 +1,4 @@
-"""Recall by values: what is chosen in three languages, why, how it is fenced, and when nothing is needed."""
+"""Recall by values: what is chosen in three languages, why, how it is marked as quoted, and when none is needed."""
 
 from __future__ import annotations
 

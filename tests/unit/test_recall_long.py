@@ -1,4 +1,4 @@
-"""Recall where messages are long, and where speakers have no names: pieces, parts that are served, who is meant."""
+"""Recall with long messages and with speakers without names: pieces, served parts, and who is meant."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def corpus_of(said: Sequence[tuple[str, str]]) -> Corpus:
 
 
 def talk(language: str) -> Corpus:
-    """Five long answers, one of which says in its midst what is asked for."""
+    """Five long answers, one of which has the wanted statement in its middle."""
     filling, answer = FILLING[language], ANSWER[language]
     long = [("assistant", filling * 40) for _ in range(4)]
     long.insert(2, ("assistant", filling * 20 + answer + filling * 20))

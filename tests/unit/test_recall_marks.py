@@ -1,4 +1,4 @@
-"""Marks beside ASCII words change nothing of what a text says of itself, and are read the short way."""
+"""Marks next to ASCII words change nothing in what a text says of itself, and are read by the short way."""
 
 from __future__ import annotations
 

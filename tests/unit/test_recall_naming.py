@@ -1,4 +1,4 @@
-"""Who is who where messages do not begin with names, and whose messages answer then."""
+"""Who is who if messages do not begin with names, and whose messages answer then."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_text_full_of_names_is_looked_through_for_a_few_only() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("run", [" ", "!", ", ", "hi ", "devin ", "devin!", "a, "])
 def test_a_hostile_text_takes_linear_time(run: str) -> None:
-    """A pattern that went back over a run would take minutes for these."""
+    """A pattern that goes back over a run would take minutes for these."""
     text = f"devin{run * 100_000}x"
     corpus = Corpus([Source(seq=1, role="user", text=text, at=DAY, tokens=100)])
 

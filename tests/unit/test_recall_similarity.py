@@ -1,4 +1,4 @@
-"""Vectors as a feature of recall: what is one, how far a message stands out, and that without any nothing moves."""
+"""Vectors as a feature of recall: what one is, how far a message stands out, and that without any nothing changes."""
 
 from __future__ import annotations
 

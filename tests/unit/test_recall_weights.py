@@ -1,4 +1,4 @@
-"""Recall's weights are of its features, each of them, and of no other."""
+"""Recall has a weight for each of its features, and no other weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recall asks the database for: which words, and how many messages."""
+"""What recall requests from the database: which words, and how many messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TALK, OTHER = UUID(int=1), UUID(int=2)
 
 
 def read(*texts: str) -> Narrowed:
-    """What is read of a conversation, each time anew."""
+    """The result of reading a conversation of these texts, made anew each time."""
     sources = [
         Source(seq=seq, role="user", text=" ".join(text.split()), at=NOON + timedelta(minutes=seq), tokens=8)
         for seq, text in enumerate(texts, start=1)
@@ -111,7 +111,7 @@ def test_one_that_grows_is_taken_apart_as_if_it_were_new(singly: int, monkeypatc
 
 
 def assert_as_new(sources: Sequence[Source]) -> None:
-    """Whether what is known of the talk is what would be found without it."""
+    """Insist that the corpus known of the talk equals one that is made without it."""
     found = Narrowed(sources=list(sources), documents={}, total=len(sources))
     known, new = cached_corpus_of(found, TALK), corpus_of(found)
     stems = sorted(new.postings.holding)[len(sources) % 3 :: 3]

@@ -13,7 +13,7 @@ from tests.corpus import agreed, assert_values, assert_verdicts, corpus, product
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear, often
 
-# Shapes of keys, put together here so that nothing in this file is one.
+# Shapes of keys, assembled here so that nothing in this file is one.
 ALNUM = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2dE3f"
 HEX = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
 KEYS = {
@@ -42,7 +42,7 @@ SECRETS = corpus("secrets")
 
 
 def filled(text: str) -> str:
-    """The corpus writes what has the shape of a key by its name."""
+    """The corpus contains a placeholder for each text with the shape of a key."""
     return text.replace("{ALNUM24}", ALNUM[:24]).replace("{ALNUM}", ALNUM).replace("{HEX}", HEX)
 
 
@@ -247,7 +247,7 @@ HOSTILE = [
     "eyJ" * 130_000,
     "eyJaaaaaaaaaa." * 30_000,
     "-----BEGIN PRIVATE KEY-----" * 14_000,
-    # A key ends after 64 KiB at most: what comes then costs more for each character, so the quarter goes beyond it.
+    # A key ends after 64 KiB at most; what follows costs more per character, so the quarter is longer than that.
     "-----BEGIN PRIVATE KEY-----" + "A" * 800_000,
     "password" * 50_000,
     "password: " * 40_000,

@@ -1,4 +1,4 @@
-"""A named value that names a secret itself."""
+"""A value that is assigned to a name and itself names a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What redaction finds, and what it takes for a secret by mistake, over the whole corpus of ``bench.redaction``."""
+"""What redaction finds, and what it mistakes for a secret, over the whole corpus of ``bench.redaction``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page at ``/docs``: every endpoint and model, whole without the internet, and nothing of it runs."""
+"""The page at ``/docs``: every endpoint and model, complete without the internet, and without any running script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPERATIONS: Final = [
 
 
 class Page(HTMLParser):
-    """What a page links to, loads, runs and says."""
+    """The links, loaded files, scripts and texts of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

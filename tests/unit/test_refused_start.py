@@ -1,4 +1,4 @@
-"""What the API says where it needs a key and there is none."""
+"""What the API prints if it needs a key and there is none."""
 
 from __future__ import annotations
 

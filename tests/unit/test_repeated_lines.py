@@ -1,4 +1,4 @@
-"""What a library logs again and again: told once, then once in a while with a count."""
+"""A line that a library logs again and again is logged once, then now and then with a count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def clock() -> FakeClock:
 
 
 def told(filter_: OnceInAWhile, wording: str, *gaps: object, error: Exception | None = None) -> str | None:
-    """The line as it is written, with its traceback."""
+    """The line in its written form, with its traceback."""
     failure = (type(error), error, None) if error else None
     record = logging.LogRecord("library", logging.ERROR, "", 0, wording, gaps, failure)
     return logging.Formatter().format(record) if filter_.filter(record) else None

@@ -1,4 +1,4 @@
-"""One step of the chat model, as a turn hears it."""
+"""One step of the chat model, as a turn receives it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 
 
 async def answered(model: ScriptedChatModel) -> tuple[Answer, str]:
-    """The answer, and what was heard of it meanwhile."""
+    """The answer, and the text that was heard meanwhile."""
     heard: list[str] = []
     hearing = Hearing(on_text=heard.append, on_reasoning=heard.append)
     request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
@@ -30,7 +30,7 @@ async def answered(model: ScriptedChatModel) -> tuple[Answer, str]:
     ("pieces", "kept", "finish", "warnings"),
     [
         (("яяя", "яя", "never read"), "яяяя", "length", ("reply_cut_off",)),
-        (("яяя", "я"), "яяяя", "stop", ()),  # control: as much as a message may hold
+        (("яяя", "я"), "яяяя", "stop", ()),  # control: exactly as much as a message may hold
     ],
 )
 async def test_a_model_that_never_ends_is_cut_off_where_a_message_ends(
@@ -64,7 +64,7 @@ async def test_the_wait_that_a_provider_asks_for_is_passed_on_where_waiting_help
 async def test_who_is_stopped_before_the_model_is_asked_has_spent_nothing(
     monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
 ) -> None:
-    """Control: a reply that is asked for is a call on record."""
+    """Control: a requested reply is recorded as a call."""
     noted: list[Usage] = []
 
     async def note(_: object, used: Usage) -> None:

@@ -1,4 +1,4 @@
-"""What a text must contain for a pattern to fit: never too much, and enough to be of use."""
+"""What a text must contain for a pattern to fit: never too much, and enough to be useful."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_control_a_look_ahead_read_as_text_rules_out_what_fits(monkeypatch: pyte
 
 
 def test_the_tables_are_ruled_out_by_most_texts() -> None:
-    """Next to every pattern needs something: one that needs nothing is tried on every sentence."""
+    """Almost every pattern needs something; one that needs nothing is tried on every sentence."""
     tables = [language.anchors.model_dump() for language in languages() if language.anchors is not None]
     patterns = [part for table in tables for pattern in strings(table) for part, _ in alternatives(pattern)]
     assert len(tables) > 1

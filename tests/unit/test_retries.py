@@ -1,4 +1,4 @@
-"""A transaction ends where a result is missing, and is begun again with it; only equal values have the same result."""
+"""A transaction ends if a result is missing, and is begun again with it; only equal values have the same result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
 
 
 class Transaction:
-    """Reads a list, has it added up, and notes when it stood open."""
+    """Reads a list, has it summed, and notes whether it was open meanwhile."""
 
     def __init__(self, *reads: list[int], size: float = ON_LOOP + 1) -> None:
         self._reads: Iterator[list[int]] = iter(reads)
@@ -23,7 +23,7 @@ class Transaction:
         self.is_open = False
         self.tries = 0
         self.summed: list[bool] = []
-        """Of each sum, whether the transaction stood open."""
+        """For each sum, whether the transaction was open."""
 
     def sum(self, numbers: list[int]) -> list[int]:
         self.summed.append(self.is_open)
@@ -81,7 +81,7 @@ async def test_an_error_of_the_work_is_the_transaction_s(monkeypatch: pytest.Mon
 
 
 class Read:
-    """Something that was read before a transaction, or is to be read in it."""
+    """A value that was read before a transaction, or must be read in it."""
 
     def __init__(self, number: int | None) -> None:
         self.number = number
@@ -124,7 +124,7 @@ def test_a_large_value_is_not_looked_at_any_further_than_tells_that_it_is_large(
 
 async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> None:
     class Read:
-        """Something large."""
+        """Stands for something large."""
 
     kept: list[weakref.ref[Read]] = []
     left: list[int] = []

@@ -1,4 +1,4 @@
-"""A tool's result that stands in its message's content and in a part is counted and shown once, wherever it goes."""
+"""A tool's result that is both in its message's content and in a part is counted and shown once, wherever it goes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.unit.test_assembly import put_together
 from tests.unit.timing import assert_linear, assert_linear_in
 
 WORD: Final = "quokka"
-"""Stands once in what the tool brought."""
+"""A word that occurs once in the tool's result."""
 TEXT: Final = f"The {WORD} sleeps until nine in the evening, says the keeper."
 VALUE: Final = {"animal": WORD, "awake": ["evening", "night"], "visitors": 12}
 OTHER: Final = "The keeper was on leave that day, so the tool asked his deputy."
@@ -73,7 +73,7 @@ def context(content: str, value: Any) -> list[ContextMessage]:
 
 
 def bare(content: str, value: Any) -> list[ContextMessage]:
-    """As a caller may give it, nothing taken out."""
+    """The messages as a caller may give them, with nothing removed."""
     *before, last = context(content, value)
     return [*before, ContextMessage(role="tool", content=content, parts=last.parts, seq=3)]
 
@@ -284,7 +284,7 @@ def test_texts_for_search_and_recall_tell_what_is_said_beside_it() -> None:
 
 
 def test_a_secret_does_not_make_it_two() -> None:
-    """Under a key such as ``password`` a value goes whole; in a text what follows it goes."""
+    """Under a key such as ``password`` the whole value is redacted; in a text, what follows the word."""
     value = {"login": {"password": {"first": "tr0ub4dor&3", "then": "horse battery"}}, "animal": WORD}
     stored = brought(json.dumps(value), value)
 

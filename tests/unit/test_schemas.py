@@ -209,7 +209,7 @@ def test_what_was_settled_or_corrected_is_not_told_on() -> None:
 
 
 def test_what_was_told_earlier_is_carried_on_in_its_place_in_time() -> None:
-    """Where no model answers, its sentences are statements like all others, without the words that mark them."""
+    """Without a model its sentences are treated like all other statements, without the words that mark them."""
     now = StateEntry(
         id="N1", field="summary", role="narrative", text="About tickets. User: It costs $700.", since_version=1
     )
@@ -233,7 +233,7 @@ def test_a_summary_has_the_size_that_was_asked_for(target: int) -> None:
 
 
 def compacted(times: int, window: int = 20_000) -> tuple[Replay, list[str]]:
-    """Folded so many times, whole; with the text after each."""
+    """Fold a talk this many times, whole, and return it with the text after each fold."""
     replay, told = Replay.in_window(window, "turn_end", state_share=0.05), list[str]()
     for number in range(times):
         replay.say("user", "I want to find a boat for our club in Kiel. " + PROMISE if number == 0 else _news(number))
@@ -265,7 +265,7 @@ def test_after_ten_compactions_the_first_turns_facts_are_there() -> None:
 
 
 def test_without_carrying_on_they_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: a model that tells only its span, and no code that looks after what it forgot."""
+    """The control: a model that tells only its span, without the code that brings back what it forgot."""
     monkeypatch.setattr(extractive, "spelled_out", lambda entries, schema, language: ())
     monkeypatch.setattr(applying, "forgotten", lambda *args, **named: [])
     _, told = compacted(3)
@@ -449,7 +449,7 @@ def test_one_text_says_each_thing_once_and_what_was_last_at_its_end() -> None:
 
 @pytest.mark.long
 def test_one_text_told_anew_stays_near_its_tenth_of_the_window_however_often() -> None:
-    """Quotes of exact values that code adds included."""
+    """This includes the quotes of exact values that code adds."""
     replay, said = Replay.in_window(4_000, "turn_end"), 1
     for _ in range(3):
         while replay.breakdown().total < 3_600:

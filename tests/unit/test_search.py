@@ -1,4 +1,4 @@
-"""What a query asks for, which messages fit it best, and which of their words are shown."""
+"""What a query looks for, which messages fit it best, and which of their words are shown."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestRank:
         assert rank(query_of("kettle"), []) == []
 
     def test_control_the_words_of_the_query_decide(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without their share another message is the best one."""
+        """Without the share of these words another message would be the best."""
         texts = (
             "When copper?",
             "You, your copper kettle, you?",

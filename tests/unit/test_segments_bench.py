@@ -1,4 +1,4 @@
-"""The bench of cutting: its two measures, and that topics beat chance on talks whose seams are known."""
+"""The bench of cutting: its two measures, and that topics do better than chance on talks with known borders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments are cut so that nothing is lost, no call loses its result, and the borders stand where the topic changes."""
+"""Segments are cut so that nothing is lost, no call loses its result, and the borders are where the topic changes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def starts(cuts: Sequence[Sequence[Message]]) -> list[int]:
 
 
 def still(messages: Sequence[Message]) -> list[Message]:
-    """All at one time, as an import without times has it."""
+    """The messages with one time for all, as in an import without times."""
     return [replace(one, created_at=START) for one in messages]
 
 

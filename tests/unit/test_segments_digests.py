@@ -1,4 +1,4 @@
-"""The ``<digests>`` element: never above its room, the newest in most detail, and nothing in it but our own markers."""
+"""The ``<digests>`` element stays within its room, has the newest in most detail, and only our own markers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def served(
 
 
 def behind(found: ServedDigests) -> int:
-    """How many segments the element says that only its first marker leads to."""
+    """The number of segments that, as the element says, only its first marker leads to."""
     told = re.search(r"^\[earlier →L3:earlier\] (\d+) segment", found.element, re.MULTILINE)
     return int(told[1]) if told else 0
 

@@ -1,4 +1,4 @@
-"""What code says of a segment: its topic, its levels, its hash; in the originals' words, whatever their language."""
+"""Code's texts about a segment: its topic, its levels, its hash; in the originals' words, in any language."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_every_sentence_is_a_quotation_with_its_speaker_in_order(language: str, 
 
 
 def _first(part: str) -> str:
-    """The first sentence of a quotation, or as much of it as is surely one."""
+    """The first sentence of a quotation, or the part of it that is surely one."""
     return re.split(r"(?<=[.!?。？])", part)[0].strip()
 
 
@@ -297,7 +297,7 @@ def test_the_hash_knows_what_it_was_made_of() -> None:
     others |= {
         content_hash([replace(talked[0], parts=({"type": "text", "text": "x"},)), *talked[1:]], "L1", "extractive", "1")
     }
-    assert len(others - {told}) == 9  # nine ways to differ
+    assert len(others - {told}) == 9  # they differ in nine ways
 
 
 def test_the_hash_does_not_mind_the_order_of_keys_or_any_sign() -> None:

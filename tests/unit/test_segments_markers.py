@@ -1,4 +1,4 @@
-"""Markers come back as they were written, and hostile text is read in linear time without a mistake."""
+"""Markers are read back as they were written, and hostile text is read in linear time and without mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids of segments: readable, unique, fit for a URL and for a marker."""
+"""Ids of segments are readable, unique, and fit for a URL and a marker."""
 
 from __future__ import annotations
 

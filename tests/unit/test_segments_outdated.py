@@ -1,4 +1,4 @@
-"""What was taken back is not told by a digest."""
+"""A digest does not tell what was taken back."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_words_that_are_cut_off_at_either_end_of_it_count_as_they_stand(quote: s
 
 
 def test_what_a_large_budget_shows_of_four_hundred_segments_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A context with a budget of its own reads all levels of so many; done anew each time this takes half a second."""
+    """A context with a budget of its own reads all levels of this many; without a cache this takes half a second."""
     made = segment(1, 1, 9)
     sizes: dict[Level, int] = {"L1": 3_600, "L2": 480, "L3": 240}
     segments = [

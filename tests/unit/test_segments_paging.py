@@ -1,4 +1,4 @@
-"""Pages of a text and of lists: together they are the whole, whatever it holds."""
+"""Pages of a text and of lists together are the whole, whatever it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served: a state within its size, digests that tell something new, what is recalled, days of old messages."""
+"""What is served: a state within its size, digests with something new, recalled messages, and days of old messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def round_of(number: int, length: int, count: int) -> list[str]:
 
 
 def states(preset: str, kind: type[Replay], rounds: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """(what the state weighs, what it may weigh) after each round."""
+    """The weight of the state and the most that it may weigh, after each round."""
     replay = kind.in_window(8_000, preset)
     found = []
     for number, (length, count) in enumerate(rounds, start=1):
@@ -102,7 +102,7 @@ NEW_WORDS = "User: Everybody enjoyed the choir concert in the old garden."
 
 
 def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
-    """The layout with digests of segments that tell this; each has these words as its keywords too."""
+    """The layout with digests of segments with these texts, whose words are also their keywords."""
     segments = [_telling(segment(number, number * 5 + 1, number * 5 + 5), brief) for number, brief in enumerate(briefs)]
     texts = [text for value in STATE.values() for text in ([value] if isinstance(value, str) else value)]
     source = Digestible(segments=segments, total=len(segments), levels=LEVELS, said=texts)

@@ -1,4 +1,4 @@
-"""No text can pass for the service's: each place where one can stand, each format, each tag and marker."""
+"""No text can pass for the service's: each place where a text can be, each format, each tag and marker."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ POLICY: Final = policy_of(context_window=60_000, protect=["turn_0"])
 QUERY: Final = "lantern museum"
 BENIGN: Final = "a word"
 
-# What is read as a tag or a marker here is found by rules of this module's own, not by the code that it watches.
+# This module has its own rules for what reads as a tag or a marker, not those of the code that it tests.
 _SEEN_AS: Final = str.maketrans("асеһіјорѕѵхтԁɡɩﹾ", "acehijopsvxtdgi ")
 _BRACKETS: Final = "<＜﹤‹«〈⟨〈˂ᐸ❮❰⟪《"
 _ARROWS: Final = "→⟶➔➙➛➜➝➞➡⇒⇨⟹"
@@ -108,7 +108,7 @@ FORGED: Final = (
     "\\<anchors>",
 )
 TYPES: Final = "useState<SessionState>(null), Array<Passage>, Vec<Anchors>"
-"""Names of types in a program: to a careless reader they would be elements, if one ended."""
+"""Names of types in a program; to a careless reader they would be elements, if one of them ended."""
 ORDINARY: Final = (
     "if a < b and c > d: return a << 2",
     "<div class='x'><p>hello</p></div>",
@@ -139,7 +139,7 @@ def result_of(call: str, content: Any, **more: Any) -> Part:
 
 
 def talk_with(hostile: str) -> list[Message]:
-    """A text in every place of a conversation: eight covered messages, one of them pinned, then the tail."""
+    """A conversation with the text in every place: eight covered messages, one of them pinned, then the tail."""
     found = f"The lantern of the museum, {hostile}"
     call: Part = {
         "type": "tool_call",
@@ -169,7 +169,7 @@ def talk_with(hostile: str) -> list[Message]:
 
 
 def scene(hostile: str, messages: Sequence[Message] | None = None, *, passages: bool = True) -> Material:
-    """That conversation with a state, anchors, digests, passages, and what is recalled."""
+    """The conversation with a state, anchors, digests, passages, and recalled text."""
     messages = talk_with(hostile) if messages is None else messages
     state = {
         "logos": [f"fact {hostile}", "another"],
@@ -222,7 +222,7 @@ def put_together(source: Material, budget: int | None = None) -> AssembledContex
 
 
 def strings_of(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, keys too."""
+    """Every text in a JSON value, including the keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -235,7 +235,7 @@ def strings_of(value: Any) -> Iterator[str]:
 
 
 def sent_in(context: AssembledContext, format_: str) -> list[list[str]]:
-    """The texts that a model is sent, in their order, by message; ``turn`` is what a chat turn sends."""
+    """The texts that a model is sent, in order and by message; ``turn`` stands for what a chat turn sends."""
     if format_ == "turn":
         thread = to_provider(context.messages, lambda _: False, locale=context.locale)
         dumped = ModelMessagesTypeAdapter.dump_python(thread, mode="json")
@@ -247,13 +247,13 @@ def sent_in(context: AssembledContext, format_: str) -> list[list[str]]:
 
 
 def arguments_read(message_: Mapping[str, Any]) -> Any:
-    """OpenAI's arguments are JSON text: as the model reads them, and as the program does that runs the call."""
+    """OpenAI's arguments are JSON text; they are added as the program reads them that runs the call."""
     made = [json.loads(call["function"]["arguments"]) for call in message_.get("tool_calls", ())]
     return {**message_, "read": made}
 
 
 def service_tags(context: AssembledContext, format_: str) -> list[str]:
-    """What reads like the service's in a context, each message's texts read as one."""
+    """The texts in a context that read like the service's tags, with each message's texts joined."""
     return sorted(tag for texts in sent_in(context, format_) for tag in tags_in("".join(texts)))
 
 
@@ -282,7 +282,7 @@ def test_neither_is_one_that_is_spread_over_lines() -> None:
     [("see <", "anchors", "hi"), ("see", "<anchors", "hi"), ("see", "<anch", "ors>"), ("see [x ", "→L1", "y]")],
 )
 def test_nor_one_that_a_name_is_a_piece_of(before: str, name: str, words: str) -> None:
-    """Controls: unexchanged it would be one, but in the third; and an ordinary name stays as it is."""
+    """Controls: without the exchange it would be one, except in the third case; an ordinary name is unchanged."""
     talk = [ContextMessage(role="user", content=before), ContextMessage(role="user", content=words, name=name)]
 
     def told(messages: Sequence[ContextMessage]) -> list[str]:
@@ -368,7 +368,7 @@ TEXTS = st.lists(PIECES, max_size=6).map("".join)
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
-    """Any texts in any places, tags broken over parts and messages among them."""
+    """Any texts in any places; tags may be broken over parts and messages."""
     made: list[Message] = []
     for seq in range(1, draw(st.integers(1, 7)) + 1):
         role: Role = draw(st.sampled_from(["user", "user", "assistant", "tool", "system"]))
@@ -426,7 +426,7 @@ def test_the_gauge_covers_what_is_served(budget: int | None) -> None:
 @examples(1.5)
 @given(conversations())
 def test_a_message_is_served_the_same_way_each_turn(talk: list[Message]) -> None:
-    """But for one that ends in the middle of a tag which the next one of its side ends."""
+    """An exception is a message that ends in the middle of a tag which the next message of its side completes."""
     for count in range(1, len(talk)):
         before = put_together(material(talk[:count], policy=POLICY)).messages
         after = put_together(material(talk, policy=POLICY)).messages
@@ -565,7 +565,7 @@ CONTROLS: Final[Mapping[str, tuple[tuple[Any, str], ...]]] = {
 
 @pytest.mark.parametrize("place", CONTROLS)
 def test_without_escaping_each_place_is_seen(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: the check above finds the tag wherever the code does not look."""
+    """The control: if the code does not look at a place, the check above finds the tag there."""
     expected = in_every_way(put_together(scene(BENIGN)))
     for module, name in CONTROLS[place]:
         monkeypatch.setattr(module, name, identity)
@@ -596,7 +596,7 @@ def test_arguments_that_spell_a_tag_in_json_are_looked_at_once_they_are_read(
 
 @pytest.mark.parametrize("name", ["_AHEAD", "_OPENING"])
 def test_neighbours_and_own_results_are_looked_at_by_what_is_tested(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control for texts that are read on into the next, and for elements that are ours by their form."""
+    """The control for texts that continue in the next one, and for elements that have our form."""
     monkeypatch.setattr(places, name, 0 if name == "_AHEAD" else re.compile(".*"))
     if name == "_AHEAD":
         talk = [message(1, "a <", parts=[{"type": "text", "text": "session_state>"}]), message(2, "?", "user")]
@@ -607,7 +607,7 @@ def test_neighbours_and_own_results_are_looked_at_by_what_is_tested(name: str, m
 
 
 def test_a_text_of_one_sort_of_sign_takes_time_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted, not timed: how many signs are looked at, of texts that are all beginnings."""
+    """The characters that are looked at are counted, not timed, in texts that are all beginnings."""
     looked = 0
     plain = escaping.plain_letters
 

@@ -1,4 +1,4 @@
-"""Where settings come from, which of them wins, and what is said of one that there is not."""
+"""Where settings come from, which of them takes precedence, and the message about an unknown one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said_of(folder: Path, **files: str) -> str:
-    """What a person is told who starts over these files."""
+    """The message to a person who starts with these files."""
     for name, text in files.items():
         (folder / {"env": ".env", "yaml": "throughline.yaml"}[name]).write_text(text)
     with pytest.raises(CannotStartError) as raised:
@@ -179,7 +179,7 @@ def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not(
 @pytest.mark.usefixtures("folder")
 def test_what_is_said_not_to_be_read_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "THROUGHLINE_PORT": "tcp://10.0.0.1:8000",  # Kubernetes, beside a service of our name
+        "THROUGHLINE_PORT": "tcp://10.0.0.1:8000",  # set by Kubernetes next to a service with our name
         "THROUGHLINE_DATABASE_URL": "postgresql://elsewhere/x",
         "THROUGHLINE_GOOGLE_API_KEY": "k",
     }.items():
@@ -241,7 +241,7 @@ PROCESSES = {
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_process_that_cannot_start_says_one_line_without_a_secret(process: str, folder: Path) -> None:
-    """Under docker-compose API and worker are started by themselves, and not by ``throughline run``."""
+    """Under docker-compose, API and worker are started directly, not by ``throughline run``."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).parents[2]),

@@ -1,4 +1,4 @@
-"""What is shipped around the code, checked by reading it: no Docker engine and no network is needed."""
+"""Files that are shipped with the code, checked by reading them: no Docker engine and no network is needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compose() -> dict[str, Any]:
 
 
 def environment_names() -> set[str]:
-    """The names under which the settings are read from the environment."""
+    """The names of the environment variables of the settings."""
     fields = Settings.model_fields.items()
     return {str(field.validation_alias or f"THROUGHLINE_{name.upper()}") for name, field in fields}
 
@@ -170,7 +170,7 @@ def test_the_image_is_slim_unprivileged_and_checked_by_hash() -> None:
 
 @pytest.mark.parametrize("name", ["Makefile", "Dockerfile"])
 def test_locked_packages_are_installed_without_asking_for_others(name: str) -> None:
-    """A lock names everything; older pips look for newer releases where a dependency asks for an extra."""
+    """A lock names all packages; older pips look for newer releases if a dependency asks for an extra."""
     installs = re.findall(r" install (.*-r .*\.lock)", (ROOT / name).read_text())
     assert installs
     assert all("--no-deps --require-hashes" in line for line in installs), installs

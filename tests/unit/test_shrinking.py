@@ -1,4 +1,4 @@
-"""A state in less room than it takes: what tells most stays, of equals the newer, and it always fits."""
+"""A state in less room than it takes: what tells most stays, of equal texts the newer, and it always fits."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None
 
 
 def test_a_quotation_stays_or_goes_as_a_whole() -> None:
-    """Its second half alone would be nobody's word, with a quotation mark that closes nothing."""
+    """The second half alone would be nobody's words, with a quotation mark that closes nothing."""
     quotation = 'The assistant wrote: "The rack is in stock at €216.50 a piece; from 12 pieces there is 5 % off."'
     texts = ["User: The bench from order 71370 wobbles; it came on Monday.", quotation]
     given_entries = entries(*texts)
@@ -190,7 +190,7 @@ def test_a_quotation_stays_or_goes_as_a_whole() -> None:
 
 
 def test_what_goes_on_behind_a_semicolon_of_the_speakers_own_does_not_stand_alone() -> None:
-    """Only the clauses that were put together begin anew; "expect it by noon" alone is about nothing."""
+    """Only clauses that were joined begin a new statement; "expect it by noon" alone is about nothing."""
     sentence = "Order 71559 was signed for by a neighbour at number 12, parcel 32-517159; expect it by noon on 12 April"
     texts = [f"Assistant: {sentence}; The rack costs €216.50 a piece.", "User: The bench from order 71370 wobbles."]
     given_entries = entries(*texts)
@@ -206,7 +206,7 @@ LINES = [
     StateEntry(id="#0", field="#0", role="fact", text="User: Let's pay $900 by card. Then we meet.", since_version=0),
     StateEntry(id="#1", field="#1", role="fact", text="User: It was fine, and then we saw about it.", since_version=0),
 ]
-"""Anchors, say: served beside the state."""
+"""Lines that are served next to the state, such as anchors."""
 
 
 def kept_with_lines(given_entries: list[StateEntry], room: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What CI may skip, and that anything else fails there."""
+"""What CI may skip, and that any other skip fails there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection of the socket remembers has a bound in bytes, and the newest is what it keeps."""
+"""The memory of a socket's connection is bounded in bytes, and keeps the newest."""
 
 from __future__ import annotations
 

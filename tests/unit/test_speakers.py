@@ -1,4 +1,4 @@
-"""A name before a message is its speaker's where the messages of a role begin so; elsewhere "Note: " is no name."""
+"""A name before a message is its speaker's if the messages of a role begin so; otherwise "Note: " is not a name."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_name_stands_once_before_what_is_said(name: str, text: str, told: str)
 
 @pytest.mark.parametrize("text", ["it rains", "Anna: it rains", ""])
 def test_a_user_s_message_weighs_what_a_chat_model_is_told_of_it(text: str) -> None:
-    """Control: another role's name, and one that is not told, weigh nothing."""
+    """Control: the name of another role, and one that is not sent, have no weight."""
     parts = ({"type": "media", "media_type": "image/png", "data": "aGk="},)
 
     def weight(role: Role, name: str) -> Weight:

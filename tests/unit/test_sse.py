@@ -1,4 +1,4 @@
-"""Streams: framing, heartbeats, who ends them, and that nothing of them is left behind."""
+"""Streams: framing, heartbeats, how they end, and that nothing of them remains."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scope(method: str, path: str, **headers: str) -> dict[str, Any]:
 
 
 class Client:
-    """A client that reads what is sent and can leave."""
+    """A client that reads what is sent, and that can leave."""
 
     def __init__(self, body: bytes = b"") -> None:
         self.sent: asyncio.Queue[Message] = asyncio.Queue()

@@ -221,7 +221,7 @@ def test_numbers_are_written_as_the_language_writes_them() -> None:
 
 
 def test_the_language_that_is_wished_for() -> None:
-    """``*`` is what Node's fetch sends."""
+    """One of the cases is ``*``, which Node's fetch sends."""
     assert_values(corpus("wished_languages"), lambda wishes: catalogue_of(*wishes).language)
 
 
@@ -425,7 +425,7 @@ def test_opentelemetry_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class Exported:
-    """OpenTelemetry's meter and each of its instruments, as far as they are used."""
+    """Stands for OpenTelemetry's meter and each of its instruments, as far as they are used."""
 
     def __init__(self, name: str = "", told: list[tuple[str, float, dict[str, str]]] | None = None) -> None:
         self.name, self.told = name, [] if told is None else told
@@ -483,7 +483,7 @@ def test_every_instrument_is_described_once_and_nothing_else_is_shown() -> None:
 
 
 def test_the_walk_of_the_labels_is_the_walk_of_json() -> None:
-    """``figure_labels`` sees every leaf that a client sees."""
+    """``figure_labels`` finds every leaf that a client finds."""
     figures = {"a": {"b": 1}, "c": [{"d": 2}, {"d": 3}]}
     paths = {path for path, _ in leaves(json.loads(json.dumps(figures)))}
     assert paths == {"a.b", "c.d"}

@@ -1,4 +1,4 @@
-"""Stems of languages by Snowball, and which of them a text is in."""
+"""Stems of languages by Snowball, and the language of a text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STORED = {
     "fr": {"l'imprimante": "imprim", "réunions": "reunion", "payées": "pai", "médecins": "medecin"},
     "pl": {"umowę": "umow", "spotkaniu": "spotkan", "lekarza": "lekarz", "mieszkania": "mieszkan"},
 }
-"""Stems that stored keys are made of: others take `throughline index-words`."""
+"""Stems from which stored keys are made; if they change, `throughline index-words` is needed."""
 PLAIN = [
     (None, "naïve", "naive"),
     (None, "straße", "strasse"),
@@ -58,7 +58,7 @@ PLAIN = [
     ("pt", "reunião", "reuniao"),
     ("tr", "çalışıyor", "calisiyor"),
 ]
-"""Words, and how they are typed where a keyboard or a hurry lacks the signs."""
+"""Words, and how they are typed on a keyboard without the letters, or in a hurry."""
 UNCHANGED = {
     "running": "run",
     "parties": "parti",
@@ -175,7 +175,7 @@ def test_any_text_takes_linear_time(unit: str, language: str) -> None:
 
 
 def _least(work: Callable[[], object]) -> float:
-    """Seconds of the processor, of the best of three."""
+    """The least CPU seconds of three runs."""
     best = float("inf")
     for _ in range(3):
         memo.forget()

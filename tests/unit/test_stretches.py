@@ -55,7 +55,7 @@ def test_numbered_stretches_stand_with_their_ranges_behind_the_messages() -> Non
 
 
 def test_the_topics_that_code_found_are_not_told() -> None:
-    """They are made of words that a provider may block, also where the message with them is withheld."""
+    """The topics consist of words that a provider may block, even if the message with them is withheld."""
     asked = render_summary(asking(cut(1, 2)))
     assert "secret words" not in asked.system + asked.user
 

@@ -112,7 +112,7 @@ KINDS = {
 
 
 def survivors(kind: str, room: int) -> tuple[int, int]:
-    """(how many of forty values come back, what the quotes weigh) where each stands in a message of its own."""
+    """(how many of forty values come back, the weight of the quotes), if each is in a message of its own."""
     span = [
         message(seq, f"For case number {seq} please remember that the value to be used is {value} and nothing else.")
         for seq, value in enumerate(KINDS[kind], start=1)

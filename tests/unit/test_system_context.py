@@ -1,4 +1,4 @@
-"""What a summarizer learns of a system prompt: its terms and its ways of working, and nothing else."""
+"""What a summarizer is told of a system prompt: its terms and its ways of working, and nothing else."""
 
 from __future__ import annotations
 

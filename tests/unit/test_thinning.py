@@ -1,4 +1,4 @@
-"""A state that is one text keeps to its size, however much has to go into it, and says what it left out."""
+"""A state of one text keeps to its size, however much is added, and says what it left out."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ Summarizer = Callable[[SummaryRequest], str]
 
 
 def brief(request: SummaryRequest) -> str:
-    """The scripted Gemini: two sentences about the newest messages."""
+    """The text of the scripted Gemini: two sentences about the newest messages."""
     prompt = render_summary(request)
     return gemini_honest.dumps(gemini_honest.candidate(prompt.user, prompt.json_schema))
 
 
 def wordy(request: SummaryRequest, factor: float = 1.0, earlier: float = 0.5) -> str:
-    """One that uses up the size that it is asked for, up to half of it for what it told before."""
+    """A text that uses up the requested size, up to half of it for what it told before."""
     prompt = render_summary(request)
     found = gemini_honest._SIZE.search(prompt.system)
     assert found is not None
@@ -81,7 +81,7 @@ EVERYDAY: Final = {("en", "offline")}
 
 @cache
 def folded(language: str, model: str, folds: int = FOLDS) -> tuple[tuple[int, str, Replay], ...]:
-    """The weight of the served message and its text after each fold, of talk where each sentence has exact values."""
+    """The weight of the served message and its text after each fold; each sentence of the talk has exact values."""
     talk = Replay.in_window(WINDOW, "turn_end")
     talk.say("user", FACTS[language][0])
     talk.say("assistant", {"en": "Understood.", "ru": "Понятно.", "zh": "明白。"}[language])
@@ -103,7 +103,7 @@ def folded(language: str, model: str, folds: int = FOLDS) -> tuple[tuple[int, st
 
 
 def told_codes(talk: Replay, after: int, text: str) -> set[str]:
-    """Codes of the covered messages after that one which stand in the text; each is said in one message only."""
+    """The codes in the text from covered messages after this one; each code is in one message only."""
     said = (code for one in talk.messages[after : talk.boundary] for code in CODE.findall(one.content))
     return {code for code in said if code in text}
 
@@ -130,7 +130,7 @@ def test_it_is_a_tenth_of_the_window_after_any_number_of_folds(language: str, mo
 @pytest.mark.daily(1)
 @TALKS
 def test_it_tells_of_the_newest_messages_too(language: str, model: str) -> None:
-    """Values of long ago do not keep out what has just been said."""
+    """Values of long ago do not displace what has just been said."""
     covered = 0
     for _, text, talk in folded(language, model):
         assert len(told_codes(talk, covered, text)) >= 2

@@ -1,4 +1,4 @@
-"""Leases, heartbeats, sweeps and polls: settings of every process, checked together before anything starts."""
+"""Leases, heartbeats, sweeps and polls: settings of each process, checked together before anything starts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_is_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_job_has_time_for_five_calls_unless_a_setting_says_otherwise(given: dict[str, Any], seconds: float) -> None:
-    """A compaction by a slow model may need a second call, and one after that."""
+    """A compaction by a slow model may need several calls."""
     settings = Settings(**given)
     assert settings.timings.job_seconds == seconds
     limits = build_app(settings).conf

@@ -1,4 +1,4 @@
-"""The estimator against counts of the real vocabulary, and the laws it must keep."""
+"""The estimator compared with counts of the real vocabulary, and the laws that it must keep."""
 
 # ruff: noqa: E501 - the samples are data
 
@@ -75,8 +75,8 @@ SAMPLES = {
 """name: (text, tokens by the Gemma 3 vocabulary)"""
 
 MODERATE = 0.12
-WHOLE = 0.10  # what is published for a kind
-LOOSE = {"chinese": 0.15, "korean": 0.2, "arabic": 0.25}  # of 31 to 61 tokens: longer ones stand in token_samples
+WHOLE = 0.10  # the published error for a kind
+LOOSE = {"chinese": 0.15, "korean": 0.2, "arabic": 0.25}  # texts of 31 to 61 tokens; longer ones are in token_samples
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
@@ -110,7 +110,7 @@ def test_never_zero_never_raises(text: str) -> None:
 @example("👍", " 🇩 🇪" * 50)
 @example("一", " カ ひ" * 50)
 def test_concatenation_adds_up(left: str, right: str) -> None:
-    """Whatever else stands in a text, a word of it costs the same."""
+    """A word costs the same whatever else is in a text."""
     together = estimate_text(left + right)
     assert abs(together - estimate_text(left) - estimate_text(right)) <= 5
     assert together >= max(estimate_text(left), estimate_text(right)) - 3

@@ -1,4 +1,4 @@
-"""What the text before told and the new one does not is marked in every language that marks, and found by that."""
+"""What only the earlier text told is marked in each language with such marks, and can be found by them."""
 
 from __future__ import annotations
 

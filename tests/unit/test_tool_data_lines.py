@@ -198,7 +198,7 @@ def test_nothing_is_told_that_the_data_does_not_say(data: dict[str, Any]) -> Non
 
 
 def test_records_that_were_talked_of_alike_are_told_alike_whatever_their_words() -> None:
-    """Their worth is a sum over sets of words, whose order is another one in each process."""
+    """Their worth is a sum over sets of words, whose order differs between processes."""
     names = ["ab", "cd", "ef", "gh", "ij", "kl"]
     said = {name: [f"{name}{number}" for number in range(60)] for name in names}
     rare = [

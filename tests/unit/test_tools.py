@@ -1,4 +1,4 @@
-"""The chat model's tools as values: when they are offered, how much they say, and that nothing passes for ours."""
+"""The chat model's tools as values: when they are offered, how much they say, and that none imitates our texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_out_of_sight_can_be_found_and_what_is_compacted_expanded() -> N
 
 
 def test_what_comes_later_stands_behind_what_was_there() -> None:
-    """The beginning of the request stays the same for as long as possible."""
+    """The beginning of the request stays the same as long as possible."""
     before, after = names(hidden=0), names(hidden=WORTHWHILE)
 
     assert after[: len(before)] == before

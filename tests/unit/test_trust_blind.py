@@ -1,4 +1,4 @@
-"""Requests for blind recorders tell no label, and their answers are played against today's claims."""
+"""Requests for blind recorders show no label, and their answers are played against today's claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.trust_cases import plays
 
 @cache
 def answers() -> list[Case]:
-    """To be recorded: played when a test asks, for that takes seconds."""
+    """The answers to be recorded; they are made when a test asks, since that takes seconds."""
     return [play.case for play in plays() if play.case.preset != "semantic"]
 
 
@@ -37,7 +37,7 @@ def planned_once() -> list[Planned]:
 
 
 def answer_all(folder: Path, *, honestly: bool) -> int:
-    """Requests in a folder, answered by whoever knows the labels, or by somebody who supports everything; the lies."""
+    """Answer the requests of a folder honestly, or by supporting everything; return the number of lies."""
     planned = planned_once()
     assert write_requests(folder / "requests", planned) == len(planned) == len(answers())
     given: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the bench of trust counts of costs, of ten rounds and of readers."""
+"""The bench of trust counts costs, ten rounds and readers."""
 
 from __future__ import annotations
 

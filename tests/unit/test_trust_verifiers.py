@@ -1,4 +1,4 @@
-"""What the bench counts of verifiers, each figure with a case in which it is bad."""
+"""The bench's counts for verifiers, each figure with a case in which it is bad."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def share(counts: Counts, name: str) -> float:
 
 
 def seeing_nothing(case: Case, told: Played) -> Asked:
-    """The calls as they would be sent without a message but the first."""
+    """The calls as they would be sent with the first message alone."""
     asked = asked_of(case, told)
     calls = (replace(call, messages=call.messages[:1], older=()) for call in asked.requests)
     return asked_with(case, told, asked.claims, calls)
@@ -105,7 +105,7 @@ def test_a_service_that_looks_up_no_quote_is_noticed(monkeypatch: pytest.MonkeyP
 
 
 def answered(*, honestly: bool) -> list[Recorded]:
-    """The three answers with one lie each, and what a verifier says who makes no error, or who supports everything."""
+    """The three answers with one lie each, judged by a verifier without errors, or by one that supports everything."""
     found = []
     for play in plays():
         lie: Lie = next(one.lie for one in play.lies if one.is_left)

@@ -1,4 +1,4 @@
-"""A turn's listeners: everything from the beginning, each once, whenever they come, and none holds up the turn."""
+"""A turn's listeners hear everything from the beginning, each event once, at any time, and none blocks the turn."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def end(handle: TurnHandle, content: str) -> None:
 
 
 def stored(number: int) -> Event:
-    """A message of the turn itself: a call, or a tool's result."""
+    """A message of the turn itself, which is a call or a tool's result."""
     return Event(conversation_id=CONVERSATION, number=number, type="message.created", data={"seq": 2}, occurred_at=AT)
 
 
@@ -156,7 +156,7 @@ async def test_everybody_gets_the_result_or_the_error() -> None:
 
 @pytest.mark.parametrize("room", [10, 1_000, 10**6])
 async def test_beyond_what_is_kept_the_rest_comes_at_the_end(room: int) -> None:
-    """The last room is the control: everything is kept, and comes as it was said."""
+    """The last room is the control: everything is kept, and comes as it was sent."""
     handle = begun(most_bytes=room * (PIECE_BYTES + 5))
     for number in range(3_000):
         handle.emit(delta(f"{number:04} "))

@@ -1,4 +1,4 @@
-"""What a client brings to a turn: whatever it is made of, refusing it takes no longer than reading it."""
+"""What a client sends with a turn: refusing it takes no longer than reading it, whatever it contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What watches over a running turn looks at its row when something is said, but not for the turn's own end."""
+"""The watch over a running turn looks at its row when something is said, but not for the turn's own end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LATER = 60.0
 
 
 class Row:
-    """The turn's row, and how often it was looked at."""
+    """The turn's row, and how many times a heartbeat looked at it."""
 
     def __init__(self) -> None:
         self.looked = 0
 
     @asynccontextmanager
     async def opened(self, _: UUID) -> AsyncIterator[Any]:
-        """A unit of work over it."""
+        """A unit of work over the row."""
 
         async def heartbeat(_: UUID) -> Any:
             self.looked += 1

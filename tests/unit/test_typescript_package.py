@@ -1,4 +1,4 @@
-"""The TypeScript client beside the rest: its lock, version and schema, and that it offers what the Python one does."""
+"""The TypeScript client and the rest: its lock, version and schema, and that it offers what the Python one does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHOD: Final = re.compile(r"^  (?!private|constructor|return)(?:async )?(\w+)\(
 
 
 def camel(name: str) -> str:
-    """A name as TypeScript writes it."""
+    """A name in TypeScript's spelling."""
     return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
 
 
@@ -33,12 +33,12 @@ def source(name: str) -> str:
 
 
 def methods_in(text: str) -> set[str]:
-    """The public methods of a class as it is written."""
+    """The public methods of a class, found in its source."""
     return set(METHOD.findall(text))
 
 
 def addresses_in(lock: Any) -> list[str]:
-    """Of package hosts: whom to fund may be said."""
+    """Addresses of package hosts; addresses for funding are allowed."""
     packages: dict[str, dict[str, Any]] = lock["packages"]
     told = json.dumps([{name: one[name] for name in one if name != "funding"} for one in packages.values()])
     return re.findall(r'"resolved"|https?:[^"]*', told)

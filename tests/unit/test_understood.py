@@ -1,4 +1,4 @@
-"""What was explained and understood stands in the field for what both sides know."""
+"""What was explained and understood is in the field for what both sides know."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def histories(draw: st.DrawFn) -> list[Version]:
 
 
 def verdict(claim: Claim, on_given_up: VerdictWord | None) -> Verdict | None:
-    """Of whoever makes no error about what is said; about what is given up they may, but for what is false."""
+    """The verdict of a verifier without errors about statements; about given-up ones it errs, unless they are false."""
     is_false = claim.text in FALSE
     if claim.gives_up:
         word: VerdictWord | None = "supported" if is_false else on_given_up
@@ -99,7 +99,7 @@ def verdict(claim: Claim, on_given_up: VerdictWord | None) -> Verdict | None:
 def judged(
     base: Version, versions: Sequence[Version], current: Version, words: Sequence[VerdictWord | None]
 ) -> tuple[Version, set[str]]:
-    """The current version after a verdict on these together; and the entries of which it says something."""
+    """The current version after a verdict on these together, and the entries on which there is a verdict."""
     last = versions[-1]
     earlier = [version.entries for version in reversed(versions)]
     claims = claims_of(
@@ -121,7 +121,7 @@ def false_ones(version: Version) -> list[StateEntry]:
 
 
 def last_successors(versions: Sequence[Version]) -> dict[str, tuple[str, ...]]:
-    """By entry: what took its place in the last version."""
+    """For each entry, what replaced it by the last version."""
     last = versions[-1].entries
     return {one.id: one.replaced_by for one in (*last, *gone_between(last, [one.entries for one in versions[::-1]]))}
 
@@ -131,7 +131,7 @@ def last_successors(versions: Sequence[Version]) -> dict[str, tuple[str, ...]]:
 def test_nothing_false_is_served_after_a_verdict_and_what_it_replaced_is(
     versions: list[Version], words: list[VerdictWord | None]
 ) -> None:
-    """What was written and replaced between two verdicts may come back: of that nobody was asked."""
+    """What was written and replaced between two verdicts may come back, since nobody was asked about it."""
     base, *made = versions
     after, asked = judged(base, made, made[-1], words)
     assert all(one.id not in asked for one in false_ones(after))
@@ -148,7 +148,7 @@ def test_nothing_false_is_served_after_a_verdict_and_what_it_replaced_is(
 def test_what_was_contradicted_does_not_come_back_with_the_next_verdict(
     versions: list[Version], words: list[VerdictWord | None], first: int
 ) -> None:
-    """The first verdict is on an earlier version than the one that it meets."""
+    """The first verdict is about an earlier version than the one to which it is applied."""
     base, *made = versions
     early = made[:first]
     current, asked = judged(base, early, made[-1], words)

@@ -1,4 +1,4 @@
-"""How many calls of a verifier are prepared: each is made of the whole chunk, so none that would never be made."""
+"""How many calls of a verifier are prepared: each contains the whole chunk, so only calls that may be made."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def request(*claims: Claim, messages: Sequence[Message] = TALK, chunk_tokens: in
 
 
 def told_messages(user: str) -> list[tuple[int, str]]:
-    """Number and text of every message in a prompt, by its marks alone."""
+    """The number and text of every message in a prompt, found by its marks alone."""
     return [(int(seq), unescape(text.removeprefix("\n"))) for seq, text in _MESSAGE.findall(user)]
 
 

@@ -90,7 +90,7 @@ def test_after_the_block_nobody_is_ended() -> None:
 
 @pytest.mark.long
 def test_a_fork_beside_it_is_watched_by_itself() -> None:
-    """As in the worker, whose parent is watched while it replaces a child: the parent's timer is not the child's."""
+    """In the worker the parent is watched while it replaces a child; the child does not get the parent's timer."""
     done = run(
         2,
         """

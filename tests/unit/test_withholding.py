@@ -1,4 +1,4 @@
-"""The search for what a provider blocks: within the calls there are, and ever closer."""
+"""The search for what a provider blocks stays within the allowed calls, and comes closer with each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builders import message
 
 
 def found(count: int, guilty: set[int], calls: int) -> tuple[range | None, int]:
-    """The smallest range that passed, and the calls it took."""
+    """The smallest range that passed, and the number of calls."""
     search, best, asked = Search(start=0, stop=count), None, 0
     while (hidden := search.next(calls - asked)) is not None:
         asked += 1
@@ -27,7 +27,7 @@ def test_one_culprit_is_always_withheld_and_little_beside_it(count: int, data: s
     assert asked <= calls
     assert best is not None
     assert guilty in best
-    # The last call may be needed to have what was found confirmed.
+    # The last call may be needed to confirm the finding.
     assert len(best) <= -(-count // 2 ** (calls - 1)) + 1
 
 

@@ -22,21 +22,21 @@ FUNCTION_WORDS: Final = frozenset(
     word for one in languages() for word in one.words.function if len(word) > 1 and word.isascii() and word.isalpha()
 )
 LEAST: Final = 3
-"""Function words of one literal that make it a list of words: one or two may be names ("on", "off")."""
+"""The least function words that make a literal a list of words; one or two may be names ("on", "off")."""
 RANGE: Final = re.compile(r"\S-\S|\\[a-zA-Z]")
-"""Of a class of signs, from one to another: an alphabet, no word; and what stands for a class."""
+"""A range of a character class, which is not a word, or an escape that stands for a class."""
 WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 LISTED: Final = re.compile(r"(?<![\w ])[a-z'’ ]+(?=\|)|(?<=\|)[a-z'’ ]+(?![\w ])", re.IGNORECASE)
-"""An alternative of a pattern that is plain words."""
+"""An alternative of a pattern that consists of plain words."""
 
 
 def other_letters(text: str) -> list[str]:
-    """Words that are not written in ASCII; a letter beside none is one, too."""
+    """Words that are not in ASCII; a single letter with no other next to it counts too."""
     return [word for word in WORD.findall(RANGE.sub(" ", text)) if not word.isascii() and any(map(str.isalpha, word))]
 
 
 def alternatives(text: str) -> list[str]:
-    """Function words that are alternatives of a pattern, or begin one."""
+    """Function words that are alternatives of a pattern, or that begin one."""
     found = (WORD.search(one) for one in LISTED.findall(re.sub(r"\\[a-zA-Z]|\(\?[:=!]|[()?]", " ", text)))
     return [word for match in found if match and (word := match.group().lower()) in FUNCTION_WORDS]
 
@@ -47,7 +47,7 @@ def words_of_list(texts: list[str]) -> list[str]:
 
 
 def words_in(source: str) -> list[str]:
-    """The words of natural languages that stand in a module, docstrings and messages for people left out."""
+    """The words of natural languages in a module, without docstrings and messages for people."""
     tree = ast.parse(source)
     told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [word for node in ast.walk(tree) if id(node) not in told for word in _words_at(node)]
@@ -72,7 +72,7 @@ def _enough(found: list[str]) -> list[str]:
 
 
 def counted() -> dict[str, int]:
-    """How many words each module holds, where it holds any."""
+    """The number of words in each module that has any."""
     found = {path.relative_to(ROOT).as_posix(): words_in(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
     return {name: len(words) for name, words in found.items() if words}
 
@@ -115,7 +115,7 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "validation/digests.py": (1, "a letter in its other widths"),
     "validation/health.py": (6, "errors as servers write them, whatever the language"),
 }
-"""By module: how many words it holds, and why."""
+"""For each module, the number of its words, and the reason."""
 
 
 def test_no_module_holds_other_words_than_those_that_are_listed() -> None:

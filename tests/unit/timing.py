@@ -12,21 +12,21 @@ import pytest
 from app.core.text.memo import forget
 
 STEP = 4
-"""The whole is so many times the part."""
+"""How many times as large as the part the whole is."""
 
 MOST = 8.0
-"""Times as long as the part the whole may take: linear work takes four, quadratic sixteen."""
+"""The most times as long as the part that the whole may take: linear work takes four, quadratic sixteen."""
 
 LEAST = 0.005
-"""Seconds below which the part is taken to be this long: less cannot be compared."""
+"""The least seconds that the part is taken to last: shorter times cannot be compared."""
 
 ATTEMPTS = 4
-"""Whatever disturbs only adds to a time: the least of several counts."""
+"""The number of measurements; the least counts, since every disturbance only adds to a time."""
 
 
 def assert_linear(read: Callable[[str], object], text: str) -> None:
     """Reading all of a text takes a few times as long as reading its first quarter."""
-    shorter = count()  # each time a little less of it, so that nothing is answered from memory
+    shorter = count()  # each time a little less of it, so that no answer comes from a cache
 
     def reading(size: int) -> Callable[[], object]:
         part = text[: size - next(shorter)]
@@ -53,12 +53,12 @@ def assert_linear_in(make: Callable[[int], Callable[[], object]], size: int, *, 
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    forget()  # what was kept of smaller texts would flatter them
+    forget()  # cached results of smaller texts would make it look faster
     began = time.process_time()
     work()
     return time.process_time() - began
 
 
 def often(texts: Sequence[str]) -> list[Any]:
-    """Each third of these variants every day, all of them in the long runs."""
+    """Variants of which a third are tried every day, and all in the long runs."""
     return [pytest.param(text, marks=[pytest.mark.long] if place % 3 else []) for place, text in enumerate(texts)]

@@ -1,4 +1,4 @@
-/** Before the first request: a server whose settings do not do ends with one line. */
+/** Runs before the first request: a server with unusable settings ends with one line. */
 export async function register(): Promise<void> {
   if (process.env.NEXT_RUNTIME !== 'nodejs') return;
   const { settings } = await import('./server/settings');

@@ -1,4 +1,4 @@
-/** The client: every endpoint as a method. What goes over the wire keeps the contract's names. */
+/** The client: every endpoint as a method. Names on the wire are those of the contract. */
 
 import createClient, { type Client } from "openapi-fetch";
 import { attempt, newKey, RETRYING, retryingFetch, sleep, type Fetch, type Retrying } from "./retrying.js";
@@ -9,38 +9,38 @@ export type Schemas = components["schemas"];
 export type Order = "asc" | "desc";
 export type Level = "full" | "detailed" | "brief" | "tags";
 
-/** Of a client. */
+/** The options of a client. */
 export interface Options {
   /** The API key, if the service asks for one. */
   key?: string;
-  /** In which labels, notifications and titles of problems are (`Accept-Language`). */
+  /** The language of labels, notifications and titles of problems (`Accept-Language`). */
   language?: string;
-  /** Milliseconds for one try, and between two signs of life of a stream; 90 000 unless told. */
+  /** Milliseconds for one try, and between two signs of life of a stream; 90 000 by default. */
   timeout?: number;
-  /** How patient it is. */
+  /** How patient the client is. */
   retrying?: Partial<Retrying>;
-  /** What carries the requests: Next.js's, React Native's, or a test's. */
+  /** The function that sends the requests: Next.js's, React Native's, or a test's. */
   fetch?: Fetch;
-  /** How it waits. */
+  /** The function that waits. */
   sleep?: typeof sleep;
 }
 
-/** Of a request: `signal` ends it and the waiting between its tries. */
+/** The options of a request: `signal` ends it, and the waiting between its tries. */
 export interface Asked {
   signal?: AbortSignal;
 }
 
-/** Of a `POST`: under the same key it has one effect, however often it is sent. */
+/** The options of a `POST`: under the same key it has one effect, however many times it is sent. */
 export interface Keyed extends Asked {
   idempotencyKey?: string;
 }
 
-/** Of a change: only while the state version is this one. */
+/** The options of a change: it is made only if the state version is this one. */
 export interface Matching {
   ifMatch?: number;
 }
 
-/** Of a list: how much of it one request brings. */
+/** The options of a list: how many items one request brings. */
 export interface Listed extends Asked {
   order?: Order;
   pageSize?: number;
@@ -62,12 +62,12 @@ const EVENT_STREAM = "text/event-stream";
 
 /** A client of one service. Methods with `Stream` in their names, and lists, are asynchronous iterators. */
 export class Throughline {
-  /** Every operation of the API by its path, typed, under the same retries and keys; it throws what the methods throw. */
+  /** Every operation of the API by its path, typed, with the same retries, keys and errors as the methods. */
   readonly api: Client<paths, "application/json">;
   private readonly options: Required<Pick<Options, "timeout" | "sleep" | "fetch">> & { retrying: Retrying };
 
   constructor(url = "http://localhost:8000", options: Options = {}) {
-    // Without a scheme `localhost:` is taken for one; a page may name its own origin's path.
+    // Without a scheme, `localhost:` would be taken for one; a page may give a path of its own origin.
     if (url.includes(":") && !/^https?:\/\//i.test(url)) {
       throw new TypeError(`"${url}" is no address of a service, such as http://localhost:8000`);
     }
@@ -100,7 +100,7 @@ export class Throughline {
     );
   }
 
-  /** Change what is given; `null` is a value. */
+  /** Change the given fields; `null` is a value. */
   changeConversation(
     id: string,
     changes: Body<"ConversationPatch">,
@@ -109,7 +109,7 @@ export class Throughline {
     return found(this.api.PATCH(ONE, { params: at(id), body: changes, ...sent(options) }));
   }
 
-  /** Delete a conversation with everything derived from it. */
+  /** Delete a conversation and everything derived from it. */
   deleteConversation(id: string, options: Asked = {}): Promise<void> {
     return done(this.api.DELETE(ONE, { params: at(id), ...sent(options) }));
   }
@@ -129,12 +129,12 @@ export class Throughline {
     return found(this.api.GET(`${ONE}/stats`, { params: at(id), ...sent(options) }));
   }
 
-  /** The full history with states and anchors. */
+  /** The full history, with states and anchors. */
   export(id: string, options: Asked = {}): Promise<Record<string, unknown>> {
     return found(this.api.GET(`${ONE}/export`, { params: { ...at(id), query: { format: "json" } }, ...sent(options) }));
   }
 
-  /** What was said, as Markdown. */
+  /** The messages as Markdown. */
   async exportMarkdown(id: string, options: Asked = {}): Promise<string> {
     const params = { ...at(id), query: { format: "markdown" as const } };
     return found(
@@ -162,7 +162,7 @@ export class Throughline {
   messages(id: string, options: Listed = {}): Each<Schemas["Message"]> {
     return each(
       (page) =>
-        // Without `format` they are always messages, never the AI SDK's.
+        // Without `format` they always have the service's own form, never the AI SDK's.
         this.api.GET(`${ONE}/messages`, {
           params: { ...at(id), query: page },
           ...sent(options),
@@ -171,14 +171,14 @@ export class Throughline {
     );
   }
 
-  /** Erase a message from the history and from everything derived. */
+  /** Erase a message from the history and from everything derived from it. */
   eraseMessage(id: string, messageId: string, options: Asked = {}): Promise<void> {
     return done(
       this.api.DELETE(`${ONE}/messages/{message_id}`, { params: at(id, { message_id: messageId }), ...sent(options) }),
     );
   }
 
-  /** Hold a message verbatim for ever. */
+  /** Keep a message verbatim for ever. */
   pinMessage(id: string, messageId: string, options: Asked = {}): Promise<Schemas["Message"]> {
     return found(
       this.api.PUT(`${ONE}/messages/{message_id}/pin`, { params: at(id, { message_id: messageId }), ...sent(options) }),
@@ -194,7 +194,7 @@ export class Throughline {
     );
   }
 
-  /** Attach a file: every context has it whole, before all messages. `tokens`: what a sound or a film weighs. */
+  /** Attach a file. Every context contains it whole, before all messages. `tokens` is a sound's or a film's weight. */
   attachFile(
     id: string,
     file: { data: string | Uint8Array<ArrayBuffer> | Blob; name: string; media_type: string; tokens?: number },
@@ -236,7 +236,7 @@ export class Throughline {
     return new Uint8Array(bytes);
   }
 
-  /** Remove a file from every context, and what a provider keeps of it. */
+  /** Remove a file from every context, and the copy that a provider keeps. */
   removeFile(id: string, fileId: string, options: Asked = {}): Promise<void> {
     return done(this.api.DELETE(`${ONE}/files/{file_id}`, { params: at(id, { file_id: fileId }), ...sent(options) }));
   }
@@ -250,22 +250,22 @@ export class Throughline {
 
   // Turns
 
-  /** Send a message, or `tool_results`, and get the reply; without either what waits is answered. */
+  /** Send a message, or `tool_results`, and get the reply; without either, the waiting message is answered. */
   chat(id: string, turn: string | Body<"ChatRequest"> = {}, options: Keyed = {}): Promise<Schemas["ChatResult"]> {
     const answer = this.api.POST(`${ONE}/chat`, { params: at(id), body: turnOf(turn), ...sent(options) });
     return found(answer as Answer<Schemas["ChatResult"]>);
   }
 
-  /** The same as it comes; the last event has the whole result. Throws what the turn failed with. */
+  /** The same as a stream, whose last event has the whole result. Throws the error with which a turn failed. */
   chatStream(id: string, turn: string | Body<"ChatRequest"> = {}, options: Keyed = {}): Each<ChatEvent> {
     const init = { params: at(id), body: turnOf(turn), ...this.streamed(options) };
     return this.followed(new ReplyStream(this.options.retrying), () => this.api.POST(`${ONE}/chat`, init), options);
   }
 
   /**
-   * The running turn from its beginning, in whichever process; nothing where none runs.
+   * The running turn from its beginning, in whichever process it runs; nothing if none runs.
    *
-   * Where the connection breaks and the turn ends meanwhile, there is no last event: the reply is in the history.
+   * If the turn ends while the connection is broken, there is no last event; the reply is in the history.
    */
   followTurn(id: string, options: Asked = {}): Each<ChatEvent> {
     const init = { params: at(id), ...this.streamed(options) };
@@ -291,12 +291,12 @@ export class Throughline {
     );
   }
 
-  /** Stop the running reply; what came is kept. */
+  /** Stop the running reply; what has come so far is kept. */
   interrupt(id: string, options: Keyed = {}): Promise<Schemas["Interruption"]> {
     return found(this.api.POST(`${ONE}/chat/interrupt`, { params: at(id), body: {}, ...sent(options) }));
   }
 
-  /** Every event after the given one, as it happens; broken connections go on where they broke off. */
+  /** Every event after the given one, as it happens; a broken connection is continued where it broke off. */
   events(id: string, options: Asked & { after?: string | number } = {}): Each<ConversationEvent> {
     const stream = new EventStream(this.options.retrying, options.after?.toString());
     return this.followed(
@@ -308,7 +308,7 @@ export class Throughline {
 
   // Compaction
 
-  /** Compact now, or with `wait: false` in the worker. */
+  /** Compact now, or in the worker with `wait: false`. */
   compact(id: string, request: Body<"CompactRequest"> = {}, options: Keyed = {}): Promise<Schemas["Compaction"]> {
     return found(this.api.POST(`${ONE}/compact`, { params: at(id), body: request, ...sent(options) }));
   }
@@ -354,12 +354,12 @@ export class Throughline {
     return found(this.api.POST("/compactions/{compaction_id}/retry", { params, body: {}, ...sent(options) }));
   }
 
-  /** Take back a conversation that was set aside; needs the scope `admin`. */
+  /** Release a conversation that was set aside; needs the scope `admin`. */
   release(id: string, options: Keyed = {}): Promise<Schemas["Conversation"]> {
     return found(this.api.POST(`${ONE}/release`, { params: at(id), body: {}, ...sent(options) }));
   }
 
-  /** What earlier checks damaged in the state that is served; with `mend` code sets right what it can. */
+  /** The damage by earlier checks in the served state; with `mend`, code corrects what it can. */
   examine(
     id: string,
     request: Body<"ExaminationRequest"> = {},
@@ -375,7 +375,7 @@ export class Throughline {
     return each(load as (page: Paged) => Answer<Page<Schemas["StateVersion"]>>, options);
   }
 
-  /** What changed from version `a` to version `b`. */
+  /** The differences between version `a` and version `b`. */
   compareStates(id: string, a: number, b: number, options: Asked = {}): Promise<Schemas["StateDifference"]> {
     const answer = this.api.GET(`${ONE}/states`, { params: { ...at(id), query: { a, b } }, ...sent(options) });
     return found(answer as Answer<Schemas["StateDifference"]>);
@@ -390,7 +390,7 @@ export class Throughline {
 
   // Contexts
 
-  /** What a model would be sent; never compacts and counts nothing. */
+  /** What a model would be sent. This never compacts, and counts nothing. */
   lookAtContext(
     id: string,
     query: { budget?: number; query?: string; format?: Body<"ContextRequest">["format"] } = {},
@@ -404,7 +404,7 @@ export class Throughline {
     return found(this.api.POST(`${ONE}/context`, { params: at(id), body: request, ...sent(options) }));
   }
 
-  /** The segments of the current state version, each at that level or the nearest that it has. */
+  /** The segments of the current state version, each at this level or the nearest that it has. */
   segments(id: string, options: Listed & { level?: Exclude<Level, "full"> } = {}): Each<Schemas["Segment"]> {
     const { level } = options;
     return each(
@@ -413,7 +413,7 @@ export class Throughline {
     );
   }
 
-  /** A segment at a level of detail, a page of it where it is large. */
+  /** A segment at a level of detail; if it is large, one page of it. */
   segment(
     id: string,
     segmentId: string,
@@ -428,7 +428,7 @@ export class Throughline {
     );
   }
 
-  /** Make a level of a segment now, named by its id or by its range. */
+  /** Make a level of a segment now; the segment is named by its id or by its range. */
   makeLevel(id: string, request: Body<"SegmentRequest">, options: Keyed = {}): Promise<Schemas["Segment"]> {
     return found(this.api.POST(`${ONE}/segments`, { params: at(id), body: request, ...sent(options) }));
   }
@@ -445,7 +445,7 @@ export class Throughline {
     );
   }
 
-  /** Say what has become of an anchor. */
+  /** Set the status of an anchor. */
   setAnchorStatus(
     id: string,
     anchorId: string,
@@ -477,12 +477,12 @@ export class Throughline {
     return each((page) => this.api.GET("/audit", { params: { query: page }, ...sent(options) }), options);
   }
 
-  /** Begin to delete every conversation of an end user; needs the scope `admin`. */
+  /** Start deleting every conversation of an end user; needs the scope `admin`. */
   eraseUser(userId: string, options: Keyed = {}): Promise<Schemas["Erasure"]> {
     return found(this.api.DELETE("/users/{user_id}", { params: { path: { user_id: userId } }, ...sent(options) }));
   }
 
-  /** What a text, or messages, would weigh. */
+  /** The weight of a text, or of messages, in tokens. */
   countTokens(of: string | Body<"TokenCountRequest">, options: Keyed = {}): Promise<Schemas["TokenCount"]> {
     return found(
       this.api.POST("/tokens/count", { body: typeof of === "string" ? { text: of } : of, ...sent(options) }),
@@ -494,12 +494,12 @@ export class Throughline {
     return found(this.api.GET("/healthz", sent(options)));
   }
 
-  /** What the service stands on. */
+  /** Whether the servers that the service needs answer. */
   readiness(options: Asked = {}): Promise<Schemas["Readiness"]> {
     return found(this.api.GET("/readyz", sent(options)));
   }
 
-  /** How a stream is asked for: one try, and the same key for all of them. */
+  /** How a stream is requested: in one try each, with the same key for all. */
   private streamed(options: Keyed, headers: Record<string, string> = {}) {
     const { fetch, timeout } = this.options;
     const key = options.idempotencyKey ?? newKey();
@@ -525,7 +525,7 @@ interface Paged {
   after?: string | undefined;
 }
 
-/** Every item of a list, page by page as they are looked at. */
+/** Every item of a list; pages are read as they are needed. */
 async function* each<Item>(load: (page: Paged) => Answer<Page<Item>>, options: Listed): Each<Item> {
   let page: Page<Item> | undefined;
   do {
@@ -535,7 +535,7 @@ async function* each<Item>(load: (page: Paged) => Answer<Page<Item>>, options: L
   } while (page.has_more && page.next_cursor);
 }
 
-/** What an answer holds; whatever is wrong was thrown before. */
+/** The data of an answer; every error was thrown before. */
 async function found<Data>(answer: Answer<Data>): Promise<Data> {
   return (await answer).data as Data;
 }

@@ -1,4 +1,4 @@
-/** Three calls about levels of detail: make one, read one, make a context of them. */
+/** Three calls about levels of detail: make one, read one, make a context with them. */
 
 import type { Keyed, Level, Schemas, Throughline } from "./client.js";
 
@@ -11,14 +11,14 @@ export type LevelOfDetail = 0 | 1 | 2 | 3 | Level;
 /** A segment, its id, or the first and last `seq` of one. */
 export type Stretch = Segment | string | readonly [number, number];
 
-/** Levels of detail of one conversation's segments, and contexts made of them. */
+/** Levels of detail of one conversation's segments, and contexts with them. */
 export class ContextCompressor {
   constructor(
     private readonly client: Throughline,
     private readonly conversationId: string,
   ) {}
 
-  /** Make a segment's level now, and give it back; 0 are the originals. Throws a `RangeError` for no level. */
+  /** Make a segment's level now, and return it; 0 are the originals. Throws a `RangeError` for an unknown level. */
   async compress(segment: Stretch, level: LevelOfDetail, options: Keyed = {}): Promise<Segment> {
     const made = await this.client.makeLevel(
       this.conversationId,
@@ -48,7 +48,7 @@ export class ContextCompressor {
   }
 }
 
-/** A page and the one that follows it, as one. */
+/** Joins a page and the one after it. */
 function joined(page: Segment, following: Segment): Segment {
   return {
     ...following,
@@ -65,7 +65,7 @@ function placeOf(segment: Stretch): Pick<Schemas["SegmentRequest"], "segment_id"
   return "segment_id" in segment ? { segment_id: segment.segment_id } : { from_seq: segment[0], to_seq: segment[1] };
 }
 
-/** The service's name of a level; which names there are, the service says. */
+/** The service's name of a level; the service decides which names exist. */
 function nameOf(level: LevelOfDetail): Level {
   const name = typeof level === "number" ? NAMES[level] : level;
   if (name === undefined) throw new RangeError(`there is no level ${level}: 0 full, 1 detailed, 2 brief, 3 tags`);

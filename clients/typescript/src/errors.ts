@@ -1,6 +1,6 @@
-/** What can go wrong: one class per kind of problem, with everything that the service said of it. */
+/** Everything that can go wrong: one class per kind of problem, with all that the service said about it. */
 
-/** Base of everything that this client throws by itself. */
+/** The base of all errors that this client throws itself. */
 export class ThroughlineError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -8,10 +8,10 @@ export class ThroughlineError extends Error {
   }
 }
 
-/** The service could not be reached, or did not answer in time, however often it was tried. */
+/** The service could not be reached, or did not answer in time, despite all tries. */
 export class ConnectionFailedError extends ThroughlineError {}
 
-/** The members of a problem (RFC 9457); some codes carry further ones (`message_id`, `minimum` …). */
+/** The members of a problem (RFC 9457); some codes have further ones (`message_id`, `minimum` …). */
 export interface ProblemMembers {
   status?: number;
   code?: string;
@@ -23,17 +23,17 @@ export interface ProblemMembers {
   [member: string]: unknown;
 }
 
-/** The service refused, or failed. */
+/** The service refused a request, or failed. */
 export class ApiError extends ThroughlineError {
-  /** Stable: what to branch on. */
+  /** The code is stable, so that programs can depend on it. */
   readonly code: string;
   readonly detail: string;
   readonly retryable: boolean;
   readonly requestId: string | undefined;
-  /** Of input: `field` and `message` of each. */
+  /** For invalid input, the `field` and `message` of each error. */
   readonly errors: { field: string; message: string }[];
 
-  /** Milliseconds after which to try again, if the service said so. */
+  /** The milliseconds before the next try, if the service stated them. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -63,19 +63,19 @@ export class UnauthenticatedError extends ApiError {}
 export class ForbiddenError extends ApiError {}
 /** 404: unknown, or another tenant's. */
 export class NotFoundError extends ApiError {}
-/** 409: it collides with something that goes on; `code` says with what. */
+/** 409: the request conflicts with something that is going on; `code` says with what. */
 export class ConflictError extends ApiError {}
-/** 412: another state version than the one that was named. */
+/** 412: the state version is not the one that was named. */
 export class PreconditionFailedError extends ApiError {}
-/** 413: more than is taken. */
+/** 413: larger than accepted. */
 export class TooLargeError extends ApiError {}
-/** 422: out of contract; `errors` names the fields. */
+/** 422: against the contract; `errors` names the fields. */
 export class InvalidInputError extends ApiError {}
-/** 429: too much for now. */
+/** 429: too many requests for now. */
 export class RateLimitedError extends ApiError {}
 /** 502: the model failed; in a turn `problem.message_id` is the stored message. */
 export class ModelFailedError extends ApiError {}
-/** 503: something the service stands on is away. */
+/** 503: something that the service needs is away. */
 export class UnavailableError extends ApiError {}
 /** Any other 5xx. */
 export class ServerError extends ApiError {}
@@ -101,7 +101,7 @@ export function errorOf(status: number, problem: ProblemMembers, retryAfter?: nu
   return new kind(status, problem, retryAfter);
 }
 
-/** The problem in a body; something else that stands there (a proxy's page, another API's error) becomes its detail. */
+/** The problem in a body; any other body (a proxy's page, another API's error) becomes its detail. */
 export function problemIn(body: string): ProblemMembers {
   try {
     const found: unknown = JSON.parse(body);

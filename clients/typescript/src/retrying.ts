@@ -2,32 +2,32 @@
 
 import { ApiError, ConnectionFailedError, errorOf, problemIn, RETRIED } from "./errors.js";
 
-/** The first request with our key still runs: what it answers is what the repeated one will. */
+/** The first request with our key still runs; the repeated one will get the same answer. */
 const STILL_RUNNING = "idempotency_in_progress";
 const EVENT_STREAM = "text/event-stream";
 
 export type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
 export type Failure = ApiError | ConnectionFailedError;
 
-/** How patient a client is; times are in milliseconds. */
+/** How patient a client is; all times are in milliseconds. */
 export interface Retrying {
-  /** How often a request is sent at most; 1 = never again. */
+  /** The most times that a request is sent; 1 means without retries. */
   attempts: number;
-  /** After the first failure, doubled with each further one, and shortened by chance by up to a half. */
+  /** The pause after the first failure. Each further failure doubles it; chance shortens it by up to a half. */
   firstPause: number;
-  /** A service that asks for more patience than this is not waited for: its answer is thrown. */
+  /** If a service asks for a longer pause than this, the client does not wait, and its answer is thrown. */
   longestPause: number;
 }
 
 export const RETRYING: Retrying = { attempts: 5, firstPause: 500, longestPause: 30_000 };
 
-/** Failures in a row. */
+/** Counts failures in a row. */
 export class Patience {
   failures = 0;
 
   constructor(private readonly retrying: Retrying) {}
 
-  /** Milliseconds until the next try, at least what the service asked for. Throws the failure that is the end of it. */
+  /** Milliseconds until the next try, at least those that the service asked for. Throws the failure after the last. */
   after(failure: Failure): number {
     this.failures += 1;
     const asked = failure instanceof ApiError ? (failure.retryAfter ?? 0) : 0;
@@ -43,7 +43,7 @@ function isPassing(failure: Failure): boolean {
   return (RETRIED.has(failure.status) && failure.retryable) || failure.code === STILL_RUNNING;
 }
 
-/** Wait; an abort ends it. */
+/** Wait; an abort ends the waiting. */
 export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
@@ -53,7 +53,7 @@ export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
   });
 }
 
-/** A promise, or after so many milliseconds without it a failed connection. */
+/** The result of a promise, or a failed connection if it takes more than so many milliseconds. */
 export async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -69,8 +69,8 @@ export async function within<T>(milliseconds: number, promise: Promise<T>): Prom
 /**
  * One try: an answer whose whole body has arrived, or a stream that has begun.
  *
- * Throws an `ApiError` for what the service refuses, a `ConnectionFailedError` for a broken connection, and whatever the
- * caller's own signal was aborted with.
+ * Throws an `ApiError` if the service refuses, a `ConnectionFailedError` for a broken connection, and the reason of the
+ * caller's own signal if that was aborted.
  */
 export async function attempt(send: Fetch, request: Request, timeout: number): Promise<Response> {
   const ending = new AbortController();
@@ -90,7 +90,7 @@ export async function attempt(send: Fetch, request: Request, timeout: number): P
   }
 }
 
-/** The failure that a thrown value stands for, and at which address; an abort of the caller's stays what it is. */
+/** The failure for a thrown value at an address; an abort by the caller stays what it is. */
 export function failed(failure: unknown, signal?: AbortSignal, url?: string): unknown {
   if (signal?.aborted) return signal.reason;
   if (failure instanceof ApiError || failure instanceof ConnectionFailedError) return failure;
@@ -98,7 +98,7 @@ export function failed(failure: unknown, signal?: AbortSignal, url?: string): un
   return new ConnectionFailedError(`${toldOf(failure)}${at}`, { cause: failure });
 }
 
-/** What a thrown value says: `fetch` hides what happened in its cause. */
+/** The message of a thrown value: `fetch` hides what happened in its cause. */
 function toldOf(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure);
   const { cause } = failure;
@@ -120,7 +120,7 @@ export function retryingFetch(
         return await attempt(send, request, options.timeout);
       } catch (failure) {
         if (!(failure instanceof ApiError || failure instanceof ConnectionFailedError)) throw failure;
-        // A deletion whose answer was lost may have been done: then what is deleted is no longer there.
+        // A deletion whose answer was lost may have taken effect: then the second one finds nothing, as it should.
         if (mayBeDone && failure instanceof ApiError && failure.status === 404)
           return new Response(null, { status: 204 });
         mayBeDone ||= request.method === "DELETE" && failure instanceof ConnectionFailedError;
@@ -130,14 +130,14 @@ export function retryingFetch(
   };
 }
 
-/** Give a `POST` its key, so that however often it is sent it has one effect. */
+/** Give a `POST` a key, so that it has one effect however many times it is sent. */
 export function withKey(request: Request): void {
   if (request.method === "POST" && !request.headers.has("Idempotency-Key")) {
     request.headers.set("Idempotency-Key", newKey());
   }
 }
 
-/** A new idempotency key: also where a page is served without TLS, in which `crypto.randomUUID` is missing. */
+/** A new idempotency key. `crypto.randomUUID` is missing on pages that are served without TLS. */
 export function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

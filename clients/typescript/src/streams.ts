@@ -24,21 +24,21 @@ export interface Connection {
   open(headers: Record<string, string>): Promise<Response>;
 }
 
-/** A stream as its transport sees it. */
+/** A stream, as its transport sees it. */
 interface Stream<Item> {
   /** Nothing more will come, over whatever connection. */
   isOver: boolean;
   /** Nothing more will come over this connection. */
   hasEnded: boolean;
-  /** A connection begins: the headers of its request. */
+  /** A connection begins: returns the headers of its request. */
   begin(): Record<string, string>;
-  /** What to give to the reader. */
+  /** The items for the reader. */
   feed(received: EventSourceMessage): Iterable<Item>;
-  /** The connection is over: milliseconds until the next. Throws where there is none. */
+  /** The connection has ended: returns the milliseconds until the next one. Throws if there is none. */
   ended(failure: Failure | undefined): number;
 }
 
-/** What a stream brings, over as many connections as it takes. */
+/** The items of a stream, over as many connections as it takes. */
 export async function* follow<Item>(
   stream: Stream<Item>,
   connection: Connection,
@@ -61,7 +61,7 @@ export async function* follow<Item>(
   }
 }
 
-/** The events of a response, however its bytes are cut; silence for too long, and a page that is no stream, are failures. */
+/** The events of a response, however its bytes are cut; a long silence, and a page that is no stream, are failures. */
 export async function* readEvents(
   response: Response,
   { timeout, signal, limit = MOST_BUFFERED }: Pick<Connection, "timeout" | "signal"> & { limit?: number },
@@ -95,7 +95,7 @@ export async function* readEvents(
   }
 }
 
-/** The events of a conversation: each once, in order, whatever happens to the connection. */
+/** The events of a conversation, each once and in order, whatever happens to the connection. */
 export class EventStream implements Stream<ConversationEvent> {
   readonly isOver = false;
   readonly hasEnded = false;
@@ -121,15 +121,15 @@ export class EventStream implements Stream<ConversationEvent> {
   }
 
   ended(failure: Failure | undefined): number {
-    // A service that stops ends its streams politely: it may be back in a moment.
+    // A service that stops ends its streams regularly, and may be back in a moment.
     return this.patience.after(failure ?? new ConnectionFailedError("the stream of events ended"));
   }
 }
 
 /**
- * A turn as it comes; after a break it is asked for again under its key. It has one effect, and no word comes twice.
+ * A turn as it comes. After a break it is requested again under its key, so it has one effect, and no word comes twice.
  *
- * A turn that had to be answered anew says something else than what was given already: then no more of it is given
+ * A turn that had to be answered again says something other than the words given so far. Then no more of it is given
  * piece by piece, and the last event has the whole reply.
  */
 export class ReplyStream implements Stream<ChatEvent> {
@@ -137,7 +137,7 @@ export class ReplyStream implements Stream<ChatEvent> {
   hasEnded = false;
   protected failure: ApiError | undefined;
   private readonly patience: Patience;
-  /** The reply, and the model's thoughts, as far as the reader has them, and what of them came over this connection. */
+  /** The reply and the thoughts as far as the reader has them, and what of them came over this connection. */
   private given = NOTHING;
   private came = NOTHING;
   private readonly seen = new Set<string>();
@@ -176,7 +176,7 @@ export class ReplyStream implements Stream<ChatEvent> {
     }
   }
 
-  /** Over when the reply is there; else the turn goes on without us, and is asked for again. */
+  /** The stream is over once the reply is there; otherwise the turn goes on without us, and is requested again. */
   ended(failure: Failure | undefined): number {
     if (this.isOver) return 0;
     if (this.failure !== undefined && this.given["reply.delta"]) throw this.failure;
@@ -193,7 +193,7 @@ export class ReplyStream implements Stream<ChatEvent> {
   }
 }
 
-/** A turn that somebody else began: over when it has ended, and at once where none runs. */
+/** A turn that somebody else began; the stream is over when it has ended, and at once if none runs. */
 export class FollowedReply extends ReplyStream {
   private heard = false;
 
@@ -207,7 +207,7 @@ export class FollowedReply extends ReplyStream {
     yield* super.feed(received);
   }
 
-  /** Over also where nothing came: no turn runs any more. Throws what the turn failed with. */
+  /** The stream is also over if nothing came, since then no turn runs. Throws the error with which a turn failed. */
   override ended(failure: Failure | undefined): number {
     if (this.failure !== undefined) throw this.failure;
     this.isOver ||= failure === undefined && !this.heard;
@@ -215,7 +215,7 @@ export class FollowedReply extends ReplyStream {
   }
 }
 
-/** By which an event is known again over another connection. */
+/** The name by which an event is recognised over another connection. */
 function nameOf(event: ChatEvent): string {
   if (event.type === "message.created") return event.type;
   if (event.type === "context.recalled") return `${event.type} ${event.data.seqs.join()}`;

@@ -2,7 +2,7 @@
 import { randomKey } from './random-key';
 import type { Problem } from './types';
 
-/** An export is served by the service itself; the server of its own passes on what is below /api. */
+/** An export is served by the service itself; the page's own server passes on only what is under /api. */
 export const IS_EXPORT = process.env.NEXT_PUBLIC_BUILD !== 'standalone';
 export const API = IS_EXPORT ? '' : '/api';
 export const SESSION = IS_EXPORT ? '/ui/session' : '/session';
@@ -12,13 +12,13 @@ export type Query = Record<string, string | number | boolean | null | undefined>
 interface Options {
   query?: Query;
   body?: unknown;
-  /** Sent as it is, under its own type, in place of a body. */
+  /** Sent unchanged and with its own type, instead of a body. */
   file?: { data: Blob; type: string };
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
-/** What the service refused or failed at. `code` is stable, `message` is for people. */
+/** A refusal or failure of the service. `code` is stable, `message` is for people. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -33,12 +33,12 @@ export class ApiError extends Error {
 
 let spoken = 'en';
 
-/** In which language the service is asked to answer from now on. */
+/** Sets the language in which the service is asked to answer from now on. */
 export function speak(language: string): void {
   spoken = language;
 }
 
-/** Who is told when the service asks for a login. */
+/** Sets the function that is called when the service asks for a login. */
 const loginWanted = new EventTarget();
 
 export function onLoginWanted(listener: () => void): () => void {
@@ -98,7 +98,7 @@ export interface Told {
   problem: Partial<Problem> | null;
 }
 
-/** What is known of any error, also of one whose message is a problem as JSON (streams end with such). */
+/** What is known about any error, also about one whose message is a problem as JSON (streams end with such errors). */
 export function toldOf(error: unknown): Told {
   if (error instanceof ApiError) return { code: error.code, text: error.message, problem: error.problem };
   const text = error instanceof Error ? error.message : String(error);
@@ -106,7 +106,7 @@ export function toldOf(error: unknown): Told {
     const problem = JSON.parse(text) as Partial<Problem>;
     if (typeof problem.detail === 'string') return { code: problem.code ?? 'unknown', text: problem.detail, problem };
   } catch {
-    // No JSON: the message itself.
+    // It is not JSON, so the message itself is used.
   }
   return { code: 'unknown', text, problem: null };
 }

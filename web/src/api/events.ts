@@ -1,20 +1,20 @@
-/** A conversation's events from now on, over broken connections too: each once, in order. */
+/** A conversation's events from now on, each once and in order, even over broken connections. */
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiError, send } from './client';
 import type { Event } from './types';
 
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 15_000;
-/** A browser has six connections to a host, for all its tabs together: one that nobody sees for so long gives its own back. */
+/** A browser has only six connections to a host, for all its tabs together; a page hidden for this long gives its own back. */
 const UNSEEN = 5_000;
 
 interface Follower {
-  /** How many of the events so far come first. */
+  /** How many of the earlier events come first. */
   newest: number;
   onEvent: (event: Event) => void;
-  /** Whether events come, or the connection is lost and tried again. */
+  /** Called with whether events come, or the connection was lost and is tried again. */
   onLive?: (live: boolean) => void;
-  /** The conversation is not there any more. */
+  /** Called when the conversation no longer exists. */
   onGone?: (error: unknown) => void;
 }
 
@@ -39,7 +39,7 @@ export async function followEvents(id: string, follower: Follower, signal: Abort
       const status = error instanceof ApiError ? error.status : 0;
       if (status === 404) follower.onGone?.(error);
       if ([401, 403, 404].includes(status)) return;
-      // Events after the last one seen are not kept any more.
+      // Events after the last one seen are no longer stored.
       if (status === 422) last = null;
     } finally {
       watch.end();
@@ -50,7 +50,7 @@ export async function followEvents(id: string, follower: Follower, signal: Abort
   }
 }
 
-/** A signal that is aborted with another one, and when nobody looks at the page. */
+/** A signal that is aborted with another one, or when nobody looks at the page. */
 function whileSeen(signal: AbortSignal): { signal: AbortSignal; end: () => void } {
   const control = new AbortController();
   const abort = () => control.abort();
@@ -70,7 +70,7 @@ function whileSeen(signal: AbortSignal): { signal: AbortSignal; end: () => void 
   return { signal: control.signal, end };
 }
 
-/** Until somebody looks at the page. */
+/** Waits until somebody looks at the page. */
 const seen = () => new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
 
 async function* eventsOf(response: Response): AsyncGenerator<Event> {

@@ -46,7 +46,7 @@ export const patchConversation = (id: string, body: Record<string, unknown>) =>
 
 export const deleteConversation = (id: string) => call<void>('DELETE', at(id));
 
-/** A page of the history next to a message, which is not part of it; without one, from the end. */
+/** A page of the history next to a message, which it does not include; without a message, the page at the end. */
 export const listMessages = (id: string, order: Order, next: number | null, limit: number, signal?: AbortSignal) =>
   call<Listing<Message>>('GET', at(id, '/messages'), {
     query: { order, limit, after: next === null ? null : cursorAt(next) },
@@ -58,7 +58,7 @@ export interface UiEntry {
   metadata?: { message_id: string; seq: number };
 }
 
-/** The messages from one number to another as the AI SDK has them: with what stands beside them. */
+/** The messages from one number to another in the AI SDK's form, with passages and warnings. */
 export async function listUiMessages(id: string, from: number, to: number, signal?: AbortSignal): Promise<UiEntry[]> {
   const found: UiEntry[] = [];
   let after: string | null = cursorAt(from - 1);
@@ -93,7 +93,7 @@ export const listCompactions = (id: string, after: string | null, signal?: Abort
 export const listStates = (id: string, after: string | null, limit: number, signal?: AbortSignal) =>
   call<Listing<StateVersion>>('GET', at(id, '/states'), { query: { limit, after }, signal });
 
-/** One version of the state; `undefined` when there is none of that number. */
+/** One version of the state; `undefined` if there is no such number. */
 export async function getState(id: string, version: number, signal?: AbortSignal): Promise<StateVersion | undefined> {
   const found = await listStates(id, cursorAt(version + 1), 1, signal);
   return found.data.find((one) => one.version === version);
@@ -133,11 +133,11 @@ export const expandSegment = (id: string, segment: string, query: Query, signal?
 export const getContext = (id: string, format: ContextFormat, query: string, signal?: AbortSignal) =>
   call<AssembledContext>('GET', at(id, '/context'), { query: { format, query }, signal });
 
-/** All of them: a conversation has a hundred at most. */
+/** All files; a conversation has at most a hundred. */
 export const listFiles = (id: string, signal?: AbortSignal) =>
   call<Listing<AttachedFile>>('GET', at(id, '/files'), { query: { limit: 100 }, signal });
 
-/** `tokens`: what it weighs, where nobody can tell of its bytes. */
+/** `tokens` is what the file weighs, if its bytes do not show that. */
 export const attachFile = (id: string, file: Blob, name: string, type: string, tokens: number | null) =>
   call<AttachedFile>('POST', at(id, '/files'), { query: { name, tokens }, file: { data: file, type } });
 

@@ -11,7 +11,7 @@ export const metadata: Metadata = {
 
 export const viewport: Viewport = { width: 'device-width', initialScale: 1 };
 
-/** The nonce of a request to the server of its own; files have none, their scripts are known by hash. */
+/** The nonce of a request to the page's own server; static files have none, since their scripts are known by hash. */
 async function nonceOf(): Promise<string | undefined> {
   if (process.env.NEXT_PUBLIC_BUILD !== 'standalone') return undefined;
   const { headers } = await import('next/headers');

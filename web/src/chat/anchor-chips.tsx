@@ -13,7 +13,7 @@ const STATUSES: AnchorStatus[] = ['active', 'resolved', 'superseded', 'withdrawn
 
 const SHOWN = 4;
 
-/** What is kept word for word of a message: each with its type and status, which can be set right. */
+/** The passages of a message that are kept word for word, each with its type and its status, which can be corrected. */
 export function AnchorChips({ anchors, right = false }: { anchors: Anchor[]; right?: boolean }) {
   const { t } = useWords();
   const [all, setAll] = useState(false);

@@ -1,9 +1,9 @@
-/** What stands beside the text of a reply: passages that were brought back for it, and warnings. */
+/** What belongs to a reply besides its text: passages that were brought back for it, and warnings. */
 import type { LiveNotice, Part, RecalledPassage } from './parts';
 
 export interface Besides {
   recalled: RecalledPassage[];
-  /** First words of originals, by `seq:<number>`. */
+  /** The first words of originals, by `seq:<number>`. */
   titles: Record<string, string>;
   notices: LiveNotice[];
 }

@@ -22,10 +22,10 @@ const CompactDialog = dynamic(() => import('./compact-dialog').then((dialogs) =>
 const FilesDialog = dynamic(() => import('./files-dialog').then((dialogs) => dialogs.FilesDialog), { ssr: false });
 
 interface Props {
-  /** What the reader wrote before there was a conversation: sent as soon as there is one. */
+  /** What the reader wrote before the conversation existed; it is sent once it does. */
   firstWords: string | null;
   onFirstWordsSent: () => void;
-  /** The conversation was begun with the wish to attach files: those, or others that are chosen. */
+  /** The conversation was begun in order to attach files: these, or others that the user then chooses. */
   attaching: File[] | null;
   onAttaching: () => void;
 }
@@ -74,7 +74,7 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
     if (revisions.changed) void again();
   }, [revisions.changed, again]);
 
-  /** For those who hear the page: the history itself is not read out while it grows. */
+  /** For users of screen readers: the history itself is not read out while it grows. */
   const [isOver, setIsOver] = useState(false);
   const wasActive = useRef(false);
   useEffect(() => {
@@ -91,7 +91,7 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
     onFirstWordsSent();
   }, [firstWords, isReading, send, onFirstWordsSent]);
 
-  /** A conversation that began with its files gets its title from the first words. */
+  /** A conversation that began with its files gets its title from its first words. */
   const say = (text: string) => {
     if (live.conversation && !live.conversation.title && live.conversation.message_count === 0) {
       patchConversation(id, { title: titleOf(text) }).then(live.setConversation, () => undefined);

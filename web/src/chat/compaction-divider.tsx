@@ -18,7 +18,7 @@ import { Shown, useLoaded } from '@/ui/loaded';
 import { Spinner } from '@/ui/spinner';
 import { Elapsed } from './elapsed';
 
-/** Where the history was folded: by how much, how long it took, and what stands for it now. */
+/** The place where the history was folded: by how much, how long it took, and what replaces it now. */
 export function CompactionDivider({ compaction }: { compaction: Compaction }) {
   const { t, word, number, seconds } = useWords();
   const [open, setOpen] = useState(false);
@@ -127,7 +127,7 @@ function FailedCompaction({ compaction }: { compaction: Compaction }) {
   );
 }
 
-/** A compaction that runs: for how long, without a guess at its end. */
+/** A running compaction, with its time so far and no guess about its end. */
 export function RunningDivider({ trigger, since }: { trigger: string; since: number }) {
   const { t, word } = useWords();
   return (

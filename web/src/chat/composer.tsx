@@ -11,7 +11,7 @@ import { useGivenFiles } from './given-files';
 import { GaugeMeter } from './gauge';
 
 interface Props {
-  /** `null`: one that is to begin. */
+  /** `null` for a conversation that has not begun. */
   conversation: string | null;
   gauge?: Gauge;
   running: boolean;
@@ -19,7 +19,7 @@ interface Props {
   compacting: boolean;
   /** How many files the conversation has. */
   files?: number;
-  /** Files are to be attached: those, or others that are chosen then. */
+  /** Called with files to attach; without any, the user chooses some. */
   onAttach: (files: File[]) => void;
   onSend: (text: string) => void;
   onStop: () => void;
@@ -54,7 +54,7 @@ export function Composer(props: Props) {
     onSend(text);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // A key that belongs to a word being composed; Safari tells that of the last one by its code alone.
+    // A key that belongs to a word being composed; Safari shows this for the last key only by its code.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
     if (event.key === 'Enter' && !event.shiftKey) send(event);
     if (event.key === 'Escape' && running) onStop();

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 
-/** Seconds since a moment, counted up; no guess about how many are left. Nobody is read a new number each second. */
+/** Seconds since a moment, without a guess about the rest. Screen readers do not read out each new number. */
 export function Elapsed({ since }: { since: number }) {
   const { t, number } = useWords();
   const [now, setNow] = useState(() => Date.now());

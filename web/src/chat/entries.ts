@@ -6,8 +6,8 @@ export type Entry = { kind: 'message'; message: Message } | { kind: 'compaction'
 const SHOWN = new Set(['applied', 'failed', 'rejected']);
 
 /**
- * Each compaction stands before the first message that came after its end. Messages may carry times of their own (an
- * import), so times are taken as the latest so far.
+ * Each compaction comes before the first message after its end. Messages may have times of their own (in an
+ * import), so each counts with the latest time so far.
  */
 export function entriesOf(messages: Message[], compactions: Compaction[], atEnd: boolean): Entry[] {
   const waiting = compactions
@@ -17,7 +17,7 @@ export function entriesOf(messages: Message[], compactions: Compaction[], atEnd:
   let next = 0;
   messages.forEach((message, place) => {
     while (next < waiting.length && waiting[next]!.finished_at! < message.created_at) {
-      // What happened before the stretch began is not part of it.
+      // Compactions from before the stretch do not belong to it.
       if (place > 0 || message.seq === 1) entries.push({ kind: 'compaction', compaction: waiting[next]! });
       next += 1;
     }

@@ -12,12 +12,12 @@ import type { Handlers, Reply } from './parts';
 import { ask, askAgain, follow } from './wire';
 
 export interface Exchange {
-  /** A turn runs, or what it brought is not in the history yet. */
+  /** A turn runs, or its result is not in the history yet. */
   active: boolean;
-  /** What was asked, until it is in the history. */
+  /** The question, until it is in the history. */
   question: string | null;
   reply: Reply | null;
-  /** What the history had when the turn began: replies after it are still shown as `reply`. */
+  /** The history's last message when the turn began: replies after it are still shown as `reply`. */
   base: number;
   error: unknown;
   stopping: boolean;
@@ -30,7 +30,7 @@ export interface Exchange {
 interface Running {
   question: string | null;
   reply: Reply | null;
-  /** `null`: the last question, whichever it is. */
+  /** `null` for the last question, whichever it is. */
   base: number | null;
 }
 
@@ -43,16 +43,16 @@ const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 const isUnreachable = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
 
-/** The running turn, whoever began it. Once it is over it is in the history, and forgotten here. */
+/** The running turn, whoever began it. Once it ends it is in the history, and is forgotten here. */
 export function useExchange(history: History): Exchange {
   const { id, live, setGauge, onEvent } = useConversation();
   const [running, setRunning] = useState<Running | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
-  /** The one that runs: asked for a turn that may run elsewhere, or in a turn. */
+  /** The running request: for a turn that may run elsewhere, or within a turn. */
   const current = useRef<{ control: AbortController; isTurn: boolean } | null>(null);
   const read = useRef(history);
-  /** What nobody knows of whether it arrived: sent again as the same message, it is stored once. */
+  /** A message of which nobody knows whether it arrived; sent again as the same message, it is stored once. */
   const unsure = useRef<{ text: string; key: string } | null>(null);
   read.current = history;
 
@@ -80,7 +80,7 @@ export function useExchange(history: History): Exchange {
       try {
         reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal, show);
       } catch (error) {
-        // After a 401 the login stands in the place of all this: what was said must not go with it.
+        // After a 401 the login replaces all this; the user's text must not be lost with it.
         if (!signal.aborted || error instanceof ApiError) failure = error;
         if (!signal.aborted && mine.isTurn) setError(error);
       }
@@ -137,7 +137,7 @@ export function useExchange(history: History): Exchange {
       const { atEnd, latest } = read.current;
       const base = atEnd ? lastSeq(read.current) : NOTHING_YET;
       void run({ question: text, reply: null, base }, async (handlers, signal, show) => {
-        // Whoever reads further up is shown the end: there stands what they say.
+        // Readers who look further up are taken to the end, where their message is.
         if (!atEnd) show({ base: await latest() });
         if (unsure.current?.text !== text) unsure.current = { text, key: randomKey() };
         return ask(id, unsure.current.key, text, handlers, signal);
@@ -156,7 +156,7 @@ export function useExchange(history: History): Exchange {
     const mine = current.current;
     setStopping(true);
     try {
-      // What was just sent may not have begun.
+      // The turn of what was just sent may not have begun.
       while (current.current === mine && !(await interrupt(id)).interrupted) await pause(SOON);
     } catch {
       setStopping(false);

@@ -1,6 +1,6 @@
-/** Pure: under which type a file is sent, and what has to be known of it. */
+/** Pure: the type under which a file is sent, and what must be known about it. */
 
-/** Texts that browsers have no type for, or another one, by the end of their names. */
+/** Text files for which browsers have no type or another one, by the endings of their names. */
 const TEXTS: Readonly<Record<string, string>> = {
   csv: 'text/csv',
   htm: 'text/html',
@@ -20,10 +20,10 @@ const PLAIN = new Set(
   ).split(' '),
 );
 
-/** What browsers say of what they do not know. */
+/** The types that browsers give to unknown files. */
 const UNKNOWN = 'application/octet-stream';
 
-/** The media type under which the service is asked to take a file; what nothing is known of is tried as a text. */
+/** The media type under which a file is sent to the service; an unknown file is tried as a text. */
 export function typeOf(name: string, told: string): string {
   const end = name.includes('.') ? name.slice(name.lastIndexOf('.') + 1).toLowerCase() : '';
   if (end in TEXTS) return TEXTS[end]!;
@@ -31,12 +31,12 @@ export function typeOf(name: string, told: string): string {
   return told && told !== UNKNOWN ? told : 'text/plain';
 }
 
-/** Whether people have to say what it weighs: nobody can tell of its bytes how long a sound or a film lasts. */
+/** Whether people must state a file's weight: its bytes do not show how long a sound or a film lasts. */
 export const needsTokens = (type: string): boolean => /^(audio|video)\//.test(type);
 
 const LONGEST_NAME = 255;
 
-/** A name that the service takes: printable, and not too long; its end, which says what it is, stays. */
+/** A name that the service accepts: printable and not too long. Its ending stays, which shows its type. */
 export function nameOf(name: string): string {
   const printable = name.replace(/\p{C}|\p{Zl}|\p{Zp}/gu, '').trim() || 'file';
   return printable.length <= LONGEST_NAME ? printable : `${printable.slice(0, 200)}…${printable.slice(-40)}`;

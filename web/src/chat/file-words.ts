@@ -1,11 +1,11 @@
-/** Pure: why a file was not attached, said to whoever chose it. */
+/** Pure: why a file was not attached, in words for the user who chose it. */
 import { toldOf } from '@/api/client';
 import type { Translator } from '@/i18n/translator';
 import { errorWords } from '@/ui/error-words';
 
 const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const;
 
-/** A number of bytes as the language writes it: 1.2 MB. */
+/** A number of bytes in the language's notation, such as 1.2 MB. */
 export function sizeOf(bytes: number, number: Translator['number']): string {
   const step = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
   const value = bytes / 1_000 ** step;
@@ -45,6 +45,6 @@ export function refusalOf(error: unknown, size: number, words: Translator): stri
   }
 }
 
-/** Whether the same file may be taken another time; what is wrong with the file itself stays so. */
+/** Whether the same file may be accepted later; a fault of the file itself remains. */
 export const mayRepeat = (error: unknown): boolean =>
   !['body_too_large', 'unsupported_media_type', 'invalid_input'].includes(toldOf(error).code);

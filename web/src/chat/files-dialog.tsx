@@ -22,7 +22,7 @@ interface Props {
   onOpenChange: (open: boolean) => void;
 }
 
-/** What is attached to the conversation: added, saved, removed. */
+/** The files attached to the conversation, which can be added, saved and removed. */
 export function FilesDialog({ files, open, onOpenChange }: Props) {
   const { t } = useWords();
   const input = useRef<HTMLInputElement>(null);

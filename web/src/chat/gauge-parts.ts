@@ -1,4 +1,4 @@
-/** Pure: how a gauge is drawn and said. */
+/** Pure: how a gauge is drawn and put into words. */
 import type { Gauge } from '@/api/types';
 
 export const PARTS = ['system', 'files', 'state', 'anchors', 'digests', 'held', 'tail', 'recalled', 'pending'] as const;
@@ -7,11 +7,11 @@ export type Part = (typeof PARTS)[number];
 export interface Slice {
   part: Part;
   tokens: number;
-  /** Of the bar, 0 to 100. */
+  /** Percent of the bar, 0 to 100. */
   width: number;
 }
 
-/** The bar's end: the budget, or what there is where it is more. */
+/** The bar's end: the budget, or the context's size if that is larger. */
 export const fullOf = (gauge: Gauge): number => Math.max(gauge.budget, gauge.tokens, 1);
 
 export function slicesOf(gauge: Gauge): Slice[] {
@@ -22,7 +22,7 @@ export function slicesOf(gauge: Gauge): Slice[] {
   }).filter((slice) => slice.tokens > 0);
 }
 
-/** Where the thresholds stand on the bar, in percent. */
+/** The places of the thresholds on the bar, in percent. */
 export function ticksOf(gauge: Gauge): { name: 'background' | 'sync'; at: number; tokens: number }[] {
   const full = fullOf(gauge);
   return (['background', 'sync'] as const).flatMap((name) => {

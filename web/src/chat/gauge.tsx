@@ -7,7 +7,7 @@ import { classes } from '@/ui/classes';
 import { Popover } from '@/ui/popover';
 import { isPressing, PARTS, slicesOf, ticksOf } from './gauge-parts';
 
-/** How full the context is: a stacked bar with both thresholds; a ring where there is little room. */
+/** How full the context is: a stacked bar with both thresholds, or a ring if there is little room. */
 export function GaugeMeter({ gauge }: { gauge: Gauge }) {
   const { t, percent, number } = useWords();
   const said = useGaugeText(gauge);
@@ -108,7 +108,7 @@ function Ring({ gauge, className }: { gauge: Gauge; className?: string }) {
   );
 }
 
-/** The parts by name and number: the same as the bar, without colours. */
+/** The parts by name and number, the same as the bar but without colours. */
 export function GaugeDetails({ gauge }: { gauge: Gauge }) {
   const { t, number, percent, word } = useWords();
   const said = useGaugeText(gauge);

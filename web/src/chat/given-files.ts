@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from 'react';
 
-/** Files that are pasted, or dropped anywhere: a browser would open a dropped one in the place of the page. */
+/** Files that are pasted, or dropped anywhere; otherwise a browser would open a dropped file instead of the page. */
 export function useGivenFiles(onFiles: (files: File[]) => void): void {
   const taker = useRef(onFiles);
   taker.current = onFiles;
@@ -10,7 +10,7 @@ export function useGivenFiles(onFiles: (files: File[]) => void): void {
     const over = (event: DragEvent) => event.dataTransfer?.types.includes('Files') && event.preventDefault();
     const take = (event: DragEvent | ClipboardEvent) => {
       const given = 'dataTransfer' in event ? event.dataTransfer : event.clipboardData;
-      // What is copied from a table is a picture of it too: its words are meant.
+      // Something copied from a table also comes as a picture, but its text is wanted.
       if (event.defaultPrevented || !given?.files.length || given.types.includes('text/plain')) return;
       event.preventDefault();
       taker.current([...given.files]);

@@ -5,7 +5,7 @@ import { Streamdown } from 'streamdown';
 import { useOpener } from '@/state/opener';
 import { linked, segmentOf } from './markers';
 
-/** Markdown that may stop in the middle. Pictures from elsewhere are not loaded: the page's policy forbids it. */
+/** Markdown that may end anywhere. Pictures from elsewhere are not loaded, since the page's policy forbids it. */
 export const Markdown = memo(function Markdown({ text, running = false }: { text: string; running?: boolean }) {
   return (
     <Streamdown
@@ -39,7 +39,7 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
 
 const COMPONENTS = {
   a: Link,
-  // Of a list of tasks: a box that nobody can tick is a sign.
+  // The box of a task list is shown as a sign, since nobody can tick it.
   input: ({ checked }: { checked?: boolean }) => (checked ? '☑ ' : '☐ '),
   img: ({ alt }: { alt?: string }) => <span className="text-soft">[{alt || '…'}]</span>,
   pre: ({ children }: { children?: ReactNode }) => (

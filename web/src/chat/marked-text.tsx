@@ -3,7 +3,7 @@
 import { useOpener } from '@/state/opener';
 import { pieces } from './markers';
 
-/** Plain text whose markers open what they stand for. */
+/** Plain text in which each marker opens what it stands for. */
 export function MarkedText({ text }: { text: string }) {
   const opener = useOpener();
   return pieces(text).map((piece, place) =>

@@ -3,7 +3,7 @@ const MARKER = /\[([^[\]\n]{1,200}?)\s*→(L[123]):([^\s[\]]{1,160})\]/g;
 
 export interface Piece {
   text: string;
-  /** Of a marker: what it opens. */
+  /** What the marker opens. */
   segment?: string;
   level?: string;
 }
@@ -36,7 +36,7 @@ export function segmentOf(href: string | undefined): string | null {
   try {
     return decodeURIComponent(href.slice(LINK.length));
   } catch {
-    // Written so by somebody else.
+    // Somebody else wrote this link.
     return null;
   }
 }

@@ -40,12 +40,12 @@ export function MessageParts({ parts }: { parts: Part[] }) {
   });
 }
 
-/** How many bytes a Base64 text stands for. */
+/** The number of bytes that a Base64 text stands for. */
 const bytesOf = (data: string): number => Math.floor((data.replace(/={1,2}$/, '').length * 3) / 4);
 
 export const written = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 
-/** What the model shows of its thoughts, folded; while it thinks, an open one follows the newest words. */
+/** The shown thoughts of the model, folded; if opened while it thinks, they follow the newest words. */
 export function Thoughts({ text, running = false }: { text: string; running?: boolean }) {
   const { t } = useWords();
   const [open, setOpen] = useState(false);

@@ -13,7 +13,7 @@ import { presetWhat } from '@/views/preset-words';
 import { Composer } from './composer';
 import { titleOf } from './title';
 
-/** Before the first message: how the conversation is to be kept. Without words it begins with its files. */
+/** Shown before the first message: how the conversation is to be kept. Without words it begins with its files. */
 export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null, files: File[]) => void }) {
   const { t, language } = useWords();
   const presets = useLoaded((signal) => listPresets(signal), []);

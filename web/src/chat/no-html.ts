@@ -1,4 +1,4 @@
-/** In place of `rehype-raw`: HTML in Markdown is not parsed but shown as it was written, `List<String>` whole; a line break is one. */
+/** Replaces `rehype-raw`: HTML in Markdown is not parsed but shown as written, such as `List<String>`; line breaks are kept. */
 import { visit } from 'unist-util-visit';
 
 interface Node {

@@ -1,4 +1,4 @@
-/** In place of `marked`, by which Markdown is cut into blocks: a reply is one. */
+/** Replaces `marked`, which cuts Markdown into blocks: a reply is one block. */
 export class Lexer {
   readonly tokens = { links: {} };
 

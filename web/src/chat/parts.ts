@@ -1,4 +1,4 @@
-/** A reply as it comes: the parts of the AI SDK's UI message stream (version 1) that the service sends. */
+/** A reply as it comes: those parts of the AI SDK's UI message stream (version 1) that the service sends. */
 import type { Gauge } from '@/api/types';
 
 export interface RecalledPassage {
@@ -41,7 +41,7 @@ export type Chunk = { type: string } & Record<string, unknown>;
 
 export const EMPTY: Reply = { id: '', parts: [] };
 
-/** The reply with one more chunk; chunks that say nothing about it leave it as it is. */
+/** The reply with one more chunk; chunks about other things do not change it. */
 export function grown(reply: Reply, chunk: Chunk): Reply {
   const id = String(chunk.id ?? chunk.toolCallId ?? chunk.sourceId ?? '');
   switch (chunk.type) {
@@ -76,7 +76,7 @@ export function grown(reply: Reply, chunk: Chunk): Reply {
 
 const kindOf = (chunk: Chunk): 'text' | 'reasoning' => (chunk.type.startsWith('text') ? 'text' : 'reasoning');
 
-/** The newest part of an id grows: an id may be used again once its part is closed. */
+/** The newest part with an id grows; an id may be used again once its part is closed. */
 function longer(reply: Reply, type: 'text' | 'reasoning', id: string, delta: string): Reply {
   const place = reply.parts.findLastIndex((part) => part.type === type && part.id === id);
   const part = reply.parts[place];

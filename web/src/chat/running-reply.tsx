@@ -12,7 +12,7 @@ import { Notices, Sources } from './sources';
 export function RunningReply({ reply, active }: { reply: Reply | null; active: boolean }) {
   const { t, word, number } = useWords();
   const found = reply && besidesOf(reply.parts);
-  // What was found beside the reply, and warnings, come in between.
+  // Passages that were found for the reply, and warnings, come in between.
   const newest = reply?.parts.findLast((part) => ['text', 'reasoning', 'tool', 'compaction'].includes(part.type));
   const isTold = newest?.type === 'reasoning' || (newest?.type === 'text' && newest.text !== '');
   return (

@@ -2,7 +2,7 @@
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
 
-/** Pixels from an end within which a reader counts as being there. */
+/** A reader within so many pixels of an end counts as being there. */
 const NEAR_END = 48;
 const NEAR_PAGE = 600;
 
@@ -24,8 +24,8 @@ interface Scrolling {
 }
 
 /**
- * Keeps the reader's place: at the end as long as they are there; else the message they look at stays where it is
- * while others come before it or go.
+ * Keeps the reader's place: at the end as long as they are there, otherwise at the message they look at, even
+ * if others are added before it or removed.
  */
 export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scrolling {
   const frame = useRef<HTMLDivElement>(null);
@@ -98,7 +98,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
   useEffect(() => {
     const box = inner.current;
     if (!box) return;
-    // Text that grows, and what is opened, move the end.
+    // Text that grows, and parts that are opened, move the end.
     const observer = new ResizeObserver(() => {
       if (stuck.current && frame.current) frame.current.scrollTop = frame.current.scrollHeight;
     });

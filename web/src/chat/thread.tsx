@@ -54,7 +54,7 @@ export function Thread({ history, exchange, actions }: Props) {
   }, [atEnd, loading, history]);
   const { frame, inner, isAtBottom, toBottom, toMessage } = useScrolling({ content: entries, onTop, onBottom, atEnd });
 
-  // A message that something leads to: shown, and marked for a moment.
+  // A message to which a link leads is shown, and marked for a moment.
   const sought = useRef<number | null>(null);
   useEffect(() => {
     if (wanted === null) return;

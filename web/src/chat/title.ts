@@ -1,6 +1,6 @@
 const LONGEST_TITLE = 60;
 
-/** Pure: the first line of what was asked, cut at a word. */
+/** Pure: the first line of the question, cut at a word. */
 export function titleOf(words: string): string {
   const line = words.trim().split('\n', 1)[0]!;
   if (line.length <= LONGEST_TITLE) return line;

@@ -1,6 +1,6 @@
 import type { Translator } from '@/i18n/translator';
 
-/** A warning's code (`message_elided:7`) in words; one that the page does not know yet as it is. */
+/** A warning's code (`message_elided:7`) in words; a code that the page does not know is shown unchanged. */
 export function warningWords(warning: string, word: Translator['word']): string {
   const colon = warning.indexOf(':');
   const code = colon < 0 ? warning : warning.slice(0, colon);

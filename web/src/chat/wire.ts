@@ -11,7 +11,7 @@ const END = '[DONE]';
 const FIRST_PAUSE = 500;
 const LAST_PAUSE = 4_000;
 
-/** Ask, and read the reply as it comes. Over a broken connection too: the message's id, its key, makes that one turn. */
+/** Ask, and read the reply as it comes. If the connection breaks, the message's id is the key that makes it one turn. */
 export async function ask(
   conversation: string,
   key: string,
@@ -33,7 +33,7 @@ export async function ask(
   }
 }
 
-/** Have the last reply written again. Throws `ApiError`. */
+/** Ask for the last reply to be written again. Throws `ApiError`. */
 export async function askAgain(
   conversation: string,
   reply: string,
@@ -44,7 +44,7 @@ export async function askAgain(
   return read(await send('POST', `/conversations/${conversation}/ui`, { body, signal }), handlers, signal);
 }
 
-/** Follow the running turn from its beginning; `null` when none runs. Throws `ApiError`. */
+/** Follow the running turn from its beginning; `null` if none runs. Throws `ApiError`. */
 export async function follow(conversation: string, handlers: Handlers, signal: AbortSignal): Promise<Reply | null> {
   const response = await send('GET', `/conversations/${conversation}/ui/stream`, { signal });
   return response.status === 204 ? null : read(response, handlers, signal);
@@ -61,7 +61,7 @@ async function read(response: Response, handlers: Handlers, signal: AbortSignal)
     for (;;) {
       const { done, value } = await reader.read().catch(() => ({ done: true as const, value: undefined }));
       if (signal.aborted) return reply;
-      // A stream that ends without its end was cut off.
+      // A stream without its closing event was cut off.
       if (done) throw new ApiError(0, 'unreachable', 'unreachable');
       if (value.data === END) return reply;
       const chunk = JSON.parse(value.data) as Chunk;

@@ -12,7 +12,7 @@ interface Spoken extends Translator {
 const Words = createContext<Spoken | null>(null);
 const STORED = 'throughline-language';
 
-/** Loads the texts of one language; others are not sent. */
+/** Loads the texts of one language only. */
 async function load(language: Language): Promise<[Texts, Texts]> {
   const found = await Promise.all([import(`./texts/${language}.json`), import(`./service/${language}.json`)]);
   return found.map((texts: { default: Texts }) => texts.default) as [Texts, Texts];
@@ -23,7 +23,7 @@ function wished(): Language {
   return LANGUAGES.find((one) => one === spoken.find((tag) => LANGUAGES.some((known) => known === tag))) ?? 'en';
 }
 
-/** Everything below is shown once its texts are there. */
+/** Shows everything below it once its texts are loaded. */
 export function LanguageProvider({ children, waiting }: { children: ReactNode; waiting: ReactNode }) {
   const [words, setWords] = useState<Translator | null>(null);
 

@@ -11,9 +11,9 @@ export const LANGUAGES = Object.keys(LANGUAGE_NAMES) as Language[];
 
 export interface Translator {
   language: Language;
-  /** A text of the page. `count` chooses the plural form; numbers are written as the language writes them. */
+  /** A text of the page. `count` chooses the plural form; numbers are in the language's notation. */
   t: (key: Key, given?: Given) => string;
-  /** What the service calls one of its words (`trigger.manual`); an unknown word stands as it is. */
+  /** The service's name for one of its words (`trigger.manual`); an unknown word is shown unchanged. */
   word: (section: string, word: string) => string;
   number: (value: number, options?: Intl.NumberFormatOptions) => string;
   percent: (share: number) => string;

@@ -1,12 +1,12 @@
-/** Pure: which requests pass, and what has to be checked of them. What is not named here is refused. */
+/** Pure: which requests pass, and what must be checked for them. Everything that is not named here is refused. */
 
 export type Rule =
   | { check: 'none' }
-  /** A list of conversations: of the user's own alone. */
+  /** A list of conversations, which has only the user's own. */
   | { check: 'list' }
-  /** A new conversation: it becomes the user's. */
+  /** A new conversation, which becomes the user's. */
   | { check: 'create' }
-  /** Something of one conversation: it must be the user's. */
+  /** Something of one conversation, which must be the user's. */
   | { check: 'conversation'; conversation: string };
 
 const ID = '([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})';
@@ -37,9 +37,9 @@ const OWN_PATHS: [methods: string, rest: RegExp][] = [
 ];
 const CONVERSATION = new RegExp(`^/conversations/${ID}(/.*)?$`);
 
-/** The rule of a request; `null`: it does not pass. `path` is as it was sent, below `/api`. */
+/** The rule of a request, or `null` if it does not pass. `path` is the part after `/api`, as it was sent. */
 export function ruleOf(method: string, path: string): Rule | null {
-  // What stands for a slash or a step up is no path of ours.
+  // A path with something that stands for a slash or a step up is not one of ours.
   if (/%2f|%5c|%2e|\\|\/\.|\/\//i.test(path)) return null;
   if (path === '/conversations') {
     if (method === 'GET') return { check: 'list' };

@@ -1,4 +1,4 @@
-/** Who asks: by a signed cookie, or by what a trusted proxy says. */
+/** Who sends a request, shown by a signed cookie or stated by a trusted proxy. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Settings } from './settings';
 
@@ -6,20 +6,20 @@ export const COOKIE = 'throughline_web';
 export const LIFE_SECONDS = 12 * 60 * 60;
 const NAME = /^[\w.@+-]{1,100}$/;
 
-/** Whether two texts are equal, in a time that tells nothing of either. */
+/** Whether two texts are equal; the time that it takes reveals nothing about them. */
 export function equal(a: string, b: string): boolean {
   const key = 'throughline comparison';
   const [one, other] = [a, b].map((text) => createHmac('sha256', key).update(text).digest());
   return timingSafeEqual(one!, other!);
 }
 
-/** By our secret and the user's password: a changed password ends the sessions that began with the old one. */
+/** Signs with our secret and the user's password: a changed password ends the sessions that began with the old one. */
 function signature(text: string, user: string, settings: Settings): string {
   const password = settings.login.kind === 'password' ? (settings.login.users.get(user) ?? '') : '';
   return createHmac('sha256', settings.secret).update(`${text}\0${password}`).digest('base64url');
 }
 
-/** What a browser keeps of a login: the name, until when, and our signature. */
+/** What a browser stores for a login: the name, the time of its end, and our signature. */
 export function cookieOf(user: string, settings: Settings, now: number): string {
   const told = `${Buffer.from(user).toString('base64url')}.${Math.floor(now / 1000) + LIFE_SECONDS}`;
   return `${told}.${signature(told, user, settings)}`;
@@ -40,7 +40,7 @@ function cookieIn(headers: Headers): string | undefined {
 
 export type Identity = { known: true; user: string | null } | { known: false };
 
-/** The user of a request; `null` where nobody logs in, since nobody else can reach this server. */
+/** The user of a request; `null` if nobody logs in, since then nobody else can reach this server. */
 export function identityOf(headers: Headers, settings: Settings, now = Date.now()): Identity {
   const { login } = settings;
   if (login.kind === 'none') return { known: true, user: null };
@@ -54,7 +54,7 @@ export function identityOf(headers: Headers, settings: Settings, now = Date.now(
   return isTrusted && NAME.test(user) ? { known: true, user } : { known: false };
 }
 
-/** Whether name and password belong together; the same work for a name that is not there. */
+/** Whether name and password belong together; an unknown name takes the same work. */
 export function isRight(name: string, password: string, settings: Settings): boolean {
   if (settings.login.kind !== 'password') return false;
   const wanted = settings.login.users.get(name);

@@ -1,4 +1,4 @@
-/** Whether a request comes from the page itself: what changes something has to name its origin. */
+/** Whether a request comes from the page itself; a request that changes something must name its origin. */
 
 const SAFE = new Set(['GET', 'HEAD']);
 const OWN = new Set(['same-origin', 'none']);

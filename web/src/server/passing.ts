@@ -1,4 +1,4 @@
-/** Passes a request on to the service with the key, and its answer back as it comes. */
+/** Passes a request on to the service with the key, and the answer back as it comes. */
 import { ruleOf } from './allowed';
 import { identityOf } from './identity';
 import { isOwnPage } from './own-page';
@@ -8,7 +8,7 @@ import { isKnownHost, type Settings, settings } from './settings';
 const TAKEN = ['accept', 'accept-language', 'content-type', 'idempotency-key', 'if-match', 'last-event-id', 'x-request-id'];
 const GIVEN = ['content-type', 'content-disposition', 'content-security-policy', 'etag', 'retry-after', 'x-request-id', 'x-vercel-ai-ui-message-stream', 'location'];
 const LARGEST_BODY = 8_000_000;
-/** Of a file, which is passed on whole. */
+/** The most bytes of a file, which is passed on whole. */
 const LARGEST_FILE = 25_000_000;
 const KEY_REFUSED =
   'The service does not take the key of this page\'s server: whoever runs it makes another with `throughline keys create` (THROUGHLINE_API_KEY).';
@@ -16,7 +16,7 @@ const FILES = /^\/conversations\/[0-9a-f-]{36}\/files$/;
 
 type Fetch = typeof fetch;
 
-/** The answer to a request below `/api`. */
+/** The answer to a request under `/api`. */
 export async function pass(request: Request, given: Settings = settings(), ask: Fetch = fetch): Promise<Response> {
   const identity = identityOf(request.headers, given);
   if (!identity.known) return problem(401, 'unauthenticated', 'Log in first.');
@@ -53,7 +53,7 @@ export async function pass(request: Request, given: Settings = settings(), ask: 
       redirect: 'manual',
       cache: 'no-store',
     });
-    // It is this server's key that is refused: to the browser a 401 would say "log in", which helps nobody.
+    // The refused key is this server's: a 401 would tell the browser to log in, which helps nobody.
     if (answer.status === 401) return problem(502, 'dependency_unavailable', KEY_REFUSED);
     return new Response(answer.body, { status: answer.status, headers: headersOf(answer) });
   } catch {
@@ -80,7 +80,7 @@ function headersOf(answer: Response): Headers {
   return headers;
 }
 
-/** The body's text, or a file's bytes; `null` when it is too large. */
+/** The body's text, or a file's bytes; `null` if it is too large. */
 async function bodyOf(request: Request, isFile: boolean): Promise<string | ArrayBuffer | null | undefined> {
   if (!request.body) return undefined;
   const largest = isFile ? LARGEST_FILE : LARGEST_BODY;
@@ -89,7 +89,7 @@ async function bodyOf(request: Request, isFile: boolean): Promise<string | Array
   return (typeof body === 'string' ? body.length : body.byteLength) > largest ? null : body;
 }
 
-/** The body of a new conversation with its owner, whatever it said of one; `null` when it is no object. */
+/** The body of a new conversation with its owner, whatever owner it named; `null` if it is not an object. */
 function ownedBy(user: string, body: string): string | null {
   try {
     const told: unknown = JSON.parse(body || '{}');
@@ -100,7 +100,7 @@ function ownedBy(user: string, body: string): string | null {
   }
 }
 
-/** Whether a conversation is a user's: asked of the service each time, which knows best. */
+/** Whether a conversation belongs to a user; the service is asked each time. */
 async function isTheirs(id: string, user: string, given: Settings, headers: Headers, ask: Fetch): Promise<boolean> {
   const asking = new Headers();
   const key = headers.get('authorization');

@@ -1,4 +1,4 @@
-/** Logging in and out of the server of its own. */
+/** Logging in and out of the page's own server. */
 import { COOKIE, cookieOf, isRight, LIFE_SECONDS } from './identity';
 import { isOwnPage } from './own-page';
 import { problem } from './problem';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Settings of the server of its own, read from its environment at the start. It keeps the service's key, so that it
- * must know who asks: beyond loopback it refuses to start without a login.
+ * Settings of the page's own server, read from its environment at the start. The server has the service's key, so it
+ * must know who sends a request: if it can be reached beyond loopback, it refuses to start without a login.
  */
 
 export type Login =
@@ -14,9 +14,9 @@ export interface Settings {
   service: string;
   key: string | null;
   login: Login;
-  /** Signs the cookies. */
+  /** The secret that signs the cookies. */
   secret: string;
-  /** Hosts beside loopback under which it is reached where nobody logs in. */
+  /** Hosts other than loopback under which the server is reached if nobody logs in. */
   hosts: ReadonlySet<string>;
   /** Whether cookies are sent over https alone. */
   secure: boolean;
@@ -30,7 +30,7 @@ const SHORTEST_PASSWORD = 12;
 const SHORTEST_SECRET = 32;
 const LOOPBACK = new Set(['127.0.0.1', 'localhost', '::1', '[::1]']);
 
-/** Whether a `Host` is this machine's own, or allowed: another name may be somebody's page, led here by its DNS. */
+/** Whether a `Host` is this machine's own, or allowed. Another name may be a foreign page's whose DNS leads here. */
 export function isKnownHost(host: string, given: Settings): boolean {
   const name = host.toLowerCase().replace(/:\d{1,5}$/, '');
   return LOOPBACK.has(name) || name.endsWith('.localhost') || given.hosts.has(name);
@@ -39,7 +39,7 @@ export function isKnownHost(host: string, given: Settings): boolean {
 const NAME = /^[\w.@+-]{1,100}$/;
 const HEADER = /^[A-Za-z][A-Za-z0-9-]{0,60}$/;
 
-/** The settings. Throws `SettingsError` with one sentence that says what to correct. */
+/** The settings. Throws `SettingsError` with one sentence on what to correct. */
 export function settingsOf(environment: Environment): Settings {
   const service = (environment.THROUGHLINE_URL ?? 'http://127.0.0.1:8000').replace(/\/+$/, '');
   if (!/^https?:\/\/[^/?#]+$/.test(service)) {
@@ -76,7 +76,7 @@ function keyOf(environment: Environment): string | null {
   }
 }
 
-/** Listening on loopback, or in a container whose port is published on loopback, as its maker says. */
+/** Whether the server listens on loopback, or, as its maker says, in a container with its port on loopback alone. */
 function isAlone(environment: Environment): boolean {
   return LOOPBACK.has(environment.HOSTNAME ?? '') || environment.WEB_PUBLISHED_ON_LOOPBACK === 'true';
 }

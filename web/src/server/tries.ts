@@ -1,4 +1,4 @@
-/** How often one may try to log in: by name and by address, within a minute. */
+/** How often somebody may try to log in within a minute, by name and by address. */
 
 const MOST = 8;
 const MOST_IN_ALL = 60;
@@ -10,7 +10,7 @@ export class Tries {
 
   constructor(private readonly now: () => number = Date.now) {}
 
-  /** Whether one more try is allowed; it counts. */
+  /** Whether one more try is allowed; the call counts as a try. */
   take(name: string): boolean {
     const all = this.count('\0all');
     const own = this.count(name.slice(0, 200));

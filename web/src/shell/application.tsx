@@ -19,7 +19,7 @@ export function Application() {
   );
 }
 
-/** The page, or the login where the service asks for one. */
+/** The page, or the login if the service asks for one. */
 function Entrance() {
   const [isAsked, setIsAsked] = useState(false);
   useEffect(

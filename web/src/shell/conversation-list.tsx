@@ -52,7 +52,7 @@ export function ConversationList({ revision, onOpen }: { revision: number; onOpe
     void more(null);
   }, [more, revision]);
 
-  // A search needs the titles that are not there yet.
+  // A search also needs the titles that are not loaded yet.
   const pages = Math.ceil(page.found.length / 30);
   useEffect(() => {
     if (search && page.next && !busy && pages < SEARCHED_PAGES) void more(page.next);

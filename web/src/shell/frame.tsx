@@ -11,7 +11,7 @@ import { Bar } from './bar';
 import { ConversationList } from './conversation-list';
 import { Workspace } from './workspace';
 
-/** The list of conversations beside the open one; on a phone the list is a sheet. */
+/** The list of conversations next to the open one; on a phone the list is a sheet. */
 export function Frame() {
   const { t } = useWords();
   const { conversation, open } = useNavigation();

@@ -1,6 +1,6 @@
 import { keep, kept } from '@/state/kept';
 
-/** Whether somebody logged in on this page: its cookie is not for scripts to read. Where no login is asked for, nobody did. */
+/** Whether somebody logged in on this page, whose scripts cannot read the cookie. Without a login, nobody did. */
 const STORED = 'throughline-logged-in';
 
 export const isLoggedIn = (): boolean => kept(STORED) !== null;

@@ -10,7 +10,7 @@ import { noteLogin } from './logged-in';
 import { Mark } from './mark';
 import { Preferences } from './preferences';
 
-/** Asks for a key (of the service) or for a name and a password (of a server in front of it). */
+/** Asks for the service's key, or for the name and password of a server in front of it. */
 export function Login({ onDone }: { onDone: () => void }) {
   const { t } = useWords();
   const [name, setName] = useState('');

@@ -11,7 +11,7 @@ import { isLoggedIn, noteLogin } from './logged-in';
 
 const THEMES = ['system', 'light', 'dark'] as const;
 
-/** Language, theme, and the way out for whoever logged in. */
+/** Language, theme, and the logout for users who logged in. */
 export function Preferences() {
   const { t, language, setLanguage } = useWords();
   const { theme, setTheme } = useTheme();

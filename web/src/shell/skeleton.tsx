@@ -1,4 +1,4 @@
-/** The page's frame before its texts are there: no words, so that nothing has to change its language. */
+/** The page's frame before its texts are loaded. It has no words, so that none has to change its language. */
 export function Skeleton() {
   return (
     <div className="flex h-dvh" aria-hidden data-testid="skeleton">

@@ -5,7 +5,7 @@ import { useOpener } from '@/state/opener';
 
 const SHOWN = 8;
 
-/** The messages that something rests on, each a link to the original. */
+/** The messages that something is based on, each with a link to the original. */
 export function Originals({ seqs }: { seqs: number[] }) {
   const { t } = useWords();
   const opener = useOpener();

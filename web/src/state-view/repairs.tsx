@@ -3,7 +3,7 @@
 import type { Repair } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 
-/** What code did to a model's summary, before and after. */
+/** The changes that code made to a model's summary, before and after. */
 export function Repairs({ repairs }: { repairs: Repair[] }) {
   const { t, word } = useWords();
   if (!repairs.length) return null;

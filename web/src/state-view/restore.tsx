@@ -8,7 +8,7 @@ import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
 import { Confirm } from '@/ui/confirm';
 
-/** Goes back to a version of the state; asks first. */
+/** Goes back to a version of the state, after asking for confirmation. */
 export function Restore({ version }: { version: number }) {
   const { t } = useWords();
   const { id, conversation, refresh, setConversation } = useConversation();

@@ -5,7 +5,7 @@ import { useWords } from '@/i18n/provider';
 import { Chip } from '@/ui/chip';
 import { Originals } from './originals';
 
-/** A state by its fields, each entry with the messages that it rests on. */
+/** A state by its fields, each entry with the messages that it is based on. */
 export function StateFields({ version }: { version: StateVersion }) {
   const { t, word } = useWords();
   const fields = Object.entries(version.state);

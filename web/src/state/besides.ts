@@ -6,7 +6,7 @@ import type { Message } from '@/api/types';
 import { type Besides, besidesOf } from '@/chat/besides';
 import { type Chunk, EMPTY, grown } from '@/chat/parts';
 
-/** What stands beside the stored replies of a stretch, by their ids; read once for each, and again when `revision` moves. */
+/** What belongs to the stored replies of a stretch besides their texts, by id; read once, and again with each `revision`. */
 export function useBesides(id: string, messages: Message[], revision: number): ReadonlyMap<string, Besides> {
   const [found, setFound] = useState<ReadonlyMap<string, Besides>>(new Map());
   const known = useRef({ ids: new Set<string>(), revision });

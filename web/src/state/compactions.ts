@@ -6,7 +6,7 @@ import type { Compaction } from '@/api/types';
 
 const MOST_PAGES = 20;
 
-/** The compactions since a time, newest first, read again when `revision` moves. */
+/** The compactions since a time, newest first, read again when `revision` changes. */
 export function useCompactions(id: string, since: string | null, revision: number): Compaction[] {
   const [found, setFound] = useState<Compaction[]>([]);
   useEffect(() => {

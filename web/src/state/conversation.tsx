@@ -22,7 +22,7 @@ interface State {
   notification: string | null;
 }
 
-/** Counts of what happened: what shows such things loads them again when its count moves. */
+/** Counts of events: views that show such things load them again when their count changes. */
 export interface Revisions {
   messages: number;
   changed: number;
@@ -47,7 +47,7 @@ interface Live extends Held {
   id: string;
   setGauge: (gauge: Gauge) => void;
   setConversation: (conversation: Conversation) => void;
-  /** Read everything again, and say so to everybody who shows it. */
+  /** Read everything again, and tell every view that shows it. */
   refresh: () => void;
   onEvent: (listener: (event: Event) => void) => () => void;
 }
@@ -102,7 +102,7 @@ function reduce(held: Held, action: Action): Held {
   }
 }
 
-/** The open conversation: its record and gauge, and what happens to it as it happens, from whichever tab or process. */
+/** The open conversation: its record, its gauge, and its events as they happen, from any tab or process. */
 export function ConversationProvider({ id, children }: { id: string; children: ReactNode }) {
   const [held, dispatch] = useReducer(reduce, {
     live: false,
@@ -125,7 +125,7 @@ export function ConversationProvider({ id, children }: { id: string; children: R
   useEffect(() => {
     const control = new AbortController();
     void read();
-    // Several events come together: one reading is enough for them.
+    // Several events come together; one reading is enough for them.
     const readSoon = () => {
       wanted.current ??= setTimeout(() => {
         wanted.current = null;
@@ -141,7 +141,7 @@ export function ConversationProvider({ id, children }: { id: string; children: R
     const onLive = (live: boolean) => {
       dispatch({ type: 'live', live });
       if (!live) return;
-      // What happened in between may be known from no event.
+      // There may be no event for what happened in between.
       if (wasLive) {
         dispatch({ type: 'all' });
         readSoon();

@@ -2,7 +2,7 @@
 
 import { useSyncExternalStore } from 'react';
 
-/** What was written and is not sent, by conversation (`null`: one that is to begin): it outlives the field, which goes with its view. */
+/** Unsent text by conversation (`null` for one that has not begun): it outlives its field, which is removed with its view. */
 const drafts = new Map<string | null, string>();
 const listeners = new Set<() => void>();
 
@@ -13,12 +13,12 @@ export function keepDraft(conversation: string | null, text: string): void {
   for (const listener of listeners) listener();
 }
 
-/** What was not taken stands in the field again, before what was written meanwhile. */
+/** Text that was not accepted is put back into the field, before what was written meanwhile. */
 export function giveBack(conversation: string | null, text: string): void {
   keepDraft(conversation, [text, draftOf(conversation)].filter(Boolean).join('\n\n'));
 }
 
-/** A conversation began: what was written for it is its own now. */
+/** A conversation began: the text written for it now belongs to it. */
 export function moveDraft(conversation: string): void {
   keepDraft(conversation, draftOf(null));
   keepDraft(null, '');

@@ -13,7 +13,7 @@ export interface Chosen {
   file: File;
   name: string;
   type: string;
-  /** `asks`: somebody has to say what it weighs. */
+  /** `asks` means that somebody has to state the file's weight. */
   step: 'asks' | 'waits' | 'sent' | 'refused';
   error?: unknown;
 }
@@ -23,9 +23,9 @@ export interface Files {
   loaded: Loaded<unknown>;
   chosen: Chosen[];
   choose: (files: Iterable<File>) => void;
-  /** Attach what waited for its weight, in tokens. */
+  /** Attach the file that waited for its weight, in tokens. */
   weigh: (one: Chosen, tokens: number) => void;
-  /** Attach once more what was refused. */
+  /** Attach a refused file once more. */
   again: (one: Chosen) => void;
   dismiss: (one: Chosen) => void;
   remove: (id: string) => Promise<void>;
@@ -40,10 +40,10 @@ function reduce(chosen: Chosen[], action: Action): Chosen[] {
   return chosen.map((one) => (one.key === key ? { ...one, ...change } : one));
 }
 
-/** The files of the open conversation. What is chosen is attached one after the other, in the order of choosing. */
+/** The files of the open conversation. Chosen files are attached one after the other, in the order of choosing. */
 export function useFiles(): Files {
   const { id, gauge, refresh } = useConversation();
-  // There is no event for files: another tab's are seen by what they weigh.
+  // There is no event for files; those of another tab are noticed by their weight.
   const loaded = useLoaded((signal) => listFiles(id, signal), [id, gauge?.breakdown.files]);
   const [chosen, change] = useReducer(reduce, []);
   const numbers = useRef(0);

@@ -6,7 +6,7 @@ import type { Message } from '@/api/types';
 import { adjoin, type Stretch } from './stretch';
 
 const PAGE = 40;
-/** As many messages are kept and mounted; a history of any length scrolls through them. */
+/** The most messages that are kept and mounted; a history of any length scrolls through them. */
 export const MOST = 160;
 const LONGEST_PAGE = 100;
 
@@ -14,17 +14,17 @@ export interface History extends Stretch {
   loading: 'first' | 'older' | 'newer' | null;
   error: unknown;
   older: () => Promise<void>;
-  /** Further messages, and all that are shown then. */
+  /** Load further messages; returns all that are shown then. */
   newer: () => Promise<Message[]>;
-  /** The end of the history, and the `seq` of its last message. */
+  /** Show the end of the history; returns the `seq` of its last message. */
   latest: () => Promise<number>;
-  /** The messages around one. */
+  /** Show the messages around one. */
   around: (seq: number) => Promise<void>;
-  /** What is shown, read again: a message may have been erased, pinned or replaced. */
+  /** Read the shown messages again: one may have been erased, pinned or replaced. */
   again: () => Promise<void>;
 }
 
-/** The `seq` of the last message that is shown; 0 where none is. */
+/** The `seq` of the last message that is shown; 0 if there is none. */
 export const lastSeq = ({ messages }: Stretch): number => messages.at(-1)?.seq ?? 0;
 
 const NOTHING: Stretch = { messages: [], atStart: false, atEnd: false };
@@ -35,7 +35,7 @@ export function useHistory(id: string): History {
   const [loading, setLoading] = useState<History['loading']>('first');
   const [error, setError] = useState<unknown>(null);
   const held = useRef<Stretch>(NOTHING);
-  /** Requests one after another: two pages at once would leave a gap. */
+  /** Requests are sent one after another: two pages at once would leave a gap. */
   const queue = useRef<Promise<void>>(Promise.resolve());
   const control = useRef(new AbortController());
 

@@ -1,4 +1,4 @@
-/** What the browser keeps for this page. One that keeps nothing (its user forbids it) throws: then neither do we. */
+/** What the browser stores for this page. A browser that may not store anything throws; then nothing is kept. */
 export function kept(name: string): string | null {
   try {
     return localStorage.getItem(name);
@@ -12,6 +12,6 @@ export function keep(name: string, value: string | null): void {
     if (value === null) localStorage.removeItem(name);
     else localStorage.setItem(name, value);
   } catch {
-    // It is asked for again.
+    // The user is asked again.
   }
 }

@@ -7,10 +7,10 @@ export const VIEWS = ['chat', 'state', 'context', 'stats', 'timeline', 'settings
 export type View = (typeof VIEWS)[number];
 
 export interface Place {
-  /** The conversation's id; `null`: one that is about to begin. */
+  /** The conversation's id; `null` for one that is about to begin. */
   conversation: string | null;
   view: View;
-  /** The number of a message to be shown. */
+  /** The number of a message to show. */
   message: number | null;
 }
 
@@ -20,10 +20,10 @@ interface Navigation extends Place {
 
 const Here = createContext<Navigation | null>(null);
 const UUID = /^[0-9a-f-]{36}$/;
-/** Of no conversation: a broken link is told like one to a conversation that is gone. */
+/** The id of no conversation: a broken link is treated like one to a conversation that is gone. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 
-/** Where the reader is stands in the query, so that a static page knows it, a reload keeps it, and "back" works. */
+/** The reader's place is in the query, so that a static page knows it, a reload keeps it, and "back" works. */
 export function NavigationProvider({ children }: { children: ReactNode }) {
   const search = useSearchParams();
   const given = search.get('c');

@@ -2,7 +2,7 @@
 
 import { createContext, type ReactNode, useContext } from 'react';
 
-/** What any part of the page can open: an original in the history, a segment, two states side by side. */
+/** What any part of the page can open: an original in the history, a segment, or two states next to each other. */
 export interface Opener {
   message: (seq: number) => void;
   segment: (id: string) => void;

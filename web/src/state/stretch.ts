@@ -10,12 +10,12 @@ export interface Stretch {
 
 interface Joint {
   side: 'older' | 'newer';
-  /** Whether the history goes on beyond the page. */
+  /** Whether the history continues after the page. */
   more: boolean;
   most: number;
 }
 
-/** The stretch with a page beside it, each message once; at most so many, those at the page's side. */
+/** The stretch with a page next to it, each message once; at most so many, those at the page's side. */
 export function adjoin(stretch: Stretch, page: Message[], { side, more, most }: Joint): Stretch {
   const known = new Set(stretch.messages.map((message) => message.seq));
   const fresh = page.filter((message) => !known.has(message.seq));

@@ -5,7 +5,7 @@ import { useWords } from '@/i18n/provider';
 import { Button } from './button';
 import { Notice } from './notice';
 
-/** Where a part of the page fails (a file of an older build is gone, say), the others stay. */
+/** If one part of the page fails (because a file of an older build is gone, for example), the others stay. */
 export class Boundary extends Component<{ children: ReactNode }, { failed: boolean }> {
   override state = { failed: false };
 

@@ -12,7 +12,7 @@ const LOOKS: Record<Look, string> = {
 
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   look?: Look;
-  /** An icon alone: square, named by `aria-label`, which is its tooltip too. */
+  /** Only an icon: the button is square, and its `aria-label` is also its tooltip. */
   square?: boolean;
   ref?: Ref<HTMLButtonElement>;
 }

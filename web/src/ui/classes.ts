@@ -1,4 +1,4 @@
-/** Class names that are there. */
+/** Joins the class names that are set. */
 export function classes(...given: (string | false | null | undefined)[]): string {
   return given.filter(Boolean).join(' ');
 }

@@ -16,7 +16,7 @@ interface Props {
   onConfirm: () => Promise<void>;
 }
 
-/** Asks before something that reaches far. */
+/** Asks for confirmation before something with large effects. */
 export function Confirm({ open, onOpenChange, title, what, action, look = 'danger', onConfirm }: Props) {
   const { t } = useWords();
   const [busy, setBusy] = useState(false);

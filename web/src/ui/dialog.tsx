@@ -13,10 +13,10 @@ interface Props {
   title: string;
   description?: string;
   children: ReactNode;
-  /** In the middle, or at the left edge over the whole height. */
+  /** Shown in the middle, or at the left edge over the whole height. */
   side?: 'middle' | 'left';
   wide?: boolean;
-  /** It is opened to type: the focus begins in its first field and not at the button that closes it. */
+  /** The dialog is for typing: the focus starts in its first field, not on the button that closes it. */
   toType?: boolean;
 }
 
@@ -24,7 +24,7 @@ export function Dialog(props: Props) {
   const { open, onOpenChange, title, description, children, side = 'middle', wide = false, toType = false } = props;
   const { t } = useWords();
   const inMiddle = side === 'middle';
-  // It opens from many places, so no trigger is known to whom the focus would go back.
+  // The dialog opens from many places, so no trigger is known to which the focus could return.
   const before = useRef<HTMLElement | null>(null);
   const content = useRef<HTMLDivElement>(null);
   const begin = (event: Event) => {

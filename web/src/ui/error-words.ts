@@ -3,7 +3,7 @@ import { type Told, toldOf } from '@/api/client';
 import { useWords } from '@/i18n/provider';
 import type { Key, Translator } from '@/i18n/translator';
 
-/** Codes for which the page has words of its own: the service's are for those who write programs. */
+/** Codes for which the page has texts of its own, since the service's are for programmers. */
 const OWN: Readonly<Record<string, Key>> = {
   unreachable: 'unreachable',
   turn_in_progress: 'turn_in_progress',
@@ -15,7 +15,7 @@ const OWN: Readonly<Record<string, Key>> = {
   message_too_large: 'error_message_too_large',
 };
 
-/** What to say of an error: in the page's words, or by the service's title in the reader's language and its detail. */
+/** The text for an error: the page's own, or the service's title in the reader's language with its detail. */
 export function useErrorWords(): (error: unknown) => string {
   const words = useWords();
   return useCallback((error) => errorWords(toldOf(error), words), [words]);
@@ -39,7 +39,7 @@ export function errorWords({ code, text, problem }: Told, { t, word, language, n
   return language === 'en' || !title ? text : `${title}: ${text}`;
 }
 
-/** Seconds as a number with its unit: minutes where they are many. */
+/** Seconds as a number with its unit; many seconds are told in minutes. */
 function inUnits(seconds: number): [number, Intl.NumberFormatOptions] {
   const inMinutes = seconds > 120;
   const unit = inMinutes ? 'minute' : 'second';

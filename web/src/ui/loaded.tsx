@@ -14,7 +14,7 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** What a request brings, again whenever something that it depends on changes; the last value stays meanwhile. */
+/** The result of a request, loaded again when something it depends on changes; the last value stays meanwhile. */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends: DependencyList): Loaded<T> {
   const [state, setState] = useState<{ value?: T; error?: unknown; loading: boolean }>({ loading: true });
   const [round, setRound] = useState(0);
@@ -32,7 +32,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends:
   return { value: state.value, error: state.error, loading: state.loading, reload };
 }
 
-/** The value, or that it comes; and why it does not. */
+/** Shows the value, or that it is loading, or why it failed. */
 export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ReactNode }) {
   const { t } = useWords();
   const failure = Boolean(of.error) && <Failure error={of.error} onRetry={of.reload} />;

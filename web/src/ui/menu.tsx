@@ -50,7 +50,7 @@ export function MenuItem({ children, icon, onSelect, danger = false, href }: Ite
     );
   }
   return (
-    // The menu gives the focus back first: a dialog that opens then knows where it was.
+    // The menu returns the focus first, so that a dialog that opens then knows where it was.
     <Primitive.Item className={look} onSelect={() => onSelect && setTimeout(onSelect, CLOSED)}>
       {icon}
       {children}

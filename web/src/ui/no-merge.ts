@@ -1,2 +1,2 @@
-/** In place of `tailwind-merge`: class names are joined; none of ours contradicts one of the library's. */
+/** Replaces `tailwind-merge`: class names are only joined, since none of ours contradicts one of the library's. */
 export const twMerge = (...given: (string | false | null | undefined)[]): string => given.filter(Boolean).join(' ');

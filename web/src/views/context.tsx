@@ -24,7 +24,7 @@ const FORMAT_NAMES: Record<Exclude<ContextFormat, 'plain'>, string> = {
   anthropic: 'Anthropic',
 };
 
-/** Exactly what a model would be sent now: by its parts, and in each provider's form. */
+/** Exactly what a model would be sent now, by its parts and in each provider's format. */
 export default function ContextView() {
   const { t, percent, number, word } = useWords();
   const { id, revisions } = useConversation();
@@ -146,7 +146,7 @@ function Plain({ context }: { context: AssembledContext }) {
 
 const MOST_SHOWN = 20_000;
 
-/** A text; of one that would fill the page, the beginning until more is asked for. */
+/** A text; of a very long one only the beginning is shown, until more is asked for. */
 function Long({ text }: { text: string }) {
   const { t, number } = useWords();
   const [whole, setWhole] = useState(false);
@@ -164,7 +164,7 @@ function Long({ text }: { text: string }) {
   );
 }
 
-/** A value of the JSON as it is shown: the bytes of a file would fill the page. What is copied has them. */
+/** A value of the JSON as it is shown, without a file's bytes, which would fill the page. A copy includes them. */
 const shortened = (_: string, value: unknown): unknown =>
   typeof value === 'string' && value.length > MOST_SHOWN ? `${value.slice(0, 200)}… (${value.length})` : value;
 

@@ -20,7 +20,7 @@ const LEGEND = {
   formatter: (name: ReactNode) => <span style={{ color: 'var(--ink)' }}>{name}</span>,
 } as const;
 
-/** A plot, and the same as a table for those who do not see it. */
+/** A plot, and the same data as a table for readers who cannot see it. */
 function Figure({ empty, plot, table }: { empty: boolean; plot: ReactElement; table: ReactNode }) {
   const { t } = useWords();
   if (empty) return <p className="text-sm text-soft">{t('nothing_yet')}</p>;

@@ -26,7 +26,7 @@ interface Props {
   onSaved: () => void;
 }
 
-/** The fields that people change most; everything else as JSON. */
+/** The fields that people change most, and everything else as JSON. */
 export function PolicyForm({ conversation, presets, onSaved }: Props) {
   const { t } = useWords();
   const { id, gauge, setConversation, refresh } = useConversation();
@@ -59,7 +59,7 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
         ['sync', sync],
       ] as const) {
         const share = shareOf(text);
-        // Triggers as a whole or by their short forms, not both.
+        // Triggers are given as a whole or by their short forms, not both.
         if (share !== null && text !== triggerPercent(policy, name)) overrides[`${name}_at`] = share;
       }
       if ('background_at' in overrides || 'sync_at' in overrides) {

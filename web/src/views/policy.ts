@@ -48,7 +48,7 @@ export type Policy = Record<string, unknown>;
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What differs from the preset: this is what a `PATCH` sends, since it replaces all overrides. */
+/** The differences from the preset. A `PATCH` sends all of them, since it replaces all overrides. */
 export function overridesOf(policy: Policy, preset: Policy): Policy {
   return Object.fromEntries(Object.entries(policy).filter(([name, value]) => !same(value, preset[name])));
 }
@@ -56,11 +56,11 @@ export function overridesOf(policy: Policy, preset: Policy): Policy {
 export const BOUNDS = ['background_min', 'background_max', 'target_min', 'target_max'] as const;
 export type Bounds = Record<(typeof BOUNDS)[number], number | null>;
 
-/** A share as whole percents, or as exact as it is; empty where there is none. */
+/** A share in percent, with four decimals at most; empty if there is none. */
 export const percentOf = (share: number | null | undefined): string =>
   share === null || share === undefined ? '' : String(Number((share * 100).toFixed(4)));
 
-/** The share that percents name; `null` for an empty field. */
+/** The share for a number of percent; `null` for an empty field. */
 export const shareOf = (percent: string): number | null =>
   percent.trim() === '' ? null : Number((Number(percent) / 100).toFixed(6));
 
@@ -73,7 +73,7 @@ interface Trigger {
 const isTrigger = (value: unknown): value is Trigger =>
   typeof value === 'object' && value !== null && 'at' in value && 'run' in value;
 
-/** A value in short. */
+/** A short form of a value. */
 export function shownValue(value: unknown): string {
   if (value === null || value === undefined) return '–';
   if (Array.isArray(value)) return value.length ? value.map(shownValue).join(value.some(isTrigger) ? '\n' : ', ') : '–';

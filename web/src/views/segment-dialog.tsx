@@ -19,7 +19,7 @@ const LEVELS: { level: Level; name: string }[] = [
   { level: 'tags', name: 'L3' },
 ];
 
-/** What a marker stands for, at each level of detail; in full, the messages themselves. */
+/** What a marker stands for, at each level of detail; the full level has the messages themselves. */
 export default function SegmentDialog({ segment, onClose }: { segment: string; onClose: () => void }) {
   const { t, word } = useWords();
   const { id } = useConversation();

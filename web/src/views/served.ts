@@ -1,4 +1,4 @@
-/** Pure: what each reply was served, beside the whole history at that time. */
+/** Pure: what was served for each reply, compared with the whole history at that time. */
 import type { Message } from '@/api/types';
 
 export interface Turn {
@@ -8,8 +8,8 @@ export interface Turn {
 }
 
 /**
- * @param messages the newest, in their order
- * @param historyTokens of all messages, those before them too
+ * @param messages the newest messages, in their order
+ * @param historyTokens the tokens of all messages, including earlier ones
  */
 export function servedAndFull(messages: Message[], historyTokens: number): Turn[] {
   const shown = messages.reduce((sum, message) => sum + message.token_count, 0);

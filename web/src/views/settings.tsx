@@ -19,7 +19,7 @@ import { Section } from './section';
 export default function SettingsView() {
   const { conversation } = useConversation();
   const presets = useLoaded((signal) => listPresets(signal), []);
-  /** Which of the forms was saved last. */
+  /** The form that was saved last. */
   const [saved, setSaved] = useState<'general' | 'policy' | null>(null);
   if (!conversation) return null;
   const { title, locale, system_prompt, preset, policy } = conversation;
@@ -137,7 +137,7 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
   );
 }
 
-/** Every field in force, what it means, and which ones differ from the preset. */
+/** Every field in force, with its meaning, and whether it differs from the preset. */
 function PolicyTable({ conversation, presets }: { conversation: Conversation; presets: Preset[] }) {
   const { t } = useWords();
   const preset = presets.find((one) => one.name === conversation.preset);

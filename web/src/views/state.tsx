@@ -89,7 +89,7 @@ function Versions({ versions }: { versions: StateVersion[] }) {
   );
 }
 
-/** Entries that nothing proves: served after the others, and said so. */
+/** Entries without proof, which are served after the others and marked as such. */
 function Doubts({ version }: { version: StateVersion }) {
   const { t, word } = useWords();
   const doubted = version.provenance.filter((entry) => entry.in_doubt);

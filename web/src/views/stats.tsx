@@ -16,7 +16,7 @@ const LatencyPlot = dynamic(() => import('./plots').then((plots) => plots.Latenc
 
 const SHOWN_COMPACTIONS = 40;
 
-/** What compactions did and saved. */
+/** The effects and the savings of compactions. */
 export default function StatsView() {
   const { t, language } = useWords();
   const { id, revisions } = useConversation();

@@ -26,7 +26,7 @@ const KNOWN = new Set([
   'conversation.restored',
 ]);
 
-/** What happened, the newest first, and what happens now. */
+/** The events so far, the newest first, and what is happening now. */
 export default function TimelineView() {
   const { t, date } = useWords();
   const { id } = useConversation();
@@ -36,7 +36,7 @@ export default function TimelineView() {
   useEffect(() => {
     const control = new AbortController();
     setEvents([]);
-    // Hundreds come at once: they are shown together.
+    // Hundreds of events may come at once; they are shown together.
     let waiting: Event[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
     const flush = () => {
