@@ -1,6 +1,6 @@
-"""A local model that makes vectors of texts, trained on nothing but these texts: latent semantic analysis.
+"""A local model that makes vectors of texts, trained only on these texts: latent semantic analysis.
 
-The stems of the texts, weighed by how rare they are, are projected on the directions in which the texts differ most
+The stems of the texts, weighted by rarity, are projected on the directions in which the texts differ most
 (Deerwester and others, 1990). Needs numpy.
 """
 
@@ -23,8 +23,8 @@ class Lsa:
     """The model of some texts.
 
     Args:
-        texts: What it is trained on.
-        dimensions: Of its vectors, at most; fewer where there are fewer texts.
+        texts: The texts that it is trained on.
+        dimensions: The most dimensions of its vectors; there are fewer for few texts.
     """
 
     def __init__(self, texts: Sequence[str], dimensions: int = DIMENSIONS) -> None:
