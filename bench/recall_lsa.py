@@ -36,7 +36,7 @@ class Lsa:
         _, values, directions = np.linalg.svd(matrix, full_matrices=False)
         self._directions = directions[: min(dimensions, int((values > 1e-9).sum()))].T
         self.vectors = [self._vector(line) for line in matrix]
-        """Of the texts, in their order."""
+        """The vectors of the texts, in order."""
 
     def question(self, text: str) -> bytes:
         """The vector of another text."""

@@ -81,7 +81,7 @@ def given() -> list[Given]:
 
 
 def redacted_contents(contents: Sequence[str]) -> Sequence[str]:
-    """As a compaction redacts messages."""
+    """The contents, redacted as a compaction redacts messages."""
     if len(contents) == 1:
         return [redact(contents[0])]
     now = datetime(2026, 1, 1, tzinfo=UTC)

@@ -113,7 +113,7 @@ def shares(found: Sequence[Answered]) -> list[dict[str, object]]:
 
 
 def difference(now: Sequence[Answered], before: Sequence[Answered], of: str) -> tuple[float, float, float]:
-    """The difference in points, with its 95 % interval, by resampling whole talks."""
+    """The change of the share ``of`` in points, with its 95 % interval, by resampling whole talks."""
     earlier = {(one.talk, one.window, one.question): getattr(one, of) for one in before}
     by_talk: dict[str, list[int]] = {}
     for one in now:

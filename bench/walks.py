@@ -89,7 +89,7 @@ class Trace:
         self.parsed: Counter[str] = Counter()
         """Calls by kind of parser."""
         self.characters: Counter[str] = Counter()
-        """What they were given."""
+        """The characters that each kind of parser was given."""
         self.texts: set[tuple[str, str]] = set()
         """The distinct texts that each kind was given."""
         self._seen: set[CodeType] = set()

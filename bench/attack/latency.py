@@ -23,7 +23,7 @@ class Watch:
         self._before: list[float] = []
         self._during: list[float] = []
         self.failed = 0
-        """Answers that did not come."""
+        """How many requests got no answer."""
 
     def __enter__(self) -> Self:
         with httpx.Client(base_url=self._url, timeout=30, trust_env=False) as http:

@@ -32,9 +32,9 @@ class Campaign:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.ending = threading.Event()
-        """No client begins anything more."""
+        """Set when clients must not begin anything new."""
         self.over = threading.Event()
-        """Nobody waits for an answer any more."""
+        """Set when clients must not wait for answers any more."""
         self._began = time.monotonic()
 
     def now(self) -> float:

@@ -37,9 +37,9 @@ class Conductor:
         self._cluster = cluster
         self._now = now
         self._down: set[str] = set()
-        """What is to stay dead for now."""
+        """The processes that must not be restarted for now."""
         self._healing: list[tuple[float, Fault, float]] = []
-        """(when it is taken back, the fault, when it began)."""
+        """The faults that last: each with the time when it is ended, and the time when it began."""
         self._acts: Mapping[str, tuple[Act, Act]] = {
             "kill -9": (self._kill, self._revive),
             "kill -9 of a server": (self._kill, self._revive),
@@ -57,17 +57,17 @@ class Conductor:
             "clock step": (self._set_clock, self._right_clock),
             **dict.fromkeys(MISBEHAVIOUR, (self._mislead, self._be_honest)),
         }
-        """What brings a kind about, and what takes it back."""
+        """The actions that cause and end a fault of each kind."""
         self.spans: list[Span] = []
         self.ending: set[str] = set()
-        """What was asked to end and has not ended yet."""
+        """The processes that were asked to end and have not ended yet."""
         self._held: dict[str, set[int]] = {}
-        """The processes of a server that are frozen: a list of children may miss one while another ends."""
+        """The frozen processes of each server, kept since a list of children may miss one while another ends."""
         self._starting: dict[str, float] = {}
-        """What was started again and does not answer yet, and when it went."""
+        """The restarted processes that do not answer yet, each with the time when it went away."""
         self._looked_at = 0.0
         self.revived: list[str] = []
-        """What died by itself and was started again."""
+        """The processes that died by themselves and were restarted."""
 
     def play(self, plan: tuple[Fault, ...], seconds: float, say: Callable[[str], None]) -> None:
         """Cause every fault at its time; return once all faults and the time are over."""

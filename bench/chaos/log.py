@@ -130,7 +130,7 @@ class Log:
     followed: list[Followed] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     defects: list[str] = field(default_factory=list)
-    """What no client should ever see, in words."""
+    """Descriptions of things that no client should ever see."""
     ended_at: float = 0.0
     """The time when no client waited any more."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -56,7 +56,7 @@ def _sums(cases: Sequence[Case]) -> dict[str, Any]:
 
 
 def write_cases(path: Path, cases: Iterable[Case]) -> None:
-    """Every test as a line of compressed CSV, in the order of the run; the same cases give the same bytes."""
+    """Write every test as a line of compressed CSV, in the order of the run; the same cases give the same bytes."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["test", "ending", "seconds"])

@@ -131,11 +131,11 @@ class BareService:
         return self._caller.turn(at, user, assistant, {self.name: lambda at, _: self._caller.get(f"{at}/context")})
 
     def size(self) -> int:
-        """Of the database that it alone uses."""
+        """The size of the database, which only this service uses."""
         return self._database.size()
 
     def settle(self) -> None:
-        """What its database does by itself after a while."""
+        """Do now what its database does by itself after a while."""
         self._database.settle()
 
 
@@ -180,7 +180,7 @@ class OurService:
         return self._database.size()
 
     def settle(self) -> None:
-        """What its database does by itself after a while."""
+        """Do now what its database does by itself after a while."""
         self._database.settle()
 
     def _path(self, conversation: str) -> str:

@@ -152,7 +152,7 @@ def anchors_of(talk: Talk, preset: str, number: int) -> tuple[Anchor, ...]:
 
 
 def merged(previous: Sequence[StateEntry], answer: str, schema: StateSchema, *, number: int) -> tuple[StateEntry, ...]:
-    """The state after an answer, taken at its word: what it replaces or drops goes, what is new stands at the end."""
+    """The state after an answer, without checks: replaced and dropped entries go, new ones are added at the end."""
     candidate = parse_candidate(answer, schema)
     gone = {name for item in candidate.items for name in item.replaces} | {drop.entry for drop in candidate.dropped}
     kept = [entry for entry in previous if entry.role != "narrative" and entry.id not in gone]

@@ -1,4 +1,4 @@
-"""What questions ask for and what answers look like, in all languages: ``questions`` in their files."""
+"""Finds words of questions and answers in all languages, as listed under ``questions`` in the files of languages."""
 
 from __future__ import annotations
 
