@@ -83,7 +83,7 @@ class _Line:
         self._states = [[self._state(nth, number) for nth in range(len(talks))] for number in range(ROUNDS + 1)]
 
     def spans(self, rounds: int) -> list[tuple[int, int]]:
-        """The first and last round of each group of so many rounds; left-over rounds are dropped."""
+        """Groups of so many rounds, each from after its first number up to its second; left-over rounds are dropped."""
         return [(first, first + rounds) for first in range(0, ROUNDS - rounds + 1, rounds)]
 
     def gathered(self) -> list[tuple[int, int]]:
