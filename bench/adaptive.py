@@ -1,8 +1,8 @@
-"""What adaptive thresholds bring: recorded talks played with fixed ones, with wider fixed ones, and with adaptive ones.
+"""Compares adaptive thresholds with fixed ones, and with wider fixed ones, on recorded talks.
 
-``python -m bench.adaptive [--seeds 1-4] [--write]`` plays the talks of ``../shared/data`` (a generated one where they
-are not there) against the clock in a window of 16,000 tokens: people who answer at once, after a minute or twenty,
-and a summarizer that takes 3, 12 or 45 seconds; all drawn by seed, so that plays are paired. *Fixed* is ``semantic`` as
+``python -m bench.adaptive [--seeds 1-4] [--write]`` plays the talks of ``../shared/data`` (or a generated one, if they
+are missing) against the clock in a window of 16,000 tokens. People answer at once, after one minute or after twenty; a
+summarizer takes 3, 12 or 45 seconds. All of it is drawn by seed, so that plays are paired. *Fixed* is ``semantic`` as
 it is (0.70 and 0.60 of the budget), *wide* has the ends of the adaptive bounds as fixed numbers (0.80 and 0.40),
 *adaptive* is ``semantic`` with ``adaptive: on``. The rule's own numbers were chosen with seed 0. Nothing of the data is
 printed or kept.
@@ -33,9 +33,9 @@ PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "experiments" / "ad
 DESK: Final = DATA.parents[1] / "tau_bench" / "airline.jsonl"
 WINDOW: Final = 16_000
 SYSTEM: Final = 900
-"""Tokens of a system prompt, where the talk brings none."""
+"""Tokens of the system prompt of a talk that has none."""
 RUNS: Final = 10
-"""Of an airline's desk, one after the other, make one talk."""
+"""How many runs of an airline's desk, one after the other, make one talk."""
 GAPS: Final = {"at once": 8.0, "a minute": 60.0, "20 minutes": 1_200.0}
 SECONDS: Final = (3.0, 12.0, 45.0)
 POLICIES: Final[Mapping[str, Mapping[str, object]]] = {
@@ -67,7 +67,10 @@ _HEADERS: Final = ("talks", "answered", "summary", *_SHOWN, "cost, wide / adapti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Talks of one kind under one rhythm and one policy: means over talks and seeds, and pairs with fixed."""
+    """Results for talks of one kind under one rhythm and one policy.
+
+    They are means over talks and seeds, and comparisons with the paired plays under fixed thresholds.
+    """
 
     kind: str
     answered: str
@@ -76,13 +79,13 @@ class Cell:
     plays: int
     means: Mapping[str, float]
     cost_ratio: float
-    """The mean over pairs of the cost against that of the fixed thresholds."""
+    """The mean over pairs of the cost, divided by the cost under the fixed thresholds."""
     cost_margin: float
-    """Half of its 95 % interval."""
+    """Half the width of the 95 % interval of ``cost_ratio``."""
 
 
 def rows_of(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    """One row for all policies under the same rhythm, in the order of ``POLICIES``."""
+    """One row for each kind of talk and rhythm, with all policies in the order of ``POLICIES``."""
     rhythms = dict.fromkeys((cell.kind, cell.answered, cell.seconds) for cell in cells)
     return [_row([cell for cell in cells if (cell.kind, cell.answered, cell.seconds) == rhythm]) for rhythm in rhythms]
 
@@ -98,7 +101,7 @@ def _row(some: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def recorded() -> list[Recorded]:
-    """The talks: people's, the same with long answers, and an agent's with tools."""
+    """The talks: those of people, the same with long answers, and those of an agent with tools."""
     people = talks(DATA)
     if not people:
         return [_recorded("generated", "chat", SYSTEM, growth.talk(800))]
@@ -125,7 +128,7 @@ def _desks() -> Iterator[Recorded]:
 
 
 def _apart(message: Mapping[str, Any], run: int) -> dict[str, Any]:
-    """With ids of calls that no other run has."""
+    """The message with call ids that no other run has."""
     names = ("id", "tool_call_id")
     parts = [
         {name: f"{run}:{value}" if name in names else value for name, value in part.items()}
@@ -143,7 +146,7 @@ def _recorded(name: str, kind: str, system: int, messages: Sequence[Message]) ->
 
 
 def cells_of(found: Sequence[Recorded], seeds: Sequence[int], *, window: int = WINDOW) -> list[Cell]:
-    """Every kind of talk under every rhythm and policy."""
+    """The results of every kind of talk under every rhythm and policy."""
     made: list[Cell] = []
     for kind in dict.fromkeys(talk.kind for talk in found):
         some = [talk for talk in found if talk.kind == kind]

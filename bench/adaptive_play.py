@@ -1,8 +1,8 @@
-"""A recorded talk played against the clock: compactions take time, and a provider's cache forgets.
+"""Plays a recorded talk against the clock: compactions take time, and a provider's cache expires.
 
-The decisions are the service's own (triggers, planner, pace, adaptive thresholds); what a summary says plays no part: a
-state weighs what it is planned to, anchors what is found in the folded messages, up to their room, and digests their
-usual part of the block.
+The decisions are the service's own (triggers, planner, pace, adaptive thresholds). The content of a summary plays no
+part: a state has as many tokens as planned, anchors have those found in the folded messages, up to their room, and
+digests have their usual share of the block.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from app.core.planning.triggers import first_due_trigger, quiet_after
 CHUNK: Final = 16_000
 """Tokens that one call of a summarizer digests."""
 CACHE_SECONDS: Final = 300
-"""For how long a provider keeps a prefix that nobody asks for again."""
+"""For how many seconds a provider keeps a prefix that nobody asks for again."""
 CACHED_PRICE: Final = 0.25
-"""Of a cached token against one that is read anew: Session State Compression reckons with 75 % saved."""
+"""The price of a cached token, relative to one that is not: Session State Compression assumes that 75 % is saved."""
 OUTPUT_PRICE: Final = 4
-"""Of a token that is written against one that is read."""
+"""The price of a token that is written, relative to one that is read."""
 DIGEST_PART: Final = Fraction(15, 100)
-"""Of the block, what digests are at most, unless they hold exact values that stand nowhere else."""
+"""The largest share of the block that digests take, unless they hold exact values that are nowhere else."""
 REPLY_SECONDS: Final = 4.0
-"""From a request to its answer."""
+"""The seconds from a request to its answer."""
 _SPREAD: Final = 0.6
-"""Of the logarithms of gaps and durations."""
+"""The standard deviation of the logarithms of gaps and durations."""
 _BEGIN: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A talk as the planner sees it: who, how heavy, which calls, which anchors."""
+    """A talk as the planner sees it: roles, weights, calls and anchors."""
 
     name: str
     kind: str
@@ -54,49 +54,49 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """How it goes: medians in seconds."""
+    """The pace of a talk: medians in seconds."""
 
     gap: float
-    """From a reply to the next question."""
+    """The time from a reply to the next question."""
     compaction: float
-    """Of one call of the summarizer."""
+    """The time of one call of the summarizer."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Played:
-    """What came of one talk."""
+    """The result of one talk."""
 
     turns: int = 0
     compactions: int = 0
     waits: int = 0
-    """Requests that waited for a compaction, begun or running."""
+    """Requests that waited for a compaction, which they began or which was running."""
     waited: float = 0
-    """Seconds."""
+    """The seconds that requests waited in all."""
     rewrites: int = 0
     """Requests whose prefix a compaction had changed while the provider still had it."""
     lost: int = 0
-    """Tokens of those prefixes."""
+    """The tokens of those prefixes."""
     requests: int = 0
     sent: int = 0
-    """Tokens of all requests."""
+    """The tokens of all requests."""
     cached: int = 0
     tail: int = 0
-    """Of them, messages word for word."""
+    """How many of those tokens were messages word for word."""
     summarized: int = 0
-    """Tokens that summarizers read."""
+    """The tokens that summarizers read."""
     written: int = 0
-    """Tokens that they wrote."""
+    """The tokens that summarizers wrote."""
 
     @property
     def cost(self) -> float:
-        """In tokens read anew: requests with what the cache saves, and compactions."""
+        """The cost of requests (less what the cache saves) and compactions, in uncached input tokens."""
         requests = self.sent - (1 - CACHED_PRICE) * self.cached
         return requests + self.summarized + OUTPUT_PRICE * self.written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Running:
-    """A compaction on its way: when it ends, and what will be folded then."""
+    """A running compaction: when it ends, and what will be folded then."""
 
     ends: datetime
     seconds: float
@@ -127,7 +127,7 @@ class Play:
     running: _Running | None = None
     took: list[float] = field(default_factory=list)
     last: tuple[datetime, int, int] | None = None
-    """The last request: when, how long, over which version."""
+    """The last request: its time, its length in tokens, and the version of the state that it had."""
     played: Played = field(default_factory=Played)
 
     @classmethod
@@ -137,7 +137,7 @@ class Play:
         return cls(talk=talk, rhythm=rhythm, policy=policy, budgets=budgets_of(policy, window), seed=seed)
 
     def whole(self) -> Played:
-        """Play it to its end."""
+        """Play the talk to its end."""
         gaps = random.Random(f"gaps {self.talk.name} {self.seed}")
         for number, message in enumerate(self.talk.messages):
             if message.role == "user":
@@ -160,7 +160,7 @@ class Play:
         self.steps.append(step)
 
     def _asked(self) -> tuple[int, int]:
-        """A request for the next reply: how many tokens, and how many of them came from the cache."""
+        """Make a request for the next reply: its tokens, and how many of them came from the cache."""
         self._finish()
         self._make_room()
         size, played = self._breakdown().total, self.played
@@ -174,7 +174,7 @@ class Play:
         return size, cached
 
     def _cached(self, size: int) -> int:
-        """What of the last request's prompt still stands at the beginning of this one."""
+        """How many tokens at the beginning of this request are the same as in the last one."""
         if self.last is None or (self.now - self.last[0]).total_seconds() > CACHE_SECONDS:
             return 0
         _, before, version = self.last
@@ -185,7 +185,7 @@ class Play:
         return self.talk.system_tokens
 
     def _make_room(self) -> None:
-        """As a turn does before it asks the model: it waits for a compaction that runs, or does one itself."""
+        """Do what a turn does before it asks the model: wait for a running compaction, or make one."""
         policy, budgets = self._in_force()
         trigger = self._due(policy, budgets, frozenset({"before_call"}))
         if trigger is None:
@@ -227,7 +227,7 @@ class Play:
         self.running = _Running(ends=self.now + timedelta(seconds=seconds), seconds=seconds, through=planned.goal_seq)
 
     def _finish(self) -> None:
-        """Install what has ended by now."""
+        """Install the compaction if it has ended by now."""
         running = self.running
         if running is None or running.ends > self.now:
             return
@@ -276,7 +276,7 @@ def _drawn(chosen: random.Random, median: float) -> float:
 
 
 def numbered(messages: Sequence[Outline]) -> tuple[Outline, ...]:
-    """Consecutive numbers from 1, so that a message's place is its number less one."""
+    """The messages with consecutive numbers from 1, so that a message's index is its number less one."""
     if [one.seq for one in messages] != list(range(1, len(messages) + 1)):
         raise ValueError("messages are numbered from 1, without a gap")
     return tuple(messages)

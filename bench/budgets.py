@@ -1,15 +1,15 @@
-"""Budgets: what of a conversation is served as they grow, with and without a question.
+"""Measures how much of a conversation is served as the budget grows, with and without a question.
 
 ``python -m bench.budgets [--data file.jsonl …] [--every n] [--preset hierarchical] [--write]`` folds each conversation
-of LoCoMo and each made-up talk as a whole with the offline model, its segments cut, told and laid out as the service
-does it, and assembles a context for each question within 5 to 100 % of the conversation's own tokens, with the question
-as ``query`` and without one. Printed are, of each budget,
+of LoCoMo and each made-up talk as a whole with the offline model. Its segments are cut, summarised and laid out as the
+service does it. A context is assembled for each question within 5 to 100 % of the conversation's own tokens, with the
+question as ``query`` and without one. For each budget it prints
 
-* evidence: whether the text of every message that holds the answer stands in the context;
-* words: the share of the answer's content words that stand in it;
+* evidence: whether the text of every message that holds the answer is in the context;
+* words: the share of the answer's content words that are in it;
 
 for what is served now, for what was served before (the block as it was laid out, and with a question all that matches)
-and for the newest messages that fit. Beside them the share of a segment's content words that each level tells. Nothing
+and for the newest messages that fit. It also prints the share of a segment's content words that each level has. Nothing
 of the data is printed or kept.
 """
 
@@ -60,12 +60,12 @@ class Row:
     share: float
     evidence: bool
     words: float | None
-    """``None``: the answer has no content words."""
+    """The share of the answer's content words that was served; ``None`` if the answer has no content words."""
     tokens: int
 
 
 class Told:
-    """A talk in the service's hands: folded as a whole, its segments laid out."""
+    """A talk as the service handles it: folded as a whole, with its segments laid out."""
 
     def __init__(self, talk: Talk, preset: str) -> None:
         self.talk = talk
@@ -77,7 +77,7 @@ class Told:
         self._newest = Baselines(talk.texts).all()[NEWEST]
 
     def rows(self, every: int) -> Iterator[Row]:
-        """Every n-th question at every size."""
+        """The rows of every n-th question at every size."""
         for share in SHARES:
             room = room_of(self.talk, share)
             plain = {name: self._served(name, "", room) for name in (NOW, BEFORE)}
@@ -90,7 +90,7 @@ class Told:
                     yield self._row(name, asked, share, self._served(name, asked.text, room), asks=True)
 
     def _served(self, name: str, question: str, room: int) -> tuple[str, int]:
-        """The text and its tokens, the system prompt left out."""
+        """The served text and its tokens, without the system prompt."""
         material = self._material
         if question:
             material = replace(material, recall=Recall(question=question, corpus=self._corpus, is_explicit=True))
@@ -123,7 +123,7 @@ class Told:
         )
 
     def levels(self) -> Iterator[tuple[Level, float, float]]:
-        """Of each segment and level the share of its content words and of its tokens."""
+        """For each segment and level, the share of the segment's content words, and of its tokens."""
         for segment in self.segments:
             messages = self._messages[segment.from_seq - 1 : segment.to_seq]
             words = {stem for one in messages for stem in stems(message_text(one))} - GENERIC_STEMS
@@ -177,7 +177,7 @@ def _mean(values: Sequence[float | None]) -> str:
 
 
 def level_table(found: Sequence[tuple[Level, float, float]]) -> str:
-    """What each level tells of a segment, and what it weighs."""
+    """The share of a segment's words that each level has, and the share of its tokens."""
     lines = ["| | words | tokens |", "|---|---:|---:|"]
     for level in LEVELS:
         words = _mean([words for name, words, _ in found if name == level])

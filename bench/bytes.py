@@ -1,9 +1,9 @@
-"""``python -m bench.bytes``: what many large media take of a process's memory, request by request.
+"""``python -m bench.bytes``: how much memory many large media take in a process, request by request.
 
-An API process over servers of its own gets ``--messages`` messages with ``--megabytes`` of Base64 each, which
-say that they weigh no token. Then it is asked for the context, a page, a search and the export, and with a body of
-nothing but lists; after each, the most memory that it had (``VmHWM``, set back before) stands beside what it answered.
-Exit status 1 if a request took more than ``--most`` megabytes over what the process had before.
+An API process with servers of its own gets ``--messages`` messages with ``--megabytes`` of Base64 each, whose stated
+number of tokens is 0. Then it is asked for the context, a page, a search and the export, and gets a body of nothing but
+lists. For each request the peak of its memory (``VmHWM``, reset before) and the size of the answer are printed. The
+exit status is 1 if a request took more than ``--most`` megabytes over what the process had before.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _LISTS: Final = b"[" + b"[]," * 2_600_000 + b"[]]"
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A process that answers."""
+    """A running API process."""
 
     http: httpx.Client
     pid: int
 
     def memory(self, name: str) -> float:
-        """Megabytes by a name of ``/proc/<pid>/status``."""
+        """The megabytes of a line of ``/proc/<pid>/status``, by its name."""
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
         found = next(line for line in lines if line.startswith(f"{name}:"))
         return int(found.split()[1]) * 1_024 / _MEGABYTE
 
     def peak_over(self, method: str, path: str, **given: Any) -> tuple[int, float, float]:
-        """Status, megabytes of the answer, and the most memory over what the process had before."""
+        """Make a request; return its status, the megabytes of the answer, and the peak above the memory before."""
         before = self.memory("VmRSS")
         Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="ascii")
         with self.http.stream(method, path, **given) as response:
@@ -57,7 +57,7 @@ class Api:
 
 
 def main() -> int:
-    """Fill, ask, print."""
+    """Store the messages, make the requests, print the table; return the exit status."""
     read = argparse.ArgumentParser(description=__doc__)
     read.add_argument("--messages", type=int, default=200)
     read.add_argument("--megabytes", type=float, default=7.9)

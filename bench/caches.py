@@ -1,14 +1,15 @@
-"""When a cache that the provider is told to keep pays, and what it costs under each ``policy.cache``.
+"""Computes when an explicit cache at the provider pays, and what it costs under each ``policy.cache``.
 
-``python -m bench.caches [--tokens 6000] [--write]`` prints two tables, and calls nobody.
+``python -m bench.caches [--tokens 6000] [--write]`` prints two tables, and makes no requests.
 
-* *Break-even*: how many requests within its life a cache needs to cost less than none, from the price tables: ours for
-  storage, that of pydantic-ai for the rest. ``h`` is the share of the tokens that the provider caches by itself.
-* *Rhythms*: the user's messages of the made-up talks (``bench/made_talks``) as requests, at the times that they bear;
-  alone, and many conversations of a tenant that begin alike, each begun at another moment. What the prefix costs,
-  beside ``off``. The decisions are those of the service (``app.core.model.caches.decide``), on what it would have
-  measured. The provider is taken to have ``--hits`` of the prefix cached by itself when the last request that began so
-  is no longer ago than ``--holds`` minutes, and nothing after that: nobody promises either.
+* *Break-even*: how many requests within its life a cache needs to cost less than no cache. The prices are from tables:
+  the project's own for storage, that of pydantic-ai for the rest. ``h`` is the share of the tokens that the provider
+  caches by itself.
+* *Rhythms*: the user's messages of the made-up talks (``bench/made_talks``) are requests at the times stated there, in
+  one conversation, and in many conversations of a tenant with the same beginning, each begun at another time. The cost
+  of the prefix is compared with ``off``. The decisions are those of the service (``app.core.model.caches.decide``), on
+  what it would have measured. The provider is assumed to have cached the share ``--hits`` of the prefix by itself if
+  the last request with it is at most ``--holds`` minutes ago, and nothing otherwise; no provider promises either.
 """
 
 from __future__ import annotations
@@ -58,27 +59,27 @@ LIVES: Final = (timedelta(minutes=15), timedelta(hours=1), timedelta(days=1))
 HIT_RATES: Final = (0.0, 0.5, 0.9)
 MODES: Final[tuple[CacheMode, ...]] = ("auto", "always")
 CROWDS: Final = (1, 20, 100)
-"""Conversations of a tenant that begin alike."""
+"""Numbers of a tenant's conversations that begin with the same prefix."""
 DAYS: Final = 60
-"""Within which the conversations of a crowd begin."""
+"""The days within which the conversations of a crowd begin."""
 SEED: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """How it is taken to cache by itself."""
+    """How a provider is assumed to cache by itself."""
 
     hits: float
     holds: timedelta
 
     def share(self, gap: timedelta | None) -> float:
-        """Of the prefix, after so long without a request that began so; ``None``: there was none."""
+        """The share of the prefix that is cached, by the time since the last request with it; ``None``: no request."""
         return self.hits if gap is not None and gap <= self.holds else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What a rhythm cost under one mode."""
+    """The cost of a rhythm under one mode."""
 
     talk: str
     conversations: int
@@ -87,7 +88,7 @@ class Played:
     mode: CacheMode
     usd: float
     of_off: float
-    """Cost ÷ the cost without any cache."""
+    """The cost divided by the cost under ``off``."""
     made: int
     renewed: int
 
@@ -95,7 +96,7 @@ class Played:
 def play(
     times: Sequence[datetime], *, tokens: int, terms: CacheTerms, mode: CacheMode, ttl: timedelta, provider: Provider
 ) -> tuple[float, int, int]:
-    """(USD for the prefix, caches made, caches renewed) of requests at these times."""
+    """The cost of the prefix in USD, and how many caches are made and renewed, for requests at these times."""
     caching = Caching(prefix=CachedPrefix(system="", awareness=""), tokens=tokens, mode=mode, ttl=ttl)
     prices = _known(terms, tokens)
     demand, life, last = Demand(), None, None
@@ -122,7 +123,7 @@ def play(
 
 
 def crowd(times: Sequence[datetime], conversations: int) -> list[datetime]:
-    """The same rhythm in so many conversations, each begun at another moment of some weeks."""
+    """The times of the same rhythm in so many conversations, each begun at another time within ``DAYS``."""
     if conversations == 1:
         return list(times)
     drawn = random.Random(SEED)
@@ -131,7 +132,7 @@ def crowd(times: Sequence[datetime], conversations: int) -> list[datetime]:
 
 
 def rhythms() -> Iterator[tuple[str, list[datetime]]]:
-    """Of each talk the times of its user's messages."""
+    """The name of each talk, with the times of its user's messages."""
     for path in sorted(TALKS.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             said = json.loads(line)["messages"]
@@ -140,7 +141,7 @@ def rhythms() -> Iterator[tuple[str, list[datetime]]]:
 
 
 def played(tokens: int, ttl: timedelta, provider: Provider) -> list[Played]:
-    """Every rhythm, crowd, model and mode."""
+    """The costs of every rhythm, crowd, model and mode."""
     rows: list[Played] = []
     for model in PLAYED:
         terms = _terms(model)
@@ -167,7 +168,7 @@ def played(tokens: int, ttl: timedelta, provider: Provider) -> list[Played]:
 
 
 def break_even(tokens: int) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Requests within the life of a cache from which on it pays, by model, life and rate of implicit hits."""
+    """How many requests within its life make a cache pay, by model, life and rate of implicit hits."""
     headers = ["model", *(f"{_told(life)}, h = {rate:g}" for life in LIVES for rate in HIT_RATES)]
     rows: list[Sequence[str]] = []
     for model in MODELS:
@@ -189,7 +190,7 @@ def shown(rows: Sequence[Played]) -> tuple[Sequence[str], list[Sequence[str]]]:
 
 
 def summary(rows: Sequence[Played]) -> str:
-    """The worst and the best of each mode, in a sentence."""
+    """A sentence with the worst and the best result of each mode."""
     said = []
     for mode in MODES:
         ratios = [row.of_off for row in rows if row.mode == mode]
@@ -199,7 +200,7 @@ def summary(rows: Sequence[Played]) -> str:
 
 @cache
 def _terms(model: str) -> CacheTerms:
-    """With each price looked up once, for the day on which ours were read."""
+    """The prices of a model on the day on which the project's own were read; each is looked up once."""
     terms, day = terms_of(gemini.make_model(model, gemini.make_provider("none", None))), date.fromisoformat(READ_ON)
     prices = cache(lambda tokens: terms.prices(tokens, day))
     return replace(terms, prices=lambda tokens, _: prices(tokens))
@@ -218,7 +219,7 @@ def _told(life: timedelta) -> str:
 
 
 def main() -> None:
-    """Reckon, print, and write."""
+    """Compute, print, and write."""
     parser = argparse.ArgumentParser(description="When a cache at the provider pays.")
     parser.add_argument("--tokens", type=int, default=6_000, help="what every request begins with")
     parser.add_argument("--ttl", type=float, default=60, help="minutes that a cache is kept")

@@ -1,4 +1,4 @@
-"""Scripts of today run by the code of an older checkout, whose modules had other places."""
+"""Adapts today's scripts to an older checkout, whose modules had other names."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ FORMER: Final[Mapping[str, str]] = {
     "app.core.validation.gate": "app.domain.gating.gate",
     "app.usecases.compaction.segmenting": "app.services.segmenting",
 }
-"""By today's name, the name before commit baad797."""
+"""The name of each module before commit baad797, by today's name."""
 _NAME: Final = re.compile(r"^from (app\.[\w.]+) import ", re.MULTILINE)
 
 
 def script_for(script: Path, checkout: Path) -> str:
-    """The text of a script, with the module names that this checkout has.
+    """The text of a script, with the module names of this checkout.
 
     Raises:
-        KeyError: It imports a module whose former name is not known.
+        KeyError: The script imports a module whose former name is not known.
     """
     text = script.read_text(encoding="utf-8")
     if (checkout / "app" / "core" / "model").is_dir():

@@ -1,14 +1,14 @@
-"""The offline compactor under the compaction conformance kit: what of planted statements is still served.
+"""Runs the offline compactor under the compaction conformance kit: which planted statements are still served.
 
-``python -m bench.conformance [--rounds 5] [--seeds 1-4] [--budgets 10%,20%,30%] [--write]`` puts the service's own
-compaction (compress, gate, merge, anchors, block: the pure core, no database) beside the kit's compactors, runs the
-kit's corpus command, and exits with 1 when a type is flagged or falls off a cliff.
+``python -m bench.conformance [--rounds 5] [--seeds 1-4] [--budgets 10%,20%,30%] [--write]`` compares the service's own
+compaction (compress, gate, merge, anchors, block: the pure core, no database) with the kit's compactors, runs the kit's
+corpus command, and exits with 1 when a type is flagged or falls off a cliff.
 
-A conversation stays one conversation over the rounds, as it does in the service: the first round folds the whole
-session; in a later one there is nothing new to fold, and nothing changes. ``--news`` makes rounds harder than the kit's
-own: before each, the talk goes on (``NEWS``, with exact values that the kit knows nothing of) and is folded again. What
-the kit sees is what would be served: the block with its anchors, held messages, tail. A leading system turn is the
-conversation's system prompt, which is served as it is and counts for nothing here.
+A conversation stays the same over the rounds, as it does in the service: the first round folds the whole session; a
+later round has nothing new to fold, and nothing changes. ``--news`` makes rounds harder than the kit's own: before
+each, the talk goes on (``NEWS``, with exact values that the kit does not know) and is folded again. The kit sees what
+would be served: the block with its anchors, held messages, and tail. A leading system turn is the conversation's system
+prompt, which is served as it is and not counted here.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from bench.replay import EVERYTHING, Replay
 Fold = Callable[[Replay, FoldRequest], int]
 
 NAME: Final = "throughline-offline"
-ROOM: Final = 900  # tokens for state and anchors where the kit names no budget: what a window of 4 000 gives them
-ANCHORS: Final = 0.15  # of the room, as ``anchor_share``; none where the marks of a line are too much for the state
-OWN: Final = 0.75  # of the state's cap: the rest is for exact values that code brings back
+ROOM: Final = 900  # tokens for state and anchors if the kit gives no budget: what a window of 4 000 gives them
+ANCHORS: Final = 0.15  # share of the room, as ``anchor_share``; none if the state has no room for a line's marks
+OWN: Final = 0.75  # share of the state's cap; the rest is for exact values that code brings back
 WITHOUT_QUOTES: Final = QUOTES_SHARE * QUOTES_LEAST - 1  # the largest cap of a state that code adds no quotes to
-PINS: Final = 0.10  # of the room: the default share for what is held
-TRIES: Final = 8  # sizes tried to come as near to a budget of characters as tokens allow
-CHARACTERS: Final = 4.2  # a token of a block has about as many: where trying begins
+PINS: Final = 0.10  # share of the room: the default share for held messages
+TRIES: Final = 8  # sizes that are tried to come as near to a budget in characters as tokens allow
+CHARACTERS: Final = 4.2  # about so many characters per token of a block: the first size tried
 NEWS: Final = (
     ("user", "The caterer for the summer party called: the buffet comes to {n},480 euros for {n}0 people."),
     ("assistant", "Thanks, I have written it down. Is there a date by which they need to hear from us?"),
@@ -65,11 +65,11 @@ NEWS: Final = (
     ("user", "Yes, back to work."),
     ("assistant", "Acknowledged. Continuing with the plan."),
 )
-"""What is talked of between two rounds, with other values each time."""
+"""The messages between two rounds, with other values each time."""
 
 
 class Offline:
-    """The kit's protocol over one conversation in memory."""
+    """Implements the kit's protocol for one conversation in memory."""
 
     name = NAME
 
@@ -79,7 +79,7 @@ class Offline:
         self._talk: Replay | None = None
 
     def compact(self, turns: list[Turn], round_num: int = 1, budget_chars: int | None = None) -> CompactedContext:
-        """Fold everything there is; within this many characters where the kit names them."""
+        """Fold everything, within this many characters if the kit gives a budget."""
         before = self._continued(self._talk, round_num) if self._talk else self._begun(turns, budget_chars)
         if budget_chars is None:
             self._talk = self._folded(before, ROOM)
@@ -103,7 +103,7 @@ class Offline:
         return talk
 
     def _within(self, before: Replay, budget_chars: int) -> Replay:
-        """The largest block tried that is served in this many characters; the smallest tried if none is."""
+        """The largest of the tried blocks that fits into this many characters, or the smallest if none fits."""
         room, tried = budget_chars / CHARACTERS, []
         most = WITHOUT_QUOTES if room < WITHOUT_QUOTES else room * 2
         for _ in range(TRIES):
@@ -129,19 +129,19 @@ class Offline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the kit says of one session at one budget."""
+    """The kit's judgement of one session at one budget."""
 
     budget: float | None
     seed: int
     curves: dict[str, list[float]]
-    """Survival by type, round by round."""
+    """The share that survives of each type, round by round."""
     flagged: tuple[str, ...]
     cliffs: tuple[str, ...]
     within_budget: bool
 
 
 def judged(compactor: Callable[[], Offline], *, budget: float | None, seed: int, rounds: int) -> Verdict:
-    """One randomized session of the kit."""
+    """The verdict on one randomized session of the kit."""
     session, canaries = build_random_session(seed)
     run = run_conformance(session, compactor(), rounds=rounds, canaries=canaries, budget_fraction=budget)
     report = build_report(run, canaries=canaries, session=session)
@@ -156,7 +156,7 @@ def judged(compactor: Callable[[], Offline], *, budget: float | None, seed: int,
 
 
 def verdicts_table(verdicts: Sequence[Verdict]) -> str:
-    """Per budget: the least that survived of each type in any round and seed, and what was flagged."""
+    """For each budget, the least share of each type that survived in any round and seed, and what was flagged."""
     types = list(verdicts[0].curves)
     lines = ["| budget | " + " | ".join(types) + " | flagged | cliffs |", "|---|" + "---:|" * len(types) + "---|---|"]
     for budget in dict.fromkeys(verdict.budget for verdict in verdicts):
@@ -171,7 +171,7 @@ def verdicts_table(verdicts: Sequence[Verdict]) -> str:
 
 
 def corpus(seeds: str, rounds: int, *, generated: bool) -> dict[str, Any]:
-    """The kit's own corpus command, with ours among its compactors; medians by type."""
+    """Run the kit's corpus command with the offline compactor added; return medians by type."""
     cli.COMPACTORS[NAME] = Offline
     said = io.StringIO()
     kind = ["--generated"] if generated else []
@@ -182,7 +182,7 @@ def corpus(seeds: str, rounds: int, *, generated: bool) -> dict[str, Any]:
 
 
 def corpus_table(seeds: str, rounds: int) -> str:
-    """Both of the kit's corpora without a budget: median survival in the first and the last round, and updates."""
+    """A table of the kit's two corpora without a budget: median survival in the first and last round, and updates."""
     lines = ["| corpus | type | first round | last round |", "|---|---|---:|---:|"]
     for generated in (False, True):
         found = corpus(seeds, rounds, generated=generated)

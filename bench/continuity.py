@@ -1,16 +1,16 @@
-"""Continuity: whether the score of a compaction follows what was really lost, or falsified.
+"""Tests whether a compaction's continuity score follows what was really lost or falsified.
 
-``python -m bench.continuity [--draws 4] [--write]`` plants losses that know nothing of the probes: of each state block
-a share drawn by seed is removed, statement by statement (entries, sentences of narratives, lines of anchors and
-digests), and recorded lies of the open half of ``bench/trust`` are put in the place of honest items. Printed are
+``python -m bench.continuity [--draws 4] [--write]`` plants losses that do not depend on the probes. From each state
+block a share drawn by seed is removed, statement by statement (entries, sentences of narratives, lines of anchors and
+digests), and recorded lies of the open half of ``bench/trust`` replace honest items. It prints
 
 * the correlation (Pearson, Spearman) across conversations between the share that was removed and the recall that was
-  lost, of states that the offline model and of states that recorded models wrote; by kind of probe;
-* the same between the share of a talk's statements that was falsified and the answers that are lost or contradicted by
-  it, of all lies and by what they are about, and which kinds of lies are noticed at all;
-* controls: the scores of other trials (shuffled), and probes of another talk asked of this one's states;
+  lost, by kind of probe: for states of the offline model, and for states of recorded models;
+* the correlation between the share of a talk's statements that was falsified and the share of answers that are lost or
+  contradicted, for all lies and by what they are about; and which kinds of lies are noticed at all;
+* controls: the scores of other trials (shuffled), and probes of another talk asked of this talk's states;
 * where people asked questions about a talk, the correlation of the score with the words of their answers that are left;
-* what probes and answers cost in processor time.
+* the processor time of probes and answers.
 
 Nothing of the data is printed or kept.
 """
@@ -46,23 +46,23 @@ PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "continuity.md"
 MADE: Final = Path(__file__).with_name("made_talks")
 AIRLINE: Final = DATA.parents[1] / "tau_bench" / "airline.jsonl"
 FOLDED: Final = 150
-"""Messages of a talk that are folded; the rest is its tail, of which the newest part is looked at."""
+"""Messages of a talk that are folded; the others are its tail, whose newest part is looked at."""
 OFFLINE: Final = "offline model"
 RECORDED: Final = "recorded models"
 LEAST: Final = 8
-"""Probes: a conversation with fewer is none to judge a score by."""
+"""The fewest probes of a conversation: with fewer the score cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A stretch with its probes, and the honest state block that took its place."""
+    """A stretch of messages with its probes, and the honest state block that replaced it."""
 
     talk: str
     exam: Exam
     state: Mapping[str, Any]
     layout: Layout
     answers: tuple[frozenset[str], ...] = ()
-    """The words of what people answer to questions about the stretch."""
+    """The words of people's answers to questions about the stretch."""
     case: Case | None = None
     """The recorded answer that it comes from."""
     seconds: float = 0.0
@@ -71,19 +71,19 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One conversation with a planted loss: what was planted, and what the score says."""
+    """One conversation with a planted loss: the loss, and the score."""
 
     talk: str
     planted: float
     lost: float
-    """Of the recall of the honest state, the part that is gone: 0–1."""
+    """The share of the honest state's recall that is lost: 0–1."""
     recall: float
     by_kind: Mapping[str, float]
-    """The same as ``lost``, by kind."""
+    """``lost`` by kind of probe."""
     stranger: float
     """The share of another talk's probes that this state answers."""
     words: float | None
-    """Of people's answers, the share of words that is left; ``None`` without questions."""
+    """The share of the words of people's answers that is left; ``None`` without questions."""
 
 
 def folded_talk(talk: Talk) -> Folded | None:
@@ -146,7 +146,7 @@ def removed(one: Folded, share: float, draw: random.Random) -> tuple[float, Mapp
 
 
 def trials(found: Iterable[Folded], draws: int, seed: int = 1) -> Iterator[Trial]:
-    """Each conversation with as many planted losses, from none to all."""
+    """Trials of each conversation with ``draws`` planted losses, from none to all."""
     every = list(found)
     for number, one in enumerate(every):
         draw = random.Random(f"{seed} {one.talk}")
@@ -180,7 +180,7 @@ def _by_kind(honest: Continuity, score: Continuity) -> dict[str, float]:
 
 
 def pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Linear correlation; ``None`` of fewer than five pairs, or where one side never changes."""
+    """Linear correlation; ``None`` for fewer than five pairs, or if one side is constant."""
     if len(pairs) < 5 or any(len({pair[side] for pair in pairs}) == 1 for side in (0, 1)):
         return None
     return statistics.correlation([one for one, _ in pairs], [other for _, other in pairs])
@@ -201,12 +201,12 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lied:
-    """One talk with some of its lies of one group in its states."""
+    """One talk whose states have some of its lies of one group."""
 
     planted: float
     """The share of the statements of its states that are falsified."""
     noticed: float
-    """Answers that are lost or contradicted, beside the honest states, as a share of the probes."""
+    """The share of the probes whose answers are lost or contradicted, compared with the honest states."""
 
 
 EVERY: Final = "all lies"
@@ -216,7 +216,7 @@ OTHERS: Final = "others (invented, done instead of planned, negated, orders)"
 
 
 def group_of(lie: Lie) -> str:
-    """What a lie falsifies."""
+    """The group of a lie: what it falsifies."""
     if lie["kind"] in {"wrong_number", "wrong_date", "old_value"}:
         return VALUES
     return PEOPLE if lie["kind"] in {"swapped_person", "wrong_attribution"} else OTHERS
@@ -254,7 +254,7 @@ def _lied(ones: Sequence[Folded], group: str, share: float, draw: random.Random)
 
 
 def seen(found: Sequence[Folded]) -> dict[str, tuple[int, int, int]]:
-    """Per kind of lie, planted alone: how many, contradicted by the score, and with a lower recall."""
+    """For each kind of lie, planted one at a time: how many, how many are contradicted, how many lower the recall."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for one in found:
         honest = one.exam.compare(one.state, one.layout).continuity.total
@@ -269,7 +269,7 @@ def seen(found: Sequence[Folded]) -> dict[str, tuple[int, int, int]]:
 
 
 def lies_table(found: Sequence[Folded], draws: int) -> str:
-    """By group: the correlation; by kind: how many are noticed."""
+    """A table of the correlation by group of lies, and of how many lies of each kind are noticed."""
     lines = ["| lies about | Pearson | Spearman |", "|---|---:|---:|"]
     for group, rows in lying(found, draws).items():
         pairs = [(one.planted, one.noticed) for one in rows]
@@ -287,7 +287,7 @@ def lies_table(found: Sequence[Folded], draws: int) -> str:
 
 
 def cost_table(groups: Mapping[str, Sequence[Folded]]) -> str:
-    """Processor time."""
+    """A table of processor times."""
     lines = ["| | probes made: median | most | answered: median | most |", "|---|---:|---:|---:|---:|"]
     for name, ones in groups.items():
         cells = []
@@ -298,14 +298,14 @@ def cost_table(groups: Mapping[str, Sequence[Folded]]) -> str:
 
 
 def answering_seconds(one: Folded) -> float:
-    """Processor time of asking a state all probes."""
+    """The processor time of asking a state all probes."""
     began = time.process_time()
     one.exam.compare(one.state, one.layout)
     return time.process_time() - began
 
 
 def told_falsely(one: Folded, lie: Lie) -> Mapping[str, Any] | None:
-    """The state with this lie in the place of the honest text; ``None`` where that does not stand in it."""
+    """The state with this lie in place of the honest text; ``None`` if the state does not have that text."""
     field, index, case = str(lie.get("field")), lie.get("index"), one.case
     if case is None or "text" not in lie or field not in one.state:
         return None
@@ -323,7 +323,7 @@ def told_falsely(one: Folded, lie: Lie) -> Mapping[str, Any] | None:
 
 
 def correlation_table(groups: Mapping[str, Sequence[Trial]]) -> str:
-    """By group: all probes, each kind, the controls."""
+    """A table by group: all probes, each kind of probe, the controls."""
     names: list[tuple[str, Callable[[Trial], float | None]]] = [
         ("all probes", lambda one: one.lost),
         ("recall itself, not beside the honest state's", lambda one: 1 - one.recall),

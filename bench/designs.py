@@ -1,8 +1,8 @@
-"""The figures that the Sessions Pattern publishes, measured here under the preset that follows it.
+"""Measures the figures that the Sessions Pattern publishes, under the preset that follows it.
 
 ``python -m bench.designs [--write]`` plays generated talks of 50 and 100 messages under ``sessions``, with the offline
-model, and counts compactions, the processor time of all their folds, and the tokens that every message's request would
-send, against sending the whole history. The pattern says, of its own program: 50 turns take one compression in under
+model. It measures compactions, the processor time of all their folds, and the tokens that all requests would send,
+compared with sending the whole history. The pattern says of its own program: 50 turns take one compression in under
 200 ms; 100 turns take two or three, under 2 s together; 50,000 tokens become 8,000; 84 % of the cost of the API is
 saved. Times are CPU seconds of this process on this machine.
 """
@@ -44,18 +44,18 @@ class Row:
     talk: str
     messages: int
     tokens: int
-    """Of the whole history at the end."""
+    """Tokens of the whole history at the end."""
     compactions: int
     cpu_ms: float
-    """Of all folds together."""
+    """Milliseconds of CPU of all folds together."""
     slowest_ms: float
     served: int
     """Tokens of the context at the end."""
     saved: float
-    """Of the tokens that requests of the whole history would have sent, one before each reply, the share not sent."""
+    """The share of tokens not sent, compared with sending the whole history before each reply."""
 
     def cells(self) -> tuple[str, ...]:
-        """As a row of the table."""
+        """The cells of the row in the table."""
         return (
             self.talk,
             f"{self.tokens:,}",
@@ -69,7 +69,7 @@ class Row:
 
 
 def measured(talk: str, texts: Sequence[str]) -> Row:
-    """Play the texts as user and assistant in turns; a request is sent before each reply."""
+    """Play the texts as alternate messages of user and assistant; a request is made before each reply."""
     replay = Replay.in_window(WINDOW, PRESET)
     times: list[float] = []
     whole = sent = whole_sent = 0
@@ -96,7 +96,7 @@ def measured(talk: str, texts: Sequence[str]) -> Row:
 
 
 def joined(texts: Sequence[str], count: int, tokens: int) -> list[str]:
-    """So many messages of about so many tokens each, of the texts in their order, again and again."""
+    """``count`` messages of about ``tokens`` tokens each, made of the texts in order, repeated as needed."""
     made: list[str] = []
     place = 0
     while len(made) < count:
@@ -109,7 +109,7 @@ def joined(texts: Sequence[str], count: int, tokens: int) -> list[str]:
 
 
 def rows_of(texts: Sequence[str]) -> list[Row]:
-    """The talks that the figures are about."""
+    """The rows of the talks that the figures are about."""
     return [
         measured("50 messages", joined(texts, 50, 160)),
         measured("100 messages", joined(texts, 100, 160)),
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="put the table into docs/measurements.md")
     asked = parser.parse_args(arguments)
     named, lines = lines_of(asked.data, 0)
-    rows_of([text for _, text in lines][:40])  # warm: tables and patterns are read
+    rows_of([text for _, text in lines][:40])  # to warm up: loads tables and patterns
     rows = rows_of([text for _, text in lines])
     print_table(_HEADERS, [row.cells() for row in rows])
     write_json("designs", {"talk": named, "rows": [asdict(row) for row in rows]})

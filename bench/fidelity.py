@@ -1,19 +1,19 @@
-"""Fidelity: what of a conversation still reaches a model, at a share of its tokens.
+"""Measures fidelity: how much of a conversation still reaches a model, at a share of its tokens.
 
 ``python -m bench.fidelity [--data file.jsonl …] [--every n] [--jobs 2] [--write]`` folds each conversation as a whole
 with the offline model and assembles a context for each question within 5, 10, 20 and 50 % of the conversation's own
-tokens. Everything served counts against the budget but the system prompt and the awareness block. Printed are
+tokens. Everything served counts against the budget except the system prompt and the awareness block. It prints
 
-* evidence recall: whether the text of every message that holds the answer stands in the context, by category; an upper
-  bound on what a model can answer, not accuracy;
-* answer-token recall: the share of the answer's content words that stand in it;
-* questions that ask for a summary or an order of events, apart, with and without the state;
+* evidence recall: whether the text of every message that holds the answer is in the context, by category; this is an
+  upper bound on what a model can answer, not accuracy;
+* answer-token recall: the share of the answer's content words that are in it;
+* questions that ask for a summary or an order of events, separately, with and without the state;
 * exact values (names, numbers, dates) that a context without a question still holds;
 * expand hit@k: whether the segment with the evidence is among the first that a question leads to;
-* the same conversations with one side's messages joined to long ones.
+* the same for conversations in which one side's messages are joined to long ones.
 
-Beside ours: selections of whole messages of the same size. Intervals are 95 %, by bootstrap over questions with a fixed
-seed. Nothing of the data is printed or kept.
+For comparison, selections of whole messages of the same size are measured. Intervals are 95 %, by bootstrap over
+questions with a fixed seed. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Found:
 
 
 def measured(talk: Talk, every: int = 1) -> Found:
-    """One conversation, as it is and with long answers."""
+    """The measures of one conversation, as it is and with long answers."""
     whole = Conversation(talk)
     return Found(
         talk=talk.id,
@@ -76,7 +76,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def cell(values: Sequence[float]) -> str:
-    """Mean and interval in per cent."""
+    """A cell with mean and interval in per cent."""
     if not values:
         return "–"
     mean, low, high = interval(values)
@@ -99,7 +99,7 @@ def _answer(one: Served) -> float | None:
 
 
 def evidence_table(found: Sequence[Served], *, by_category: bool = True) -> str:
-    """All questions by method, then ours by category."""
+    """A table of all questions by method, then of Throughline's by category."""
     plain = [one for one in found if not one.broad]
     lines = [f"| | {_HEAD} |", f"|---|{_RULE}"]
     lines += [_row(name, rows, _evidence) for name, rows in by_name(plain).items()]
@@ -114,14 +114,14 @@ def evidence_table(found: Sequence[Served], *, by_category: bool = True) -> str:
 
 
 def answer_table(found: Sequence[Served]) -> str:
-    """The share of the answer's content words, by method."""
+    """A table of the share of the answer's content words, by method."""
     lines = [f"| | {_HEAD} |", f"|---|{_RULE}"]
     lines += [_row(name, rows, _answer) for name, rows in by_name([one for one in found if not one.broad]).items()]
     return "\n".join(lines)
 
 
 def broad_table(found: Sequence[Served]) -> str:
-    """Questions that ask for a summary or an order: evidence and answer, with the state and without it."""
+    """A table of questions that ask for a summary or an order: evidence and answer, with and without the state."""
     broad = [one for one in found if one.broad]
     if not broad:
         return "No question of these conversations asks for a summary or an order of events."
@@ -136,7 +136,7 @@ def broad_table(found: Sequence[Served]) -> str:
 
 
 def values_table(found: Sequence[Kept]) -> str:
-    """Exact values that are served without a question."""
+    """A table of the exact values that are served without a question."""
     lines = [f"| | {_HEAD} |", f"|---|{_RULE}"]
     for name in dict.fromkeys(one.name for one in found):
         cells = []
@@ -149,7 +149,7 @@ def values_table(found: Sequence[Kept]) -> str:
 
 
 def hits_table(found: Sequence[Hit]) -> str:
-    """Expand hit@k."""
+    """A table of expand hit@k."""
     lines = ["| the first segments are found | " + " | ".join(f"hit@{k}" for k in FIRST) + " |"]
     lines.append("|---|" + "---:|" * len(FIRST))
     for name in dict.fromkeys(one.name for one in found):
@@ -160,7 +160,7 @@ def hits_table(found: Sequence[Hit]) -> str:
 
 
 def tables(found: Sequence[Found]) -> dict[str, str]:
-    """Each table by the name of its marks."""
+    """The tables by the names of their marks."""
     served = [one for each in found for one in each.served]
     return {
         "evidence": evidence_table(served),
@@ -173,7 +173,7 @@ def tables(found: Sequence[Found]) -> dict[str, str]:
 
 
 def measure(given: Iterable[Talk], *, every: int, jobs: int) -> list[Found]:
-    """All conversations, a few at a time."""
+    """Measure all conversations, ``jobs`` at a time."""
     found: list[Found] = []
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         for one in pool.map(partial(measured, every=every), given):

@@ -1,10 +1,10 @@
-"""Fidelity on talks of other kinds than recall was fitted on: made up, as no real ones may lie in the project.
+"""Measures fidelity on talks of other kinds than recall was fitted on: made up, since no real ones may be kept here.
 
-``python -m bench.fidelity_made [--write]`` reads ``bench/made_talks`` and prints evidence recall by talk, of all
-questions and of those that nobody looks at while working on recall (the even-numbered ones), beside BM25's selection of
-whole messages of the same size. Packing alone is recall without the rest of a context: in talks this short the state
-and the lines around it weigh more than in real ones. Questions that ask for a summary or an order of events
-(``broad.json``) are counted apart, with and without the state.
+``python -m bench.fidelity_made [--write]`` reads ``bench/made_talks`` and prints evidence recall by talk, for all
+questions and for those that nobody looks at while working on recall (the even-numbered ones), compared with BM25's
+selection of whole messages of the same size. "Packing alone" is recall without the rest of a context: in talks this
+short the state and the lines around it take more room than in real ones. Questions that ask for a summary or an order
+of events (``broad.json``) are counted separately, with and without the state.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from bench.report import write_json
 
 FOLDER: Final = Path(__file__).resolve().parent / "made_talks"
 BROAD: Final = FOLDER / "broad.json"
-"""By talk, the questions that no single message answers."""
+"""The file with the questions of each talk that no single message answers."""
 ALONE: Final = "packing alone"
 BM25: Final = "BM25"
 MOST: Final = 0.9
-"""Of the tokens, as in the service."""
+"""The share of the tokens that recall may take, as in the service."""
 
 Found = dict[str, list[tuple[bool, ...]]]
-"""By method, for each question whether all of its evidence is served, at each share."""
+"""For each method and question, whether all evidence of the question is served at each share."""
 
 
 def found_in(talk: Talk) -> Found:
-    """What is served of one talk, by method."""
+    """Which evidence of one talk is served, by method."""
     whole, by_words = Conversation(talk), Baselines(talk.texts).all()[BM25]
     corpus = corpus_of_conversation(whole)
     rooms = [math.floor(share * talk.tokens) for share in SHARES]
@@ -76,13 +76,13 @@ def asking_broadly(talk: Talk) -> Talk:
 
 
 def broadly(given: Sequence[Talk]) -> Iterator[Served]:
-    """What is served for them, with the state and without it."""
+    """What is served for the questions of such talks, with the state and without it."""
     for talk in map(asking_broadly, given):
         yield from Conversation(talk).served()
 
 
 def table(found: Sequence[tuple[Talk, Found]]) -> str:
-    """A line for each talk and method: all questions, and the unseen ones."""
+    """A table with a line for each talk and method: all questions, and the unseen ones."""
     head = " | ".join(f"{share:.0%}".replace("%", " %") for share in SHARES)
     lines = [f"| | tokens | questions | {head} |", f"|---|---:|---:|{'---:|' * len(SHARES)}"]
     for talk, by_method in found:
@@ -93,7 +93,7 @@ def table(found: Sequence[tuple[Talk, Found]]) -> str:
 
 
 def figures(found: Sequence[tuple[Talk, Found]]) -> dict[str, dict[str, list[float]]]:
-    """The same for the JSON."""
+    """The same figures for the JSON."""
     return {talk.id: {name: _means(rows) for name, rows in by_method.items()} for talk, by_method in found}
 
 

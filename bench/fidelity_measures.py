@@ -1,4 +1,4 @@
-"""What the fidelity bench looks at for one conversation: what is served for each question, by us and by the others."""
+"""Measures one conversation for the fidelity bench: what Throughline and the other methods serve for each question."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bench.survival import values_of
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
 FIRST: Final = (1, 3, 5)
-"""Segments that a question leads to, for expand hit@k."""
+"""The ``k`` of expand hit@k: how many of the first segments that a question leads to are looked at."""
 OURS: Final = "Throughline"
 CONTROL: Final = "the same without a query"
 STATELESS: Final = "the same without the state"
@@ -40,7 +40,7 @@ _BROAD: Final = re.compile(
     r"|\brésume|aperçu|quel ordre|podsumuj|streść|jakiej kolejności",
     re.IGNORECASE,
 )
-"""Asks for a summary or an order of events: the state's work, not that of single messages."""
+"""Words that ask for a summary or an order of events: the state answers these, not single messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,14 @@ class Served:
     broad: bool
     share: float
     evidence: bool
-    """The text of every message that holds the answer."""
+    """Whether the text of every message that holds the answer was served."""
     answer: float | None
-    """Of the answer's content words; ``None`` where it has none."""
+    """The share of the answer's content words that was served; ``None`` if it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """How many of a conversation's exact values stand in a context without a question."""
+    """How many of a conversation's exact values are in a context without a question."""
 
     name: str
     talk: str
@@ -71,7 +71,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """The share of a question's evidence whose segment is among the first ``k``."""
+    """The share of a question's evidence whose segments are among the first ``k``."""
 
     name: str
     talk: str
@@ -82,12 +82,12 @@ class Hit:
 
 
 def is_broad(question: str) -> bool:
-    """Whether it asks for a summary or an order of events."""
+    """Whether a question asks for a summary or an order of events."""
     return _BROAD.search(question) is not None
 
 
 class Conversation:
-    """One talk in the service's hands."""
+    """One talk as the service handles it."""
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
@@ -99,7 +99,7 @@ class Conversation:
         self._baselines = Baselines(talk.texts).all()
 
     def served(self, every: int = 1, shares: Sequence[float] = SHARES) -> Iterator[Served]:
-        """Ours and the others for every n-th question."""
+        """What Throughline and the other methods serve for every n-th question."""
         for share in shares:
             room = math.floor(share * self._tokens)
             plain = self.told("", room)
@@ -112,7 +112,7 @@ class Conversation:
                     yield self._selected(name, asked, share, choose(asked.text, room))
 
     def kept(self, shares: Sequence[float] = SHARES) -> Iterator[Kept]:
-        """The exact values of the talk in what is served without a question, and in selections of the same size."""
+        """The talk's exact values that are served without a question, and those in selections of the same size."""
         values = {value for group in values_of(self.talk.texts).values() for value in group}
         for share in shares:
             room = math.floor(share * self._tokens)
@@ -148,7 +148,7 @@ class Conversation:
                     )
 
     def told(self, question: str, room: int, *, with_state: bool = True) -> str:
-        """Everything after the system prompt; nothing where not even the last user message fits."""
+        """Everything served after the system prompt; empty if not even the last user message fits."""
         material = self._material if with_state else _stateless(self._material)
         try:
             found = context(material, self._corpus, question, room)
@@ -182,7 +182,7 @@ class Conversation:
 
     @cached_property
     def _cut(self) -> list[tuple[tuple[int, int], str]]:
-        """The range of each segment, and what is served of it: topic, L2 and L3."""
+        """The range of each segment, and what is served of it: topic, levels 2 and 3."""
         found = []
         for messages in split_into_segments(self._replay.messages, SegmentBy()):
             described = describe(messages)
@@ -222,7 +222,7 @@ def _stands(value: str, said_text: str) -> bool:
 
 
 def by_name(found: Sequence[Served]) -> Mapping[str, list[Served]]:
-    """Grouped by method, in the order of their first."""
+    """The results grouped by method, in the order of their first result."""
     groups: dict[str, list[Served]] = {}
     for one in found:
         groups.setdefault(one.name, []).append(one)

@@ -1,4 +1,4 @@
-"""How the offline compressor's time grows with the number of messages.
+"""Measures how the offline compressor's time grows with the number of messages.
 
 ``python -m bench.growth [--most 1600] [--repeats 3]`` compacts generated talks of 100, 200, 400 … messages: proposal,
 gate and apply, as one compaction does them. It fits the exponent of the growth (1 is linear) and says how many times
@@ -34,13 +34,13 @@ from bench.report import print_table, write_json
 
 PROMISED_TURNS: Final = 100
 PROMISED_SECONDS: Final = 2.0
-"""Of the Contextual Compression Engine's own list of success criteria."""
+"""The time for 100 turns in the Contextual Compression Engine's own list of success criteria."""
 
 LINEAR: Final = 1.15
-"""An exponent up to this is called linear: n·log n over these sizes fits to 1.13, noise adds a little."""
+"""An exponent up to this counts as linear: n·log n over these sizes has 1.13, and noise adds a little."""
 
 _FIRST: Final = 100
-_LIMIT: Final = 1_048_576  # of the default chat model: every talk is one chunk
+_LIMIT: Final = 1_048_576  # the input limit of the default chat model: every talk is one chunk
 _BEGIN: Final = datetime(2026, 1, 5, tzinfo=UTC)
 _NAMES: Final = ("Dana", "Tiago", "Mia", "Olek", "Priya", "Jonas", "Amina", "Ravi", "Ines", "Kenji")
 _SAID: Final = (
@@ -141,7 +141,7 @@ def compact(span: Sequence[Message]) -> Applied | str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds: by the clock on the wall, and of this process alone, which others on the machine cannot lengthen."""
+    """Seconds of wall time, and of CPU time of this process, which other processes cannot lengthen."""
 
     wall: float
     own: float
@@ -174,7 +174,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="runs per talk; their median counts")
     asked = parser.parse_args()
     spans = [talk(_FIRST << doubling) for doubling in range(int(math.log2(asked.most / _FIRST)) + 1)]
-    compact(spans[0])  # what is compiled and cached once is not growth
+    compact(spans[0])  # to warm up: compiling and filling caches is not growth
     sizes = [len(span) for span in spans]
     times = [took(span, asked.repeats) for span in spans]
     slope = exponent(sizes, [each.own for each in times])

@@ -1,9 +1,9 @@
-"""Years of conversation: 500 000 messages in one, beside 1 000 000 others, made in SQL; what operations take there.
+"""Measures operations on a conversation of years: 500 000 messages, next to 1 000 000 others, all made in SQL.
 
-``python -m bench.histories [--messages 500000] [--conversations 1000000] [--data-dir DIR]`` makes them (some minutes,
-and the disk that it prints), ends a turn whose process died, appends a tool's result, searches, reads statistics,
-erases two messages, and deletes the conversation. Of what is done in steps it tells the longest: that is what others
-wait for. With ``--data-dir`` the database stays, without the long conversation.
+``python -m bench.histories [--messages 500000] [--conversations 1000000] [--data-dir DIR]`` makes the conversations
+(this takes some minutes, and the disk space that it prints), ends a turn whose process died, appends a tool's result,
+searches, reads statistics, erases two messages, and deletes the conversation. If an operation works in steps, the
+longest is printed, since others wait for it. With ``--data-dir`` the database is kept, without the long conversation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from app.usecases.history.removing import SHORT
 from bench.report import print_table, write_json
 
 BATCH: Final = 50_000
-"""Rows that are made in one statement."""
+"""How many rows one statement makes."""
 LONGEST_STEP: Final = 5_000.0
-"""Milliseconds: nobody waits longer than this for a step of what takes long."""
+"""Milliseconds that a step of a long operation may take: others wait that long."""
 CONTENT: Final = "'Crate ' || n || ' reached harbour ' || n % 97 || ' in the morning, as planned.'"
 CALLS: Final = "n % 10 = 1"
 RESULTS: Final = "n % 10 = 2"
-"""A tenth of the messages calls a tool, a tenth answers."""
+"""The messages that are results of tools: a tenth of all; another tenth are calls."""
 
 _CALL: Final = "json_build_object('type', 'tool_call', 'id', 'call_' || n, 'name', 'look', 'arguments', '{}'::json)"
 _RESULT: Final = "json_build_object('type', 'tool_result', 'tool_call_id', 'call_' || n - 1, 'content', 'seen')"
@@ -80,17 +80,17 @@ class Took:
 
     operation: str
     request: float
-    """What its client waits."""
+    """How long its client waits."""
     steps: int = 0
-    """What is done afterwards, in how many steps …"""
+    """In how many steps work is done afterwards …"""
     longest: float = 0.0
-    """… how long the longest takes, during which others wait …"""
+    """… how long the longest step takes, while others wait …"""
     rest: float = 0.0
-    """… and all of them."""
+    """… and how long all steps take."""
 
 
 def copies(table: str, changes: dict[str, str], which: str) -> str:
-    """An insert of copies of one row, ``n`` from ``:first`` to ``:last``, with some columns made anew."""
+    """An insert of copies of one row, for ``n`` from ``:first`` to ``:last``, with some columns changed."""
     (mapped,) = (one for one in TenantScoped.__subclasses__() if one.__tablename__ == table)
     names = [column.name for column in mapped.__table__.columns]  # type: ignore[attr-defined]
     quoted = ", ".join(f'"{name}"' for name in names)
@@ -102,7 +102,7 @@ def copies(table: str, changes: dict[str, str], which: str) -> str:
 
 
 async def lengthen(connection: AsyncConnection, conversation_id: UUID, messages: int) -> None:
-    """Give a conversation of some messages so many, each with its event; sums and counters fit."""
+    """Lengthen a conversation to so many messages, each with its event; sums and counters are right."""
     given = {"id": conversation_id}
     found = await connection.execute(text("SELECT last_seq, last_event FROM conversations WHERE id = :id"), given)
     last_seq, last_event = found.one()
@@ -126,7 +126,7 @@ async def lengthen(connection: AsyncConnection, conversation_id: UUID, messages:
 
 
 async def surround(connection: AsyncConnection, conversation_id: UUID, conversations: int) -> None:
-    """So many copies of a conversation's row, without messages."""
+    """Make so many copies of a conversation's row, without messages."""
     statement = text(copies("conversations", {"id": "gen_random_uuid()", "user_id": "'user ' || n"}, "t.id = :id"))
     for first in range(1, conversations + 1, BATCH):
         span = {"first": first, "last": min(first + BATCH - 1, conversations)}
@@ -134,14 +134,14 @@ async def surround(connection: AsyncConnection, conversation_id: UUID, conversat
 
 
 async def take(work: Callable[[], Awaitable[Any]]) -> float:
-    """Milliseconds."""
+    """The milliseconds that the work takes."""
     began = time.perf_counter()
     await work()
     return 1_000 * (time.perf_counter() - began)
 
 
 class Bench:
-    """A service over a database with a long conversation among many."""
+    """A service with a database that has a long conversation among many."""
 
     def __init__(self, container: Container, engine: AsyncEngine, tenant: UUID) -> None:
         self._container = container
@@ -149,7 +149,7 @@ class Bench:
         self._tenant = tenant
 
     async def make(self, messages: int, conversations: int) -> UUID:
-        """The long one, and the others beside it."""
+        """Make the long conversation and the others; return the id of the long one."""
         service = self._container.conversations
         seed = (await service.create(self._tenant, NewConversation(title="short"))).conversation.id
         long = (
@@ -171,7 +171,7 @@ class Bench:
         return long.id
 
     async def measure(self, conversation_id: UUID, messages: int) -> list[Took]:
-        """Every operation, the deletion last."""
+        """Measure every operation, the deletion last."""
         return [
             await self._recover(),
             await self._once("append a tool's result", lambda: self._append_result(conversation_id)),
@@ -208,7 +208,7 @@ class Bench:
         return took
 
     async def _recover(self) -> Took:
-        """A conversation whose compaction's process died, in the middle of all the others."""
+        """Recover a conversation whose compaction's process died, among all the others."""
         service = self._container.conversations
         crashed = (await service.create(self._tenant, NewConversation())).conversation.id
         turn = (

@@ -1,7 +1,7 @@
-"""The licences of everything that ``requirements.lock`` installs, as the packages themselves state them.
+"""Lists the licences of everything that ``requirements.lock`` installs, as the packages themselves state them.
 
-``python -m bench.licences`` prints them, ``--write`` puts them into ``docs/licences.md``. It reads the metadata of what
-is installed in this environment: run it after ``make check``, which installs what the lock names.
+``python -m bench.licences`` prints them, ``--write`` puts them into ``docs/licences.md``. It reads the metadata of the
+packages in this environment: run it after ``make check``, which installs what the lock names.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def licences(lock: str) -> Iterator[Licensed]:
 
 
 def licence_of(stated: PackageMetadata) -> str:
-    """What a package's metadata says: the SPDX expression, else its classifiers, else the old free field."""
+    """The licence in a package's metadata: the SPDX expression, else the classifiers, else the old free field."""
     if expression := _first(stated, "License-Expression"):
         return expression
     given: list[str] = stated.get_all("Classifier") or []
@@ -60,13 +60,13 @@ def _first(stated: PackageMetadata, field: str) -> str:
 
 
 def table(found: Sequence[Licensed]) -> str:
-    """The table as it stands on the page."""
+    """The table as it is on the page."""
     rows = [f"| {one.name} | {one.licence} |" for one in found]
     return "\n".join(["| package | licence |", "|---|---|", *rows])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print, and write where that is asked for."""
+    """Print, and write if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the table into docs/licences.md")
     asked = parser.parse_args(arguments)

@@ -1,9 +1,9 @@
 """``make live``: a talk, a compaction, a verification and a cached prompt with the configured model, for a few cents.
 
-For owners of a key. The service runs here, over a database of its own that is thrown away; a made-up conversation is
-stored, the model answers two turns and a third after the compaction. At last the provider is compared with the server
-that stands for it in the tests. The cost is told first, and asked about unless ``YES=1``. Exit status 0: all went
-well; 1: something did not; 2: there is no key, or nobody agreed.
+It needs a key. The service runs here, with a temporary database of its own. A made-up conversation is stored; the model
+answers two turns, and a third one after the compaction. Then the provider is compared with the server that imitates it
+in the tests. The cost is stated first, and has to be confirmed unless ``YES=1``. Exit status 0: everything worked; 1:
+something failed; 2: there is no key, or the cost was not confirmed.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ MOST_USD: Final = 0.10
 _TALK: Final = "wedding"
 _KEPT: Final = 4  # messages of the tail
 _PLANNED: Final = Planned(calls=9, input_tokens=45_000, output_tokens=9_000)
-"""Three turns and a probe, a compaction that is asked about again, two calls of a verification; with thoughts."""
+"""The planned calls: three turns and a probe, a compaction asked about again, two of a verification; with thoughts."""
 _CALLS: Final = 12
-"""Of compactions and verifications, as the spend guard allows them."""
+"""The calls of compactions and verifications that the spend guard allows."""
 _POLICY: Final[Json] = {"context_window": 32_000, "max_tokens": -1}
 _QUESTIONS: Final = (
     "In one sentence: which venue have we settled on?",
@@ -68,7 +68,7 @@ _UNKNOWN: Final = "no-such-model-5b2e"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What was tried, and what came of it."""
+    """What was tried, and the result."""
 
     name: str
     is_good: bool
@@ -77,7 +77,7 @@ class Step:
 
 
 class _Trying:
-    """The steps over one running service."""
+    """Tries the steps with one running service."""
 
     def __init__(self, process: Process, key: str) -> None:
         self._process = process
@@ -85,7 +85,7 @@ class _Trying:
         self._id = ""
 
     async def steps(self) -> list[Step]:
-        """All of them; what cannot go on ends it."""
+        """Do all steps; a failure that prevents the next steps ends it."""
         done: list[Step] = []
         for step in (self._talk, self._cache, self._compaction, self._verification, self._talk_after):
             done.append(await step())
@@ -177,11 +177,11 @@ class _RefusedError(Exception):
     """The service answered a step with an error."""
 
 
-# --- the provider beside the server that stands for it in the tests
+# --- the provider compared with the server that imitates it in the tests
 
 
 def shape_of(value: object, path: str = "") -> Iterator[str]:
-    """What stands where in an answer, without what it says: ``usage.input_tokens: int``."""
+    """The paths and types in an answer, without its values: ``usage.input_tokens: int``."""
     if isinstance(value, Mapping):
         for name, inside in value.items():
             yield from shape_of(inside, f"{path}.{name}".lstrip("."))
@@ -193,7 +193,7 @@ def shape_of(value: object, path: str = "") -> Iterator[str]:
 
 
 def differences(real: object, scripted: object) -> list[str]:
-    """What only one of two answers has."""
+    """The paths and types that only one of two answers has."""
     ours, theirs = set(shape_of(scripted)), set(shape_of(real))
     only = [("only the provider", theirs - ours), ("only the scripted server", ours - theirs)]
     return [f"{who}: {line}" for who, lines in only for line in sorted(lines)]
@@ -230,7 +230,7 @@ async def compared(model: str, url: str | None, key: str) -> list[str]:
 
 
 async def refusals(model: str, settings: Settings) -> list[Step]:
-    """Whether a wrong key and an unknown model are told apart, as the scripted servers have them."""
+    """Whether a wrong key and an unknown model give different errors, as they do with the scripted servers."""
     unknown = f"{model.partition(':')[0]}:{_UNKNOWN}"
     return [
         await _refusal("a model that is not there", registry_of(unknown, settings), "model_not_found"),
@@ -263,7 +263,7 @@ async def _tried(servers: Endpoints, settings: Settings) -> list[Step]:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     try:
         settings = live_settings()
     except NoModelError as error:

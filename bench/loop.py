@@ -1,9 +1,9 @@
-"""What the event loop's thread computes at a stretch, request by request: nothing may be over 20 ms of CPU.
+"""Measures how long the event loop's thread computes without a pause, request by request: at most 20 ms of CPU.
 
-``python -m bench.loop [--small] [--write]`` starts the API in this process, over a PostgreSQL and a Valkey of its own,
-and sends honest and hostile requests through every kind of route; compactions run as the worker runs them. For each
-stands the longest stretch of CPU time of the loop's thread, and beside one that is too long where it was. Exit status
-1 if one is.
+``python -m bench.loop [--small] [--write]`` starts the API in this process, with a PostgreSQL and a Valkey of its own,
+and sends honest and hostile requests to every kind of route; compactions run as the worker runs them. For each it
+prints the longest stretch of CPU time of the loop's thread, and if that is too long, where it was. Exit status 1 if a
+stretch is too long.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PATIENCE: Final = 900.0
 
 @dataclass(slots=True)
 class Row:
-    """What was measured of requests of one name."""
+    """The figures of the requests with one name."""
 
     label: str
     status: int
@@ -52,11 +52,11 @@ class Row:
     where: str
     seconds: float
     locked: float
-    """Milliseconds of CPU while a conversation was locked: the longest transaction."""
+    """Milliseconds of CPU while a conversation was locked, in the longest transaction."""
 
 
 class Visit:
-    """Sends requests from a thread of its own, and keeps the longest stretch of each name."""
+    """Sends requests from a separate thread, and keeps the longest stretch of each name."""
 
     def __init__(
         self, url: str, probe: LoopProbe, locks: LockProbe, loop: asyncio.AbstractEventLoop, settings: Settings
@@ -69,13 +69,13 @@ class Visit:
         self._settings = settings
 
     def send(self, label: str | None, method: str, path: str, **given: Any) -> httpx.Response:
-        """Send it, and note what the loop computed meanwhile."""
+        """Send a request, and note what the loop computed meanwhile."""
         request = self._http.build_request(method, path, **given)
         answer: httpx.Response = self._noted(label, lambda: self._http.send(request), lambda answer: answer.status_code)
         return answer
 
     def compacted(self, id_: str) -> None:
-        """Compact as the worker does, with a container of its own on the same loop."""
+        """Compact as the worker does, with a separate container on the same loop."""
         work = self._work(id_)
         self._noted("compaction in the worker", lambda: self._on_loop(work), lambda _: 0)
 
@@ -116,7 +116,7 @@ class Visit:
         return answer
 
     def _quiet(self) -> None:
-        """Let the loop do what it puts off until after an answer."""
+        """Let the loop do the work that it postpones until after an answer."""
         self._on_loop(asyncio.sleep(0.02))
 
 
@@ -143,7 +143,7 @@ def main() -> int:
 
 
 def _table(rows: Sequence[Row], longest_look: float) -> str:
-    """The slowest requests, and how many there were."""
+    """A table of the slowest requests, and how many requests there were."""
     slow = sorted(rows, key=lambda row: -row.milliseconds)[:SHOWN]
     over = sum(row.milliseconds > LIMIT_SECONDS * 1_000 for row in rows)
     look = f"The interpreter's looks for garbage are left out; the longest took {longest_look * 1_000:.0f} ms."
@@ -172,7 +172,7 @@ def _where(row: Row) -> str:
 
 
 def measured(servers: Endpoints, providers: Mapping[str, Any], sizes: Sizes) -> tuple[list[Row], float]:
-    """One visit, and the seconds of the longest look for garbage."""
+    """The rows of one visit, and the seconds of the longest garbage collection."""
     settings = Settings(
         database_url=servers.database_url,
         redis_url=servers.redis_url,

@@ -1,4 +1,4 @@
-"""What a process computes while a transaction of it holds a conversation's row, that other writers wait for."""
+"""Measures what a process computes while its transaction locks a conversation's row, for which other writers wait."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from app.storage.scoped_session import TenantSession
 
 
 class LockProbe:
-    """CPU time of all threads of this process, from the lock to the commit or the end; of one request at a time."""
+    """CPU time of all threads of this process, from the lock to the commit or the end; one request at a time."""
 
     def __init__(self) -> None:
         self._since: dict[int, float] = {}
         self._longest = 0.0
 
     def taken(self) -> float:
-        """Seconds: the longest since the last call."""
+        """The longest CPU time under a lock since the last call, in seconds."""
         longest, self._longest = self._longest, 0.0
         return longest
 
     @property
     def is_held(self) -> bool:
-        """Whether a transaction of this process holds a conversation's row now."""
+        """Whether a transaction of this process locks a conversation's row now."""
         return bool(self._since)
 
     @contextlib.contextmanager

@@ -1,8 +1,8 @@
-"""Whether six clients that send heavy batches slow a seventh: with threads and with processes, in turns.
+"""Measures whether six clients that send heavy batches slow a seventh: with threads and with processes, in turn.
 
-``python -m bench.loop_neighbours [--rounds 12] [--write]`` starts an API process for each way over a PostgreSQL and a
-Valkey of its own. A round times the seventh's small append and page without the six and then with them. The ratio is
-the median of the rounds' ratios.
+``python -m bench.loop_neighbours [--rounds 12] [--write]`` starts an API process for each of the two ways, with a
+PostgreSQL and a Valkey. A round times the seventh client's small append and page without the six and then with them.
+The ratio is the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PATIENCE: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Seconds of the seventh in each round."""
+    """Seconds of the seventh client in each round."""
 
     alone: list[float]
     beside: list[float]
@@ -47,7 +47,7 @@ class Waited:
 
     @property
     def ratio(self) -> float:
-        """How many times as long beside the six."""
+        """How many times as long the seventh client waits with the six."""
         return statistics.median(one / other for one, other in zip(self.beside, self.alone, strict=True))
 
 
@@ -106,7 +106,7 @@ def _measured(url: str, rounds: int) -> Waited:
 
 
 def _visit(http: httpx.Client, id_: str) -> float:
-    """Seconds of an append and a page, the median of some."""
+    """The median seconds of an append and a page."""
     times = []
     for _ in range(_VISITS):
         began = time.monotonic()

@@ -1,7 +1,7 @@
-"""What an event loop's thread computes at a stretch: CPU time of each callback, and where it was when that was long.
+"""Measures what an event loop's thread computes without a pause: the CPU time of each callback, and where it went.
 
-CPU time of the thread is not lengthened by whatever else runs on the machine, nor by other threads of the process. The
-interpreter's looks for garbage are counted apart: they stop every thread, whichever of them they happen in.
+CPU time of the thread is not lengthened by other processes or by other threads of the process. Garbage collections are
+counted separately: they stop every thread, whichever thread they happen in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 
 ROOT: Final = str(Path(__file__).resolve().parents[1])
 LIMIT_SECONDS: Final = 0.020
-"""What the event loop's thread may compute at a stretch."""
+"""How long the event loop's thread may compute without a pause."""
 _EVERY: Final = 0.002
 _FRAMES: Final = 4
 
@@ -32,14 +32,14 @@ class Stretch:
 
     seconds: float
     where: str
-    """The frames, innermost first, that were seen most often; empty for a short one."""
+    """The frames that were seen most often, innermost first; empty for a short stretch."""
 
 
 class LoopProbe:
     """Measures the loop that runs in the thread that made it.
 
     Args:
-        limit: seconds above which it is noted where the time went.
+        limit: Seconds above which it is noted where the time went.
     """
 
     def __init__(self, limit: float = LIMIT_SECONDS) -> None:
@@ -53,7 +53,7 @@ class LoopProbe:
         self._looked: float = 0.0
         self._look_began: float = 0.0
         self.longest_look: float = 0.0
-        """Seconds of CPU of one look for garbage."""
+        """Seconds of CPU of the longest garbage collection."""
 
     def taken(self) -> tuple[Stretch, int]:
         """The longest stretch since the last call, and how many were over the limit."""
@@ -90,7 +90,7 @@ class LoopProbe:
             sampler.join()
 
     def _look(self, phase: str, _: object) -> None:
-        """Called when the interpreter begins to look for garbage and when it has; no other look begins meanwhile."""
+        """Called at the beginning and at the end of a garbage collection; no other one begins meanwhile."""
         if phase == "start":
             self._look_began = time.thread_time()
             return
@@ -118,7 +118,7 @@ class LoopProbe:
 
 
 def _place(frame: FrameType) -> str:
-    """The innermost frames of our own code, and the innermost of all."""
+    """The innermost frames of the project's code, and the innermost frame of all."""
     names: list[str] = []
     step: FrameType | None = frame
     while step is not None and len(names) < _FRAMES:
@@ -132,7 +132,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _named(handle: asyncio.Handle) -> str:
-    """The task of a callback, or the callback."""
+    """The name of a callback's task, or of the callback."""
     task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]  # noqa: SLF001 - as debuggers do
     if isinstance(task, asyncio.Task):
         return getattr(task.get_coro(), "__qualname__", "a task")

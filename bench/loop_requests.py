@@ -82,11 +82,11 @@ _WORDS: Final = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large the large ones are: the long test sends less of it."""
+    """How large the large requests are; tests send smaller ones."""
 
     batch: int = 1_000
     characters: int = 7_600
-    """Of each message of a batch."""
+    """The characters of each message of a batch."""
     long: int = LONG
     conversations: int = 100
     prompt: int = 400_000
@@ -97,14 +97,14 @@ FULL: Final = Sizes()
 SMALL: Final = Sizes(batch=60, characters=1_000, long=150_000, conversations=6, prompt=60_000)
 
 TINY: Final = Sizes(batch=60, characters=800, long=60_000, conversations=4, prompt=30_000)
-"""As ``SMALL``, for a test."""
+"""Still smaller than ``SMALL``, for a test."""
 
 
 class Sender(Protocol):
     """Sends a request and notes what the loop computed for it."""
 
     def __call__(self, label: str | None, method: str, path: str, **given: Any) -> httpx.Response:
-        """``label`` names a row of the table; ``None`` prepares, and is not measured."""
+        """Send a request. ``label`` names a row of the table; with ``None`` it only prepares, and is not measured."""
 
 
 def prose(characters: int, seed: int = 1) -> str:
@@ -125,7 +125,7 @@ def user(content: str, **further: Any) -> Json:
 
 
 def talk(messages: int, characters: int, seed: int = 1) -> list[Json]:
-    """Users and assistants in turns."""
+    """Messages of user and assistant in turn."""
     return [
         {"role": "user" if number % 2 == 0 else "assistant", "content": prose(characters, seed * 100_000 + number)}
         for number in range(messages)
@@ -133,7 +133,7 @@ def talk(messages: int, characters: int, seed: int = 1) -> list[Json]:
 
 
 def batch(messages: Sequence[Json]) -> Json:
-    """The body of a batch."""
+    """The body of a request for a batch."""
     return {"messages": list(messages)}
 
 
@@ -147,11 +147,11 @@ class Visitor:
     send: Sender
     sizes: Sizes
     compacted: Callable[[str], None]
-    """Has a claimed compaction of a conversation done in the worker's loop, with its label."""
+    """Runs a claimed compaction of a conversation in the worker's loop, under its label."""
     ids: dict[str, str] = field(default_factory=dict)
 
     def visit(self) -> None:
-        """Every kind of request, once."""
+        """Send every kind of request once."""
         self.appends()
         self.batches()
         self.contexts()
@@ -161,7 +161,7 @@ class Visitor:
         self.erasures()
 
     def made(self, **given: Any) -> str:
-        """A conversation."""
+        """Make a conversation; return its id."""
         found: str = self.send(None, "POST", "/conversations", json=given).json()["id"]
         return found
 
@@ -226,7 +226,7 @@ class Visitor:
         self.send("batch of refused messages", "POST", f"/conversations/{id_}/messages/batch", json=batch(faulty))
 
     def contexts(self) -> None:
-        """Of long conversations, in every format; compaction; what is looked for in them."""
+        """Contexts of long conversations in every format; compaction; searches in them."""
         count, size = self.sizes.batch, self.sizes.characters
         for preset in ("hierarchical",):
             id_ = self.ids[preset] = self.made(preset=preset, policy={"context_window": 128_000})
@@ -297,7 +297,7 @@ class Visitor:
         self.send("GET /openapi.json", "GET", "/openapi.json")
 
     def turns(self) -> None:
-        """Replies, offline and of scripted models."""
+        """Turns with the offline model and with scripted models."""
         for model in ("offline", SCRIPTED, GEMINI):
             id_ = self.made(policy={"context_window": 100_000})
             path = f"/conversations/{id_}"
@@ -311,7 +311,7 @@ class Visitor:
             self.send(f"history for the AI SDK, {model}", "GET", f"{path}/messages?limit=100&format=ui")
 
     def openai(self) -> None:
-        """What clients of OpenAI's API ask for."""
+        """The requests of clients of OpenAI's API."""
         brought = talk(400, 1_500, seed=21)
         for model in ("offline", SCRIPTED):
             for number in range(2):
@@ -337,7 +337,7 @@ class Visitor:
         self.send("items of a conversation", "GET", f"/v1/conversations/{made}/items?limit=100")
 
     def erasures(self) -> None:
-        """What goes; last, since it changes what is there."""
+        """Erasures and deletions; they come last, since they remove what other requests need."""
         path = f"/conversations/{self.ids['hierarchical']}"
         for order in ("asc", "desc"):
             for one in self.send(None, "GET", f"{path}/messages?limit=2&order={order}").json()["data"]:

@@ -1,4 +1,4 @@
-"""``docs/measurements.md``: its tables are written by the commands that measure, each between its own marks."""
+"""Writes the tables of ``docs/measurements.md``: each measuring command writes its own, between its own marks."""
 
 from __future__ import annotations
 

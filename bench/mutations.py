@@ -1,12 +1,13 @@
-"""Whether the tests notice small defects: single-line mutations, chosen once, tried on any version of the code.
+"""Tests whether the tests notice small defects: single-line mutations, chosen once, tried on any version of the code.
 
 ``python -m bench.mutations choose --seed 7 --count 72`` writes ``bench/mutations.json``: mutations of planning,
 policies, merge, leases and tenancy, in equal parts. ``run --tree PATH --reach FILE --out FILE`` tries each with the
 tests that reach its line, up to the first failure or for two minutes. ``--reach`` is a coverage file of that tree, made
-with ``COVERAGE_FILE=FILE python -m pytest --cov=app --cov=worker --cov-branch --cov-context=test``; the file that
-``--junitxml`` wrote in the same run, given as ``--seconds``, lets the shortest tests come first.
+with ``COVERAGE_FILE=FILE python -m pytest --cov=app --cov=worker --cov-branch --cov-context=test``. With the file that
+``--junitxml`` wrote in the same run, given as ``--seconds``, the shortest tests come first.
 
-``compare BEFORE AFTER`` names each mutation that was killed before and is not any more, and then exits with 1.
+``compare BEFORE AFTER`` names each mutation that was killed before and is not any more; if there are any, it exits with
+status 1.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ AREAS: Final[Mapping[str, Sequence[str]]] = {
         "app/storage/repositories/base.py",
     ),
 }
-"""Where mutations are chosen: patterns of files from the root of the tree."""
+"""The files in which mutations are chosen: patterns relative to the root of the tree, by area."""
 LIST: Final = Path(__file__).with_suffix(".json")
 _MOST_AT_ONCE: Final = 2
 
@@ -68,7 +69,7 @@ def read_list(path: Path = LIST) -> list[Mutation]:
 
 
 def choose(tree: Path, *, count: int, seed: int, out: Path) -> None:
-    """Write a list of mutations."""
+    """Choose mutations, and write the list."""
     mutations = chosen(candidates(tree), count=count, seed=seed)
     _write(out, {"seed": seed, "count": count, "mutations": [asdict(mutation) for mutation in mutations]})
     by_area = Counter(mutation.area for mutation in mutations)
@@ -76,7 +77,7 @@ def choose(tree: Path, *, count: int, seed: int, out: Path) -> None:
 
 
 def run(tree: Path, *, reach: Reach, out: Path, listed: Sequence[Mutation], at_once: int) -> list[Trial]:
-    """Try the listed mutations; what ``out`` already has a result for is kept, so that a run can be continued."""
+    """Try the listed mutations; results that ``out`` already has are kept, so that a run can be continued."""
     done = {trial.mutation: trial for trial in read_trials(out)} if out.exists() else {}
     waiting = [mutation for mutation in listed if mutation not in done]
     if len(waiting) < len(listed):
@@ -90,7 +91,7 @@ def run(tree: Path, *, reach: Reach, out: Path, listed: Sequence[Mutation], at_o
 
 
 def _tried(bench: Bench, mutations: Sequence[Mutation], *, at_once: int) -> Iterator[Trial]:
-    """Each trial as soon as it is over."""
+    """Yield each trial as soon as it is over."""
     with bench.copies(at_once) as copies, ThreadPoolExecutor(at_once) as pool:
         free: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for copy in copies:
@@ -117,7 +118,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 
 def print_trials(trials: Sequence[Trial]) -> None:
-    """A table by area, and what survived."""
+    """Print a table by area, and the mutations that survived."""
     outcomes = get_args(Outcome)
     areas = sorted({trial.mutation.area for trial in trials})
     counts = Counter((trial.mutation.area, trial.outcome) for trial in trials)
@@ -130,9 +131,9 @@ def print_trials(trials: Sequence[Trial]) -> None:
 
 
 def differences(before: Iterable[Trial], after: Iterable[Trial]) -> list[str]:
-    """Each mutation that was killed before and is not killed after, with what became of it.
+    """Each mutation that was killed before and is not killed after, with its outcome.
 
-    Its file may have another name by then, and its line another indent.
+    Its file may have another name after, and its line another indent.
     """
     later = {_without_file(trial.mutation): trial.outcome for trial in after}
     became = [(trial, later.get(_without_file(trial.mutation), "not tried")) for trial in before]
@@ -187,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     asked = _parser().parse_args(arguments)
     if asked.command == "choose":
         choose(asked.tree, count=asked.count, seed=asked.seed, out=asked.out)

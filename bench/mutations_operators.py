@@ -1,7 +1,7 @@
-"""Mutation operators: small defects that are put into one line, found in the syntax tree of a module.
+"""Mutation operators: small defects in one line, found in the syntax tree of a module.
 
-A mutation names its line by text, and by which of the equal lines of the file it is: so the same list fits an older and
-a newer version of the code, as long as the line is in both.
+A mutation names its line by its text, and by its number among equal lines of the file. So the same list fits an older
+and a newer version of the code, as long as both have the line.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """One line of one file, and what stands there instead."""
+    """One line of one file, and its replacement."""
 
     area: str
     file: str
-    """From the root of the tree, with slashes."""
+    """The path from the root of the tree, with slashes."""
     kind: str
     old: str
     new: str
     occurrence: int
-    """Which of the equal lines of the file it is, from 1."""
+    """The line's number among the equal lines of the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Edit:
-    """A replacement within one line; places are in bytes of UTF-8, as in the syntax tree."""
+    """A replacement within one line; positions are in bytes of UTF-8, as in the syntax tree."""
 
     kind: str
     line: int
@@ -60,7 +60,7 @@ _WITHOUT_EFFECT: Final = frozenset(
 )
 """Keyword arguments whose values change nothing that a caller can see."""
 _CLOCKS: Final = frozenset({"now", "monotonic", "clock_timestamp", "transaction_timestamp"})
-"""Functions that say what time it is: no two moments are equal, so their boundaries are no mutations."""
+"""Functions that return the time. No two moments are equal, so a changed boundary would make no difference."""
 
 
 class _Edits(ast.NodeVisitor):
@@ -163,10 +163,10 @@ class _Edits(ast.NodeVisitor):
         self._removed(node)
 
     def visit_Assert(self, node: ast.Assert) -> None:
-        """It speaks to the type checker."""
+        """Skip it: an assertion is for the type checker."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Texts for people."""
+        """Skip it: such texts are for people."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         for default in (*node.args.defaults, *node.args.kw_defaults):
@@ -282,7 +282,7 @@ def mutated(source: str, mutation: Mutation) -> str | None:
 
 
 def chosen(candidates: Sequence[Mutation], *, count: int, seed: int) -> list[Mutation]:
-    """So many of them: the areas in equal parts as far as they reach, the kinds in turn, one for each line.
+    """``count`` of the candidates: equally many of each area as far as possible, the kinds in turn, one for each line.
 
     The same candidates, count and seed give the same choice.
     """
@@ -300,7 +300,7 @@ def chosen(candidates: Sequence[Mutation], *, count: int, seed: int) -> list[Mut
 
 
 def _in_turn(candidates: Sequence[Mutation], chance: random.Random) -> list[Mutation]:
-    """In random order, rounds of one mutation of each kind; only the first mutation of each line stays."""
+    """The candidates in random order, in rounds with one mutation of each kind; each line keeps only its first one."""
     order = chance.sample(candidates, len(candidates))
     used: Counter[str] = Counter()
     lines: set[tuple[str, str, int]] = set()
@@ -315,7 +315,7 @@ def _in_turn(candidates: Sequence[Mutation], chance: random.Random) -> list[Muta
 
 
 def definition_lines(source: str) -> frozenset[int]:
-    """Numbers of the lines that run when the module is imported, if they run at all: no function's body has them."""
+    """Numbers of the lines outside of functions' bodies: if they run at all, they run when the module is imported."""
     inside: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -324,7 +324,7 @@ def definition_lines(source: str) -> frozenset[int]:
 
 
 def statement_lines(source: str, line: int) -> range:
-    """The lines of the smallest statement around a line; of a compound statement only its head."""
+    """The lines of the smallest statement that has the line; of a compound statement only its head."""
     best = range(line, line + 1)
     start = 0
     for node in ast.walk(ast.parse(source)):

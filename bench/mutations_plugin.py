@@ -1,6 +1,6 @@
-"""What pytest loads while it tries a mutation: runs the listed tests in the listed order, and notes how each ended.
+"""The pytest plugin for trying a mutation: runs the listed tests in the listed order, and notes how each ended.
 
-The files' names come from the environment, so that this module also works in trees that do not know it.
+The files' names come from the environment, so that this module also works in trees that do not contain it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTED = "MUTATIONS_NOTED"
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
-    """Let an interruption end the run in order, and no property fail because the machine is busy."""
+    """Let an interruption end the run in good order, and let no property test fail because the machine is busy."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some shells tell their jobs to ignore it
     settings.register_profile(
         "mutations", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
@@ -31,7 +31,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what is listed, in that order."""
+    """Keep the listed tests, in that order."""
     places = {test: place for place, test in enumerate(Path(os.environ[LISTED]).read_text("utf-8").split("\n"))}
     left_out = [item for item in items if item.nodeid not in places]
     items[:] = sorted((item for item in items if item.nodeid in places), key=lambda item: places[item.nodeid])
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a failure of any phase, and each call that went well."""
+    """Note each failure of any phase, and each call that passed."""
     if report.failed or (report.when == "call" and report.passed):
         _note(report.nodeid, failed=report.failed)
 

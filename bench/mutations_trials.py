@@ -1,7 +1,7 @@
-"""Trying mutations: a copy of the tree with one line changed, and the tests that reach that line run on it.
+"""Tries mutations: changes one line in a copy of the tree, and runs the tests that reach that line.
 
-The tree itself is only read. Copies stand beside it, so that what tests look up next to it (``../shared``) is found,
-and are removed at the end, like every process that a trial has started.
+The tree itself is only read. Copies are made next to it, so that tests find what is next to it (``../shared``). They
+are removed at the end, like every process that a trial has started.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from bench.mutations_operators import Mutation, definition_lines, line_of, mutat
 Outcome = Literal["killed", "survived", "timeout", "gone", "unreached"]
 
 TIERS: Final = ("tests/unit/", "tests/integration/", "tests/acceptance/")
-"""Where tests stand, the quickest first."""
+"""The folders of tests, the quickest first."""
 MOST_SECONDS: Final = 120.0
-"""Of one trial: what has not failed by then ends it as ``timeout``."""
-_UNKNOWN: Final = 1e6  # seconds, of a test that nobody has timed
+"""Seconds of one trial: if no test has failed by then, it ends as ``timeout``."""
+_UNKNOWN: Final = 1e6  # seconds assumed for a test that was not timed
 _GRACE: Final = 15.0  # seconds in which an interrupted run may stop its servers
-_MOST_NOISE: Final = 20  # tests that fail without the mutation too, before a trial goes on without a verdict
+_MOST_NOISE: Final = 20  # tests that fail without the mutation too; after so many a trial has no verdict
 _LEFT_OUT: Final = (".git", ".venv", ".data", ".hypothesis", ".*_cache", ".coverage*", "*.egg-info", "build")
 _CLOCK: Final = re.compile("perf_counter|process_time|thread_time|monotonic")
 _MARK: Final = "MUTATIONS_TRIAL"
@@ -46,7 +46,7 @@ _MARK: Final = "MUTATIONS_TRIAL"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What became of a mutation."""
+    """The outcome of a mutation."""
 
     mutation: Mutation
     outcome: Outcome
@@ -54,14 +54,14 @@ class Trial:
     """The test that killed it."""
     seconds: float = 0.0
     reaching: int = 0
-    """Tests that reach the line."""
+    """How many tests reach the line."""
     passed: int = 0
-    """Of those, the tests that passed before the end."""
+    """How many of those tests passed before the end."""
     noise: tuple[str, ...] = ()
-    """Tests that failed, and that also fail without the mutation, or not again with it."""
+    """Tests that failed, but also fail without the mutation, or do not fail again with it."""
 
     def as_json(self) -> dict[str, Any]:
-        """For the file of results."""
+        """The trial for the file of results."""
         fields = asdict(self)
         return {**fields.pop("mutation"), **fields, "seconds": round(self.seconds, 1)}
 
@@ -80,9 +80,9 @@ class Reach:
         """Read a coverage file.
 
         Args:
-            coverage_file: Made on this very tree with ``--cov-context=test``.
-            tree: Its root.
-            seconds: Of each test, by id; a test without seconds comes after those with.
+            coverage_file: The file, made on this very tree with ``--cov-context=test``.
+            tree: The root of the tree.
+            seconds: The seconds of each test, by id; tests without seconds come after the others.
         """
         self._data = CoverageData(basename=str(coverage_file))
         self._data.read()
@@ -132,7 +132,7 @@ class Reach:
 
 
 def tier_of(test: str) -> int:
-    """The place of a test's tier in ``TIERS``; after the last for a test that stands elsewhere."""
+    """The index of a test's tier in ``TIERS``; one after the last for a test elsewhere."""
     return next((place for place, folder in enumerate(TIERS) if test.startswith(folder)), len(TIERS))
 
 
@@ -145,7 +145,7 @@ def _file_of(test: str) -> str:
 
 
 def _test_of(context: str) -> str:
-    """``tests/unit/test_x.py::test_y[a|b]|run``: without the phase."""
+    """The test of a context such as ``tests/unit/test_x.py::test_y[a|b]|run``, without the phase."""
     return context.rpartition("|")[0]
 
 
@@ -211,7 +211,7 @@ class Bench:
         return trial
 
     def _fails_without_mutation(self, test: str) -> bool:
-        """Run a test once on the tree as it is; a file that cannot be collected is asked for any test of it."""
+        """Whether a test fails on the unchanged tree; for a file that could not be collected, any of its tests."""
         with self._one_at_a_time:
             if self._clean is None:
                 raise RuntimeError("copies are made by copies()")
@@ -222,7 +222,7 @@ class Bench:
 
     @contextlib.contextmanager
     def copies(self, count: int) -> Iterator[list[Path]]:
-        """So many copies of the tree to try mutations in, and one more that stays as it is."""
+        """Make so many copies of the tree to try mutations in, and one more that stays unchanged."""
         with contextlib.ExitStack() as stack:
             made = [stack.enter_context(_copy_of(self._tree)) for _ in range(count + 1)]
             self._clean = made.pop()
@@ -230,7 +230,7 @@ class Bench:
 
 
 def _fails_again(copy: Path, test: str, seconds: float) -> bool:
-    """Whether a failure is no accident of the moment; only asked of tests in files that look at a clock."""
+    """Whether a test fails again. Only tests in files that look at a clock are run again; others count as failing."""
     if "::" not in test or not _CLOCK.search((copy / _file_of(test)).read_text("utf-8")):
         return True
     return run_tests(copy, [test], seconds=seconds).failed is not None
@@ -246,7 +246,7 @@ def _copy_of(tree: Path) -> Iterator[Path]:
 
 
 def _write_module(path: Path, source: str) -> None:
-    """Write it, and forget its compiled form: that is told apart by whole seconds only."""
+    """Write a module, and remove its compiled form, whose age is compared in whole seconds only."""
     path.write_text(source, encoding="utf-8")
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
         compiled.unlink()
@@ -259,17 +259,17 @@ class Run:
     ended: bool
     """Whether it ended by itself."""
     failed: str | None = None
-    """The test, or the file that could not be collected."""
+    """The test that failed, or the file that could not be collected."""
     passed: tuple[str, ...] = ()
 
 
 def run_tests(tree: Path, tests: Sequence[str], *, seconds: float) -> Run:
-    """Run these tests in this order up to the first failure; whatever was started is gone afterwards.
+    """Run these tests in this order up to the first failure; all started processes are ended afterwards.
 
     Args:
         tree: The root of a copy.
-        tests: Their ids; a file stands for itself, whose tests are then only collected.
-        seconds: After so many the run is ended.
+        tests: The ids of the tests; the tests of a file that is named itself are only collected.
+        seconds: The run is ended after so many seconds.
     """
     with tempfile.TemporaryDirectory(prefix="m-", ignore_cleanup_errors=True) as folder:
         listed, noted = Path(folder) / "listed", Path(folder) / "noted"
@@ -291,12 +291,12 @@ def run_tests(tree: Path, tests: Sequence[str], *, seconds: float) -> Run:
         if failed is None and status in _BEFORE_ANY_TEST:
             failed = _file_of(tests[0])
         elif failed is None and status not in _WELL:
-            ended = False  # somebody else has ended it, which says nothing about the mutation
+            ended = False  # ended from outside, which says nothing about the mutation
         return Run(ended=ended, failed=failed, passed=tuple(note["test"] for note in notes if not note["failed"]))
 
 
 _BEFORE_ANY_TEST: Final = frozenset({pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR})
-"""Among others: ``conftest.py`` cannot be imported."""
+"""Exit statuses of errors before any test, for example if ``conftest.py`` cannot be imported."""
 _WELL: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
 
 
@@ -310,7 +310,7 @@ def _command(tests: Sequence[str]) -> list[str]:
 def _run(
     command: Sequence[str], tree: Path, environment: Mapping[str, str], *, seconds: float, mark: str
 ) -> tuple[bool, int]:
-    """Whether it ended by itself, and its exit status."""
+    """Run a command; return whether it ended by itself, and its exit status."""
     process = subprocess.Popen(
         command,
         cwd=tree,
@@ -342,7 +342,7 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def _end_marked(mark: str) -> None:
-    """Kill what a trial has left behind, in whatever session: it has the trial's mark in its environment."""
+    """Kill the processes that a trial has left, in any session: they have its mark in their environment."""
     until = time.monotonic() + _GRACE
     while (left := _marked(f"{_MARK}={mark}".encode())) and time.monotonic() < until:
         for process in left:
@@ -352,7 +352,7 @@ def _end_marked(mark: str) -> None:
 
 
 def _marked(wanted: bytes) -> list[int]:
-    """Living processes with that in their environment; dead ones show none."""
+    """The ids of living processes with that in their environment; dead ones show no environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
-"""What it costs to compare the history that a client sends under a name with the stored one.
+"""Measures the cost of comparing the history that a client sends under a name with the stored one.
 
 ``python -m bench.named_histories [--messages 100 1000 4000] [--write]`` asks ``/v1/chat/completions`` with a history of
-so many messages and one new question under the name of the conversation that holds them, and asks the same conversation
-the same through ``/conversations/{id}/chat``, which is given the question alone. What is more is what it takes to read
-the request and to compare. CPU of the whole process, the median of some requests, on the offline model and an embedded
-PostgreSQL.
+so many messages and one new question, under the name of the conversation that has these messages. It asks the same
+conversation the same question through ``/conversations/{id}/chat``, which gets only the question. The difference is the
+cost of reading the request and comparing. Figures are CPU of the whole process, the median of some requests, with the
+offline model and an embedded PostgreSQL.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ SIZES: Final = (100, 1_000, 4_000)
 ROUNDS: Final = 5
 BATCH: Final = 500
 WINDOW: Final = 1_000_000
-"""Nothing is folded: the comparison alone is measured."""
+"""Tokens of a window so large that nothing is folded: only the comparison is measured."""
 _HEADERS: Final = ("messages", "kB of the request", "CPU under a name, ms", "of the question alone, ms", "µs a message")
 
 
 def history(messages: int) -> list[dict[str, str]]:
-    """Questions and answers in turn, each of some twelve words."""
+    """Questions and answers in turn, each of about twelve words."""
     roles = ("user", "assistant")
     said = (
         f"Line {number}: crate {number * 7 % 1_000} goes to room {number % 40} today." for number in range(messages)
@@ -79,7 +79,7 @@ async def _stored(process: Process, told: Sequence[dict[str, str]]) -> str:
 
 
 async def _asked(process: Process, path: str, body: dict[str, Any]) -> float:
-    """Seconds of CPU that an answer takes."""
+    """The seconds of CPU that an answer takes."""
     began = time.process_time()
     answer = await process.http.post(path, json=body)
     seconds = time.process_time() - began

@@ -1,9 +1,9 @@
-"""What it costs recall to look at some hundred messages of a long conversation instead of all of them.
+"""Measures what recall loses by looking at some hundred messages of a long conversation instead of all of them.
 
 ``python -m bench.narrowing [--questions 250] [--write]`` writes the five conversations of ``../shared/data/locomo`` as
-one into a PostgreSQL of its own, and asks it every question twice: of the messages that the database narrows it to, and
-of all. Rooms are shares of the tokens of the talk that a question belongs to, so that there is five times as much to
-find it among. With ``--write`` the table goes into ``docs/search.md``.
+one into a PostgreSQL of its own, and recalls for every question twice: from the messages that the database selects, and
+from all. Budgets are shares of the tokens of the talk that a question belongs to, so recall has to choose from five
+times as much. With ``--write`` the table goes into ``docs/search.md``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from bench.report import write_json
 from bench.survival import DATA
 
 MOST: Final = 0.9
-"""Of the tokens, as in the service."""
+"""The share of the tokens that recall may take, as in the service."""
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "search.md"
 NARROWED: Final = "narrowed by the database"
 WHOLE: Final = "all messages looked at"
@@ -53,14 +53,14 @@ _PACE: Final = timedelta(seconds=40)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A question, and how many tokens there are for each share."""
+    """A question, and the tokens of each share."""
 
     asked: Asked
     rooms: tuple[int, ...]
 
 
 class Others:
-    """Messages of random words of the talks, as long as those and with the same names before them."""
+    """Makes messages of random words of the talks, with the lengths of their messages and the same names."""
 
     def __init__(self, given: Sequence[Talk]) -> None:
         self._random = random.Random(5)
@@ -70,7 +70,7 @@ class Others:
         self._words = list(itertools.chain.from_iterable(self._texts))
 
     def next(self) -> tuple[str, str]:
-        """Role and content of one."""
+        """The role and content of one message."""
         role, name = self._random.choice(self._names)
         words = self._random.choices(self._words, k=len(self._random.choice(self._texts)))
         return role, f"{name}: {' '.join(words)}"
@@ -79,7 +79,7 @@ class Others:
 def joined(given: Sequence[Talk], total: int = 0) -> tuple[list[Message], list[Given]]:
     """One conversation of all talks, and their questions.
 
-    As many ``Others`` as make up the total stand before, between and behind the talks.
+    Messages of ``Others`` before, between and after the talks make up the total.
     """
     conversation_id = new_id()
     messages: list[Message] = []
@@ -148,7 +148,7 @@ def _served(corpus: Corpus, asked: Asked, room: int) -> bool:
 async def measure(
     url: str, count: int, total: int = 0
 ) -> tuple[dict[str, list[tuple[bool, ...]]], list[Given], list[float]]:
-    """By way, for each question whether its evidence is served at each share; and how many messages were looked at."""
+    """For each way and question, whether its evidence is served at each share; the questions; messages looked at."""
     engine = make_engine(url)
     begin, tenant = unit_of_work_factory(engine), new_id()
     messages, questions = joined(talks(), total)
@@ -187,7 +187,7 @@ def _source(message: Message) -> Source:
 
 
 def table(found: dict[str, list[tuple[bool, ...]]], chosen: Sequence[Given], looked: Sequence[float]) -> str:
-    """Shares of the questions in per cent."""
+    """A table of the shares of questions in per cent."""
     heads = (f"{100 * share:.0f} %" for share in SHARES)
     lines = [f"| | {' | '.join(heads)} |", "|---" + "|---:" * len(SHARES) + "|"]
     hops = [given.asked.category == CATEGORIES[1] for given in chosen]

@@ -1,7 +1,7 @@
-"""The Open Responses compliance suite against a service of this checkout: ``python -m bench.open_responses FOLDER``.
+"""Runs the Open Responses compliance suite on this checkout: ``python -m bench.open_responses FOLDER``.
 
 FOLDER holds the suite as its repository has it (``bin``, ``src/lib``, ``src/generated``), with ``bun`` and ``zod``
-installed there by npm: it is nobody's of ours, and stays outside. The service runs on servers of its own and asks a
+installed there by npm: the suite is not part of this project. The service runs with servers of its own and asks a
 scripted model, which calls the tool that it is offered; nothing leaves the machine.
 """
 
@@ -25,12 +25,12 @@ from tests.openai_server import obliging, running_openai
 MODEL: Final = "throughline"
 SUITE: Final = "bin/compliance-test.ts"
 PATIENCE: Final = 300
-"""Seconds for the whole suite."""
+"""Seconds that the whole suite may take."""
 
 
 @contextlib.contextmanager
 def scripted_service(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The address of a service whose chat model is scripted."""
+    """Run a service whose chat model is scripted; yield its address."""
     with running_openai() as openai, EmbeddedServers(folder / "servers", durable=False) as servers:
         openai.rule = obliging
         run_migrations(servers.database_url)
@@ -48,7 +48,7 @@ def scripted_service(folder: Path, settings: Mapping[str, str] | None = None) ->
 
 
 def run_suite(suite: Path, url: str) -> dict[str, Any]:
-    """What the suite says of the service at that address. Raises ``OSError`` where it does not run."""
+    """The suite's results for the service at that address. Raises ``OSError`` if the suite does not run."""
     argv = ["node_modules/.bin/bun", "run", SUITE, "-u", f"{url}/v1", "-k", "none", "-m", MODEL, "--json"]
     done = subprocess.run(argv, cwd=suite, check=False, capture_output=True, text=True, timeout=PATIENCE)
     try:
@@ -59,7 +59,7 @@ def run_suite(suite: Path, url: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the suite, and say what failed; 0 when all passed."""
+    """Run the suite, and print what failed; return 0 if everything passed."""
     parser = argparse.ArgumentParser(prog="python -m bench.open_responses", description=__doc__)
     parser.add_argument("folder", type=Path, help="of the suite")
     suite = parser.parse_args().folder

@@ -1,9 +1,9 @@
-"""The pictures of the page in the docs, taken anew: ``make pictures``, or ``python -m bench.pictures``.
+"""Takes the pictures of the web page for the docs: ``make pictures``, or ``python -m bench.pictures``.
 
-A service of this checkout is told the talks of ``bench/pictures_talks.json`` pair by pair, and folds them behind the
-pairs; states are made by the offline model. The last question is asked of it: the words of that reply are the file's,
-what was recalled for it is the service's. Chromium then takes ``docs/web.png`` and ``docs/web-context.png``. The
-service lives in the days of the talks, so no picture tells when or where it was taken.
+A service of this checkout gets the talks of ``bench/pictures_talks.json`` pair by pair, and folds them after the pairs;
+states are made by the offline model. The last question is asked as a turn: the reply's words are from the file, and
+what is recalled for it comes from the service. Chromium then takes ``docs/web.png`` and ``docs/web-context.png``. The
+service's clock shows the days of the talks, so no picture shows when or where it was taken.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ DOCS: Final = ROOT / "docs"
 WEB: Final = ROOT / "web"
 CHROMIUM: Final = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE: Final = 300
-"""Seconds for both pictures."""
+"""Seconds that both pictures may take."""
 WINDOW: Final = 2_920
-"""In tokens: in it the last talk is folded for the second time before its last question."""
+"""Tokens of the window: with so many, the last talk is folded for the second time before its last question."""
 FOLDS: Final = 2
 FIRST_TURN: Final = datetime(2025, 3, 10, 9, 4, tzinfo=UTC)
 BETWEEN_TURNS: Final = timedelta(minutes=4)
@@ -49,18 +49,18 @@ Told = Mapping[str, Any]
 
 
 class Calendar:
-    """The days in which the service believes to be; time passes, and is moved on from turn to turn."""
+    """The service's clock, which shows the days of the talks; time passes, and is moved on from turn to turn."""
 
     def __init__(self) -> None:
         self._turn = FIRST_TURN
         self._ahead = FIRST_TURN - datetime.now(UTC)
 
     def now(self) -> datetime:
-        """The moment that it is there."""
+        """The time on this clock."""
         return datetime.now(UTC) + self._ahead
 
     def move_on(self, turn: Told) -> None:
-        """To a turn: some minutes after the one before, or the morning of a later day."""
+        """Move on to a turn: some minutes after the one before, or to the morning of a later day."""
         if days := turn.get("days_later"):
             self._turn = datetime.combine(self._turn + timedelta(days=days), FIRST_TURN.timetz())
         else:
@@ -70,7 +70,7 @@ class Calendar:
 
 @contextlib.contextmanager
 def played() -> Iterator[tuple[str, str]]:
-    """The address of a service with all talks in it, and the last conversation's id."""
+    """Run a service with all talks; yield its address and the last conversation's id."""
     calendar = Calendar()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -90,7 +90,7 @@ def played() -> Iterator[tuple[str, str]]:
 
 
 def play(service: Service, calendar: Calendar, told: Told) -> Talk:
-    """Hold one talk, and let the worker do what is due after each pair."""
+    """Play one talk, and let the worker do what is due after each pair."""
     talk = Talk.begin(service, title=told["title"], policy={"context_window": WINDOW, "reasoning": "shown"})
     if file := told.get("file"):
         headers = {"Content-Type": file["type"], "Idempotency-Key": file["name"]}
@@ -108,7 +108,7 @@ def play(service: Service, calendar: Calendar, told: Told) -> Talk:
 
 
 def saying(turn: Told) -> Callable[..., AsyncIterator[StepEvent]]:
-    """The step of a model that says what a turn says."""
+    """A model's step that answers with the text of a turn."""
 
     async def step(self: OfflineChat, request: ChatRequest) -> AsyncIterator[StepEvent]:  # noqa: ARG001
         if thoughts := turn.get("thoughts"):
@@ -120,7 +120,7 @@ def saying(turn: Told) -> Callable[..., AsyncIterator[StepEvent]]:
 
 
 def take(url: str, conversation: str, out: Path) -> None:
-    """Take both pictures into a folder. Raises ``CalledProcessError`` where the page does not show what it should."""
+    """Take both pictures into a folder. Raises ``CalledProcessError`` if the page does not show what it should."""
     environment = {
         "THROUGHLINE_URL": url,
         "CHROMIUM": CHROMIUM,
@@ -133,7 +133,7 @@ def take(url: str, conversation: str, out: Path) -> None:
 
 
 def missing() -> Sequence[str]:
-    """What is needed and is not here."""
+    """The names of required programs that are missing."""
     needs = {
         "Node 20 or newer": shutil.which("node") is not None,
         "what drives the browser (`npm ci` in web/)": (WEB / "node_modules" / "playwright-core").is_dir(),

@@ -1,10 +1,10 @@
-"""All presets on the same conversation: what each serves, how often it compacts, what it costs, and what it keeps.
+"""Compares all presets on one conversation: what each serves, how often it compacts, what it costs and keeps.
 
 ``python -m bench.presets [--data FILE] [--talk 0] [--window 8000] [--write]`` replays one talk of
-``../shared/data/locomo`` (or a generated one where it is not there) message by message under each preset in a window of
+``../shared/data/locomo`` (or a generated one, if it is missing) message by message under each preset, in a window of
 the same size, with the offline model: policy, planner, gate, merge and layout are the service's own. Digests of
-segments and recall, which come on top where a preset has them, are left out: what is shown is what the state, anchors
-and held messages keep. Nothing of the data is printed or kept.
+segments and recall, which some presets add, are left out: the table shows what the state, anchors and held messages
+keep. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ Line = tuple[Role, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one preset made of the talk; tokens are those of its own estimator."""
+    """The results of one preset; tokens are those of its own estimator."""
 
     preset: str
     compactions: int
     model_calls: int
     refused: int
     tokens_before: float
-    """Of the context, on average, when a compaction began."""
+    """The mean tokens of the context when a compaction began."""
     tokens_after: float
     served_mean: float
-    """Of the context, on average over all messages."""
+    """The mean tokens of the context over all messages."""
     served_last: int
     state: int
     values_kept: float
-    """Of the distinct exact values of all folded messages, the share that is served verbatim at the end."""
+    """The share of the distinct exact values of all folded messages that is served verbatim at the end."""
     opening_kept: float
-    """The same of the first messages."""
+    """The same share for the first messages."""
     held: int
 
     def cells(self) -> tuple[str, ...]:
-        """As a row of the table."""
+        """The cells of the row in the table."""
         return (
             f"`{self.preset}`",
             str(self.compactions),
@@ -89,7 +89,7 @@ class Row:
 
 
 def replayed(preset: str, lines: Sequence[Line], window: int) -> Row:
-    """One preset: each message stored, and folded by the trigger that is due."""
+    """Replay the talk under one preset: store each message, and fold when a trigger is due."""
     replay = Replay.in_window(window, preset)
     sizes: list[int] = []
     before: list[int] = []
@@ -121,21 +121,21 @@ def replayed(preset: str, lines: Sequence[Line], window: int) -> Row:
 
 
 def _due(replay: Replay) -> Trigger | None:
-    """The first trigger that is reached; a reply is complete, and nobody calls tools."""
+    """The first trigger that is reached; replies count as complete, and no tools are called."""
     tokens, tail = replay.breakdown().total, len(replay.tail())
     asked = (trigger for trigger in replay.policy.triggers if trigger.on not in _WAITED_FOR)
     return next((one for one in asked if one.at.reached(replay.budgets, tokens=tokens, messages=tail)), None)
 
 
 def _kept(texts: Iterable[str], served: str) -> float:
-    """The share of the distinct exact values, names apart, that are served."""
+    """The share of the distinct exact values (names excluded) that are served."""
     found = (one for text in texts for one in find_identifiers(text))
     values = {one.text for one in found if one.kind not in {"name", "quoted"}}
     return sum(value in served for value in values) / len(values) if values else 1.0
 
 
 def lines_of(path: Path, number: int) -> tuple[str, list[Line]]:
-    """What the talk is, and its messages as user and assistant in turns."""
+    """A description of the talk, and its messages with the roles user and assistant in turn."""
     found = talks(path)
     texts = found[number].texts if found else [message.content for message in growth.talk(_GENERATED)]
     roles: tuple[Role, Role] = ("user", "assistant")
@@ -144,7 +144,7 @@ def lines_of(path: Path, number: int) -> tuple[str, list[Line]]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The table as it stands on the page."""
+    """The table as it is on the page."""
     rule = ["---", *["---:"] * (len(_HEADERS) - 1)]
     lines = [_HEADERS, rule, *(row.cells() for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,4 +1,4 @@
-"""One process of the service, in this one: the real services over a database, with a clock of our own."""
+"""A process of the service inside this one: the real services with a database, and a clock that is set here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMEOUT: Final = 120.0
 
 
 class SteppingClock(SystemClock):
-    """Each look at it is a second later than the one before; waiting takes real time."""
+    """A clock that moves on by a second each time it is read; waiting takes real time."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start
@@ -34,19 +34,19 @@ class SteppingClock(SystemClock):
 
 
 class StandingClock(SystemClock):
-    """It always shows the same moment; waiting takes real time."""
+    """A clock that always shows the same time; waiting takes real time."""
 
     def __init__(self, moment: datetime) -> None:
         self._moment = moment
 
     def now(self) -> datetime:
-        """That moment."""
+        """The fixed time."""
         return self._moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """The services, and what reaches them over ASGI."""
+    """The services, and a client that reaches them over ASGI."""
 
     container: Container
     transport: httpx.ASGITransport
@@ -55,7 +55,7 @@ class Process:
 
 @contextlib.asynccontextmanager
 async def running(servers: Endpoints, clock: Clock, **settings: Any) -> AsyncIterator[Process]:
-    """A process over these servers. No worker: whoever queues a compaction has to run it."""
+    """Run a process with these servers. It has no worker: the caller has to run queued compactions."""
     chosen = Settings(
         database_url=servers.database_url,
         redis_url=servers.redis_url,

@@ -1,4 +1,4 @@
-"""Two versions of the summarizer's prompt in pairs: the same case, answered under each, measured alike."""
+"""Compares two versions of the summarizer's prompt in pairs: the same case, answered under each version."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from bench.trust.rounds import Case
 
 Verdict = Literal["worse", "better", "no difference shown", "too few conversations"]
 ENOUGH: Final = 5
-"""Conversations from which an interval says something."""
+"""The fewest conversations for which an interval is meaningful."""
 _DRAWS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Of one answer; of every one of them less is better."""
+    """The measures of one answer; for each of them less is better."""
 
     refused: float
-    """1 where the whole answer was refused."""
+    """1 if the whole answer was refused, else 0."""
     asked_again: float
-    """1 where something of it had to be asked about again."""
+    """1 if the model had to be asked again about something, else 0."""
     novel: float
-    """Statements with a value that no message holds."""
+    """How many statements have a value that no message has."""
     items_refused: float
-    """Of its items, the share that is not served as it was written."""
+    """The share of its items that are not served as they were written."""
     lost: float
-    """Passages whose exact values nothing would tell any more, so that code has to bring them back."""
+    """How many passages have exact values that the answer would lose, so that code has to bring them back."""
     by_id: float
-    """Texts that name a kept passage by its id, which no reader sees."""
+    """How many texts name a kept passage by its id, which no reader sees."""
     tokens_written: float
     tokens_read: float
-    """Of the prompt."""
+    """The tokens of the prompt."""
 
 
 NAMES: Final[Mapping[str, str]] = {
@@ -58,15 +58,15 @@ NAMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One measure: its mean under each version, and what changes in pairs, with a 95 % interval.
+    """One measure: its mean under each version, and the mean change in pairs, with a 95 % interval.
 
-    Whole conversations are drawn for the interval, since the pairs of one hang together.
+    The interval resamples whole conversations, since the pairs of one conversation depend on each other.
     """
 
     name: str
     pairs: int
     talks: int
-    """Conversations that the pairs are from."""
+    """How many conversations the pairs are from."""
     old: float
     new: float
     change: float
@@ -75,7 +75,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval says."""
+        """The verdict that follows from the interval."""
         if self.talks < ENOUGH:
             return "too few conversations"
         if self.low > 0:
@@ -84,7 +84,7 @@ class Difference:
 
 
 def measured(case: Case, words: PromptWords) -> Measures:
-    """What the checks make of a case's answer, and what it weighs with its prompt."""
+    """The results of the checks of a case's answer, and the tokens of answer and prompt."""
     report = judge(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
     failures = report.examined.failures if report.examined else ()
     told = played(case)
@@ -104,7 +104,7 @@ def measured(case: Case, words: PromptWords) -> Measures:
 
 
 def compared(old: Mapping[str, Measures], new: Mapping[str, Measures]) -> list[Difference]:
-    """Every measure over the cases that both have; empty where they have none in common."""
+    """Every measure over the cases that both versions have; empty if they have none in common."""
     shared = sorted(old.keys() & new.keys())
     if not shared:
         return []

@@ -1,7 +1,7 @@
-"""The versions of the summarizer's prompt that can be compared, and what was answered under each.
+"""The versions of the summarizer's prompt that can be compared, and the answers under each.
 
-A version is a file of ``bench/prompt_versions``: the rules in which it differs from the present code, which is a
-version itself. Everything else of a prompt, the schema of the answer too, is today's.
+A version is a file of ``bench/prompt_versions`` with the rules in which it differs from the present code, which is a
+version itself. Everything else in a prompt is today's, including the schema of the answer.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bench.trust.rounds import Case, Talk
 
 VERSIONS: Final = Path(__file__).resolve().parent / "prompt_versions"
 WRITTEN: Final = Path(__file__).resolve().parent / "prompt_answers"
-"""Answers that are kept in the repository, beside those of ``bench/trust``."""
+"""The folder with answers that are kept in the repository in addition to those of ``bench/trust``."""
 MADE_PRESET: Final = "semantic"
 MADE_LANGUAGES: Final = ("en", "ru", "zh")
 
 
 class PromptVersionError(Exception):
-    """There is no such version, or its file says what no prompt has; the message is one line."""
+    """There is no such version, or its file has a rule that does not exist; the message is one line."""
 
 
 def known_versions(folder: Path = VERSIONS) -> list[str]:
@@ -59,19 +59,19 @@ def words_of(version: str, folder: Path = VERSIONS) -> PromptWords:
 def corpus() -> list[Case]:
     """The cases that are compared: those of the open half of ``bench/trust``, and the beginnings of the made-up talks.
 
-    The latter have no recorded answer: theirs is empty, and their version too.
+    The latter have no recorded answer: their answer and version are empty.
     """
     return [*rounds.cases(), *_made()]
 
 
 def written(version: str, cases: Sequence[Case], folder: Path = WRITTEN) -> dict[str, Case]:
-    """By id, the cases with what a writer answered under that version: in the corpus, or in the repository's folder."""
+    """The cases by id, with a writer's answer under that version, from the corpus or the repository's folder."""
     own = {case.id: case for case in cases if case.prompt_version == version and case.answer}
     return own | recorded(version, cases, folder)
 
 
 def recorded(version: str, cases: Sequence[Case], folder: Path = FOLDER) -> dict[str, Case]:
-    """By id, the cases with what a folder holds as answered under that version, such as what ``--live`` left behind."""
+    """The cases by id, with the answer under that version from a folder, such as one that ``--live`` wrote."""
     by_id = {case.id: case for case in cases}
     return {
         name: replace(by_id[name], answer=answer, prompt_version=version)
@@ -81,12 +81,12 @@ def recorded(version: str, cases: Sequence[Case], folder: Path = FOLDER) -> dict
 
 
 def path_of(version: str, folder: Path = FOLDER) -> Path:
-    """Where a folder holds the answers under a version."""
+    """The file in a folder with the answers under a version."""
     return folder / f"prompts-{version}.jsonl"
 
 
 def record(version: str, answers: Mapping[str, str], folder: Path = FOLDER) -> Path:
-    """Keep answers for later comparisons, beside those that are there."""
+    """Add answers to those kept for later comparisons; return the file."""
     path = path_of(version, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {**_answers(path), **answers}

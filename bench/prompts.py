@@ -1,11 +1,11 @@
-"""Comparing two versions of the summarizer's prompt over the corpora.
+"""Compares two versions of the summarizer's prompt over the corpora.
 
-``python -m bench.prompts OLD NEW`` measures in pairs what was answered under each version: by writers, in
-``bench/trust`` (the open half) and ``bench/prompt_answers``; apart from them by the model of ``--live``, in
-``.data/bench``. With ``--live`` the configured model answers first, the same cases under each version; the cost is told
-before, and asked about unless ``YES=1``. Pairs whose prompt is the same under both versions have a table of their own:
-what differs in them, no rule has caused. A version without recorded answers is named, and nothing is said of it but
-what its prompts weigh. Versions are files of ``bench/prompt_versions``; the one of the present code is another.
+``python -m bench.prompts OLD NEW`` measures in pairs the answers under each version: those of writers in
+``bench/trust`` (the open half) and ``bench/prompt_answers``, and separately those of the model of ``--live`` in
+``.data/bench``. With ``--live`` the configured model first answers the same cases under each version; the cost is
+stated before, and has to be confirmed unless ``YES=1``. Pairs whose prompt is the same under both versions have a table
+of their own: their differences are caused by no rule. A version without recorded answers is named, and only the tokens
+of its prompts are printed. Versions are files of ``bench/prompt_versions``; the present code is a further version.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from bench.trust.live import answers, planned_for, spread
 from bench.trust.rounds import Case
 
 NOTHING: Final = 1
-"""Exit status: no case was answered under both."""
+"""The exit status if no case was answered under both versions."""
 _WHOLE: Final = 100
-"""From here on numbers are shown without a fraction."""
+"""From this value on numbers are shown without a fraction."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare; the command's exit status: 1 where nothing could be compared."""
+    """Compare; return the exit status: 1 if nothing could be compared."""
     parser = argparse.ArgumentParser(prog="python -m bench.prompts", description=__doc__)
     parser.add_argument("old", help=f"one of {', '.join(known_versions())}")
     parser.add_argument("new", help="another one")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path, kept: Path = WRITTEN) -> int:
-    """Print what was found, and what could not be: 1 where nothing could be compared."""
+    """Print the comparisons, and what could not be compared; return 1 if nothing could be."""
     sources = {
         "writers": {version: written(version, cases, kept) for version in words},
         "a live model": {version: recorded(version, cases, folder) for version in words},
@@ -90,7 +90,7 @@ def report(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path
 def _weighed(
     words: Mapping[str, PromptWords], cases: Sequence[Case], sources: Iterable[Mapping[str, Mapping[str, Case]]]
 ) -> frozenset[str]:
-    """Print how many answers each version has and what its rules weigh; the cases whose rules are the same in all."""
+    """Print how many answers each version has and its rules' tokens; return the cases with the same rules in all."""
     rules = {version: [render_summary(case.request, own).system for case in cases] for version, own in words.items()}
     found = list(sources)
     for version, systems in rules.items():
@@ -108,7 +108,7 @@ def _compared(
     *,
     same: bool = False,
 ) -> dict[str, Any] | None:
-    """Print the table of one source; ``None`` without pairs."""
+    """Print the table of one source, and return its figures; ``None`` without pairs."""
     shared = {name for name in set.intersection(*map(set, found.values())) if (name in alike) == same}
     old, new = (
         {name: measured(answered[name], words[version]) for name in shared} for version, answered in found.items()
@@ -126,7 +126,7 @@ def _compared(
 
 
 def live(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path) -> int:
-    """Have the configured model answer under each version; 0 where it did."""
+    """Have the configured model answer under each version; return 0 if it did."""
     try:
         settings = live_settings()
     except NoModelError as error:
@@ -157,7 +157,7 @@ def live(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path) 
 
 
 async def record_answers(version: str, summarizer: Summarizer, cases: Sequence[Case], folder: Path) -> None:
-    """Ask, and keep what was answered in full."""
+    """Ask the model, and keep the complete answers."""
     given = await answers(summarizer, cases)
     whole = {
         case.id: one.text
@@ -169,7 +169,7 @@ async def record_answers(version: str, summarizer: Summarizer, cases: Sequence[C
 
 
 def with_words(summarizer: Summarizer, words: PromptWords) -> Summarizer:
-    """The summarizer, told these rules. Raises ``TypeError`` for one that is told none."""
+    """The summarizer with these rules. Raises ``TypeError`` for a summarizer that takes no rules."""
     if isinstance(summarizer, GuardedSummarizer) and isinstance(summarizer.inner, ProviderSummarizer):
         return replace(summarizer, inner=replace(summarizer.inner, words=words))
     raise TypeError("only a language model is told rules")

@@ -1,4 +1,4 @@
-"""How messages are ranked for a question, for benches and tests: the service keeps a ``Ranking`` of a question."""
+"""Ranks messages for a question, for benches and tests; the service itself keeps a ``Ranking`` of a question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.retrieval.ranking import Ranking, Recalled, piece_scores
 
 
 def scores(corpus: Corpus, question: Question) -> list[float]:
-    """How much speaks for each message: of a long one, for its best piece."""
+    """The score of each message; a long message has the score of its best piece."""
     by_piece = piece_scores(features(corpus, question), len(corpus.pieces))
     best = [-math.inf] * len(corpus.sources)
     for piece, score in zip(corpus.pieces, by_piece, strict=True):
@@ -28,5 +28,5 @@ def choose(
     served: Collection[int] = (),
     margin: float = math.inf,
 ) -> tuple[Recalled, ...]:
-    """What ``Ranking.packed`` says, for a question that is packed once."""
+    """The result of ``Ranking.packed`` for a question that is packed once."""
     return Ranking(corpus, question).packed(room, served=served, margin=margin)

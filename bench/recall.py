@@ -1,13 +1,12 @@
-"""Fitting the weights of recall, and leaving out what it does not need.
+"""Fits the weights of recall, and tests what it does not need.
 
 ``python -m bench.recall fit`` fits them again (with ``uv run --group bench``, or numpy installed) on the conversations
-of ``../shared/data/locomo`` and prints them with what they reach on talks that they were not fitted on.
+of ``../shared/data/locomo`` and prints them with their results on talks that they were not fitted on.
 ``python -m bench.recall ablate`` leaves out one group of features after the other, and prints what that costs.
-``python -m bench.recall slips`` asks mistyped questions, ``python -m bench.recall follow`` questions that go on from
-the one before, ``python -m bench.recall mixed`` asks in talks with a few tool calls, ``python -m bench.recall decided``
+``python -m bench.recall slips`` asks mistyped questions, ``python -m bench.recall follow`` questions that continue the
+one before, ``python -m bench.recall mixed`` asks in talks with a few tool calls, ``python -m bench.recall decided``
 prints for which questions nothing is recalled, ``python -m bench.recall answers`` asks the offline model; these need
-no numpy. What recall reaches in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed
-or kept.
+no numpy. Recall in the service is measured by ``python -m bench.fidelity``. Nothing of the data is printed or kept.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _PLAIN: Final = {
 
 
 def run(command: str, first: Sequence[str] = (), kept: Sequence[str] = ()) -> int:
-    """Print what a command finds; ``ablate`` leaves out ``first`` before it chooses, and never ``kept``."""
+    """Print the results of a command; ``ablate`` leaves out ``first`` before it chooses, and never ``kept``."""
     found = talks()
     if not found:
         print(f"skipped: no data at {DATA}")

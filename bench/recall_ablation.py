@@ -1,14 +1,14 @@
-"""Backward ablation of recall's features: the least useful out, fitted again, measured on talks left out. Needs numpy.
+"""Removes recall's least useful features step by step, fits again and measures on talks left out. Needs numpy.
 
-Features are computed once. In each step every group that is left is tried: its columns go, the weights of the others
-follow by the curvature of the loss, and evidence recall is measured at 5, 10 and 20 % of each talk. The group goes
-whose absence leaves the best lower bound of the difference to the start; then the weights are fitted again. It ends
-where the interval of the difference would no longer exclude a loss of one point. A group stays that costs the talks in
-other languages than English a point.
+Features are computed once. Each step tries every remaining group: its columns are removed, the weights of the others
+are adjusted by the curvature of the loss, and evidence recall is measured at 5, 10 and 20 % of each talk. The group
+whose removal gives the best lower bound of the difference to the start is removed; then the weights are fitted again.
+The process ends when the interval of the difference would no longer exclude a loss of one point. A group is kept if its
+removal costs the talks in languages other than English a point.
 
-LoCoMo's talks are measured by weights of the other four, in each of their four kinds; a question counts their mean.
-The made-up talks and the open half of ``bench/trust`` are measured by weights of all five. The odd-numbered questions
-of the made-up talks are fitted on; the even-numbered ones are not, and choose nothing.
+LoCoMo's talks are measured with weights of the other four, in each of their four kinds; a question counts with its mean
+over the kinds. The made-up talks and the open half of ``bench/trust`` are measured with weights of all five. The
+odd-numbered questions of the made-up talks are fitted on; the even-numbered ones are not, and do not affect choices.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bench.recall_fit import (
 from bench.recall_talks import Talk, open_trust_talks, talks
 
 LOSS: Final = -1.0
-"""Points of evidence recall that the lower bound of the difference must not reach."""
+"""The lower bound of the difference, in points of evidence recall, must stay above this."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "messages two places away": ("two_before",),
     "sittings": ("sitting",),
@@ -54,22 +54,22 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "families": ("family_near",),
     "beside long answers": ("user_says",),
 }
-"""By its features, what one piece of code or one table makes: without them it can be deleted."""
+"""Groups of features that one piece of code or one table makes: without the features it can be deleted."""
 _MEASURED: Final = SHARES[:3]
 _BOUNDS: Final = (2.5, 97.5)
 _RESAMPLES: Final = 2_000
 _WITHIN: Final = 200
-"""Resamples of each talk's questions, of which each resample of the talks takes one."""
+"""Resamples of each talk's questions; each resample of the talks takes one of them."""
 _TRIED: Final = 12
-"""Groups tried in a step, those that did best in the last."""
+"""How many groups a step tries: those with the best results in the last step."""
 
 Found = list[Array]
-"""For each talk, of each question the mean of the shares at which all of its evidence is served."""
+"""For each talk and question, the fraction of the tried shares at which all evidence of the question is served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What some weights serve."""
+    """The results of some weights."""
 
     locomo: Found
     made: Found
@@ -77,25 +77,25 @@ class Measured:
 
     @property
     def choosing(self) -> Found:
-        """All by which groups are chosen."""
+        """The results by which groups are chosen."""
         return [*self.locomo, *(one[0::2] for one in self.made), *self.trust]
 
     @property
     def unseen(self) -> Found:
-        """Questions that choose nothing."""
+        """The results of questions that do not affect choices."""
         return [one[1::2] for one in self.made]
 
 
 @dataclass(slots=True, kw_only=True)
 class Weighted:
-    """Features that are left, and their weights: with each talk left out, then of all."""
+    """The remaining features and their weights: with each talk left out, then of all talks."""
 
     columns: list[int]
     weights: list[Array]
     curvatures: list[Array] = field(default_factory=list)
 
     def without(self, gone: Sequence[int]) -> Weighted:
-        """The weights of the others where these columns go, as far as the curvature tells."""
+        """The weights of the others if these columns are removed, estimated from the curvature."""
         out = [place for place, column in enumerate(self.columns) if column in gone]
         kept = [place for place, column in enumerate(self.columns) if column not in gone]
         weights = [
@@ -127,7 +127,7 @@ class Ablation:
         self._foreign = [detect("\n".join(talk.texts)) not in {"en", None} for talk in (*made, *trust)]
 
     def fit(self, columns: Sequence[int], start: Sequence[Array] | None = None) -> Weighted:
-        """The weights of these features, with each talk left out and of all."""
+        """The weights of these features, with each talk left out, then of all talks."""
         learned, found = self._learned, Weighted(columns=list(columns), weights=[])
         sets = [[*learned[:index], *learned[index + 1 :]] for index in range(len(learned))]
         for index, each in enumerate([*sets, learned]):
@@ -137,7 +137,7 @@ class Ablation:
         return found
 
     def measure(self, given: Weighted) -> Measured:
-        """What these weights serve."""
+        """The results of these weights."""
         weights = [self._whole(given.columns, found) for found in given.weights]
         kinds = [[_served(rows, weights[index]) for index, rows in enumerate(kind)] for kind in self._kinds]
         return Measured(
@@ -147,7 +147,7 @@ class Ablation:
         )
 
     def foreign(self, found: Measured) -> Found:
-        """Of the talks that are not English."""
+        """The results of the talks that are not English."""
         others = (*found.made, *found.trust)
         return [one for one, is_foreign in zip(others, self._foreign, strict=True) if is_foreign]
 
@@ -157,7 +157,7 @@ class Ablation:
         return whole
 
     def line(self, name: str, left: int, start: Measured, now: Measured) -> str:
-        """What is lost against the start, in points."""
+        """A line with the loss compared with the start, in points."""
         mean = _points(start.choosing, now.choosing)
         low, high = interval(start.choosing, now.choosing)
         parts = (
@@ -172,12 +172,12 @@ class Ablation:
 
 
 def report(locomo: Sequence[Talk], first: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[str]:
-    """The table, a line after each step; then what each group that is left costs by itself.
+    """The table, a line after each step; then what the removal of each remaining group costs by itself.
 
     Args:
         locomo: The talks that weights are fitted on.
-        first: Groups that go before any is chosen.
-        kept: Groups that stay.
+        first: Groups that are removed before any is chosen.
+        kept: Groups that are never removed.
     """
     ablation = Ablation(locomo)
     names = ablation.names
@@ -210,7 +210,7 @@ def report(locomo: Sequence[Talk], first: Sequence[str] = (), kept: Sequence[str
 
 
 def interval(start: Found, now: Found) -> tuple[float, float]:
-    """95 % of the paired difference in points: talks, and the questions of each, drawn again."""
+    """The 95 % interval of the paired difference in points; talks, and the questions of each, are resampled."""
     chance = np.random.default_rng(1)
     found = [after - before for before, after in zip(start, now, strict=True)]
     count = np.array([len(one) for one in found])
@@ -224,7 +224,7 @@ def interval(start: Found, now: Found) -> tuple[float, float]:
 def _best(
     ablation: Ablation, current: Weighted, start: Measured, left: Mapping[str, Sequence[int]], known: dict[str, float]
 ) -> tuple[float, str, Weighted] | None:
-    """The group to go, with its lower bound and what is left; ``known``: bounds by group, from the steps before."""
+    """The lower bound, the group to remove, and what is left; ``known`` has the bounds by group, from earlier steps."""
     tried = sorted(left, key=lambda name: -known.get(name, math.inf))
     best: tuple[float, str, Weighted] | None = None
     for name in tried[: max(_TRIED, sum(name not in known for name in tried))]:
@@ -238,7 +238,7 @@ def _best(
 
 
 def _left(names: Sequence[str], columns: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-    """The groups that are left, each set of columns once."""
+    """The remaining groups, each set of columns once."""
     seen = set()
     for name, group in GROUPS.items():
         gone = tuple(names.index(one) for one in group if names.index(one) in columns)

@@ -1,7 +1,7 @@
-"""What the offline model quotes for a question: whether a message with the answer is among its quotes.
+"""Measures whether the offline model's quotes for a question include a message with the answer.
 
-It is shown 120 messages, somewhere among them one with the answer. As a control it is asked a question of the next talk
-in each place, for which it should find nothing; some of those are answered here all the same, between friends most.
+The model gets 120 messages, one of which, somewhere, has the answer. As a control it is asked a question of the next
+talk instead, for which it should find nothing; but some of these can be answered here too, mostly in talks of friends.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from bench.recall_talks import Asked, Talk, open_trust_talks, talks
 
 SHOWN: Final = 120
 MOST: Final = 60
-"""Questions of a talk, the first ones."""
+"""How many questions of a talk are asked: the first ones."""
 _QUOTED: Final = re.compile(r"^> #(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What is quoted for a question."""
+    """The outcome for a question."""
 
     quotes: int
     holds_answer: bool
@@ -46,7 +46,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
 
 
 def replies(given: Sequence[Talk]) -> Iterator[Reply]:
-    """What is quoted for the first questions of each talk."""
+    """The outcomes for the first questions of each talk."""
     chance = random.Random(5)
     for talk, other in zip(given, [*given[1:], *given[:1]], strict=True):
         for asked in talk.questions[:MOST]:

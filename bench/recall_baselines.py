@@ -1,4 +1,4 @@
-"""What recall is compared with: plain selections of whole messages of the same size."""
+"""The baselines of recall: plain selections of whole messages of the same size."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _B: Final = 0.75
 _SEED: Final = 1
 
 Baseline = Callable[[str, int], set[int]]
-"""(question, room in tokens) to the positions of the messages that are served."""
+"""Gives the positions of the messages to serve, for a question and a budget in tokens."""
 
 
 class Baselines:
-    """Selections of one talk's messages; what needs no question is ranked once."""
+    """Selections of one talk's messages; orders that do not depend on the question are computed once."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._costs = [estimate_text(f"{text}\n") for text in texts]
@@ -37,7 +37,7 @@ class Baselines:
         self._matched = lru_cache(maxsize=8)(self.by_match)  # the same question at several sizes
 
     def all(self) -> dict[str, Baseline]:
-        """Each by its name."""
+        """All baselines by name."""
         return {
             "newest first": self._newest,
             "head and tail": self._head_and_tail,
@@ -54,7 +54,7 @@ class Baselines:
         return head | self._newest(question, room - room // 2)
 
     def by_match(self, question: str) -> list[int]:
-        """Positions from 0 by BM25, best first."""
+        """Positions from 0, ranked by BM25, best first."""
         asked, total = set(stems_in(question, self._language)), len(self._bags)
         scores = [0.0] * total
         for stem in asked:
@@ -67,7 +67,7 @@ class Baselines:
         return sorted(range(total), key=lambda index: (-scores[index], index))
 
     def _filled(self, order: Iterable[int], room: int) -> set[int]:
-        """Positions in this order, each message that still fits."""
+        """The positions of the messages that fit, taken in this order."""
         chosen: set[int] = set()
         for index in order:
             if self._costs[index] <= room:

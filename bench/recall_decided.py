@@ -1,6 +1,6 @@
-"""Questions for which a turn recalls nothing, as their words are served anyway: how often their answer is not.
+"""Counts questions for which a turn recalls nothing, since their words are served anyway, though the answer is not.
 
-Each talk is folded as a whole. What is served then are the entries of its state.
+Each talk is folded as a whole, so that only the entries of its state are served.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.fidelity_made import FOLDER as MADE
 from bench.recall_talks import Asked, Talk, folded, open_trust_talks, talks
 
 TOLD: Final = 0.8
-"""Of a message's words, in one entry: then the entry tells it."""
+"""An entry with this share of a message's words counts as saying the same."""
 
 
 def report(locomo: Sequence[Talk]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
 
 
 def covered(talk: Talk) -> Iterator[bool]:
-    """For each question for which nothing is recalled, whether an answer of it is told nowhere."""
+    """For each question for which nothing is recalled, whether a message with its answer is in no entry."""
     material, corpus = folded(talk)
     entries = entries_of(material)
     for asked in talk.questions:
@@ -41,13 +41,13 @@ def covered(talk: Talk) -> Iterator[bool]:
 
 
 def entries_of(material: Material) -> list[str]:
-    """What the state says, one text each."""
+    """The texts of the state's entries."""
     state = material.conversation.compressed_state or {}
     return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
 
 
 def tells(entries: Sequence[str], asked: Asked, corpus: Corpus) -> bool:
-    """Whether each message that holds the answer is told by an entry."""
+    """Whether each message that holds the answer is in an entry."""
     said = [set(terms(text, corpus.language)) for text in entries]
     for seq in asked.evidence:
         words = set(terms(corpus.sources[seq - 1].text, corpus.language))

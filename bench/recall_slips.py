@@ -1,4 +1,4 @@
-"""Questions that are mistyped: one slip in one longer word of each, with and without what recall makes of them."""
+"""Asks mistyped questions, with one slip in a longer word of each: with and without recall's correction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.recall_talks import Talk, corpus_of, talks
 
 SHARES: Final = (0.05, 0.10, 0.20)
 MOST: Final = 0.9
-"""Of the tokens, as in the service."""
+"""The share of the tokens that recall may take, as in the service."""
 _LONGER: Final = re.compile(r"[a-z]{6,}|[а-яё]{6,}")
 _LETTERS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюяё")
 
@@ -32,7 +32,7 @@ def slipped(talk: Talk) -> Talk:
 
 
 def mistyped(text: str) -> str:
-    """One longer word with a letter left out, another one in its place, one too many, or two exchanged."""
+    """The text with a slip in one longer word: a letter missing, replaced or added, or two exchanged."""
     chance = random.Random(text)
     words = list(_LONGER.finditer(text))
     if not words:

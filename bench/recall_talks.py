@@ -1,4 +1,4 @@
-"""Conversations with questions, folded as a whole by the offline model, as the service would load them."""
+"""Loads conversations with questions, and folds them as a whole by the offline model, as the service would."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from bench.replay import EVERYTHING, Replay
 from bench.survival import DATA
 
 WINDOW: Final = 1_048_576
-"""The default model's: what an asked budget is measured against."""
+"""The default model's window, which limits a requested budget."""
 TRUST: Final = Path(__file__).resolve().parent / "trust"
 _NIL: Final = UUID(int=0)
 _THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LONG_ANSWER: Final = 400
-"""Tokens of a joined message."""
+"""About how many tokens a joined message has."""
 CATEGORIES: Final[Mapping[Any, str]] = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
 
 
@@ -55,17 +55,17 @@ class Talk:
 
     @property
     def texts(self) -> list[str]:
-        """What is said, in order."""
+        """The texts of the messages, in order."""
         return [message["content"] for message in self.messages]
 
     @property
     def tokens(self) -> int:
-        """The conversation's own tokens: its texts, nothing around them."""
+        """The conversation's own tokens: those of its texts, without overhead."""
         return sum(map(estimate_text, self.texts))
 
 
 def talks(path: Path = DATA) -> list[Talk]:
-    """The conversations; empty where the data is not there."""
+    """The conversations; empty if the data is missing."""
     if not path.exists():
         return []
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
@@ -73,7 +73,7 @@ def talks(path: Path = DATA) -> list[Talk]:
 
 
 def open_trust_talks() -> list[Talk]:
-    """The open half of ``bench/trust``: the sealed half is nobody's to see."""
+    """The talks of the open half of ``bench/trust``; the sealed half must not be used."""
     names = sorted(path.stem for path in (TRUST / "answers").glob("*.json"))
     return [talk for name in names for talk in talks(TRUST / "conversations" / f"{name}.jsonl")]
 
@@ -94,9 +94,9 @@ def talk_of(row: Mapping[str, Any]) -> Talk:
 
 
 def with_long_answers(talk: Talk, size: int = LONG_ANSWER) -> Talk:
-    """The talk with one side's nearby messages joined to long ones of about so many tokens, their evidence with them.
+    """The talk with one side's nearby messages joined to long ones of about so many tokens; evidence is adjusted.
 
-    The other side's messages stay as they are. Each joined message stands where its last part stood.
+    The other side's messages stay as they are. Each joined message is in the place of its last part.
     """
     messages: list[dict[str, Any]] = []
     place: dict[int, int] = {}
@@ -125,7 +125,7 @@ def with_long_answers(talk: Talk, size: int = LONG_ANSWER) -> Talk:
 
 
 def nameless(talk: Talk) -> Talk:
-    """The talk without the speakers' names before what they say."""
+    """The talk without the speakers' names at the beginning of messages."""
     messages = ({**message, "content": without_speaker(message["content"])} for message in talk.messages)
     return replace(talk, messages=tuple(messages))
 
@@ -137,12 +137,12 @@ def folded(talk: Talk) -> tuple[Material, Corpus]:
 
 
 def corpus_of(talk: Talk) -> Corpus:
-    """The talk's messages alone."""
+    """The corpus of the talk's messages."""
     return corpus_in(said(talk.messages))
 
 
 def said(messages: Sequence[Mapping[str, Any]], *, fold: bool = False, preset: str = DEFAULT_PRESET) -> Replay:
-    """These messages imported, and with ``fold`` compacted as a whole."""
+    """A replay with these messages; with ``fold`` they are compacted as a whole."""
     replay = Replay.in_window(WINDOW, preset)
     for message in messages:
         at = message.get("created_at")
@@ -158,7 +158,7 @@ def said(messages: Sequence[Mapping[str, Any]], *, fold: bool = False, preset: s
 
 
 def corpus_in(replay: Replay) -> Corpus:
-    """The messages to recall from."""
+    """The corpus that recall chooses from."""
     return Corpus([source_of(message) for message in replay.messages])
 
 
@@ -181,7 +181,7 @@ def context(material: Material, corpus: Corpus, question: str, budget: int) -> A
 
 
 def room_of(talk: Talk, share: float) -> int:
-    """A share of the talk's own tokens."""
+    """The tokens of a share of the talk's own tokens."""
     return math.floor(share * talk.tokens)
 
 
@@ -190,7 +190,7 @@ def _digest(messages: Sequence[Message], max_tokens: int) -> str:
 
 
 def material_of(replay: Replay) -> Material:
-    """What a context is assembled from."""
+    """The material from which a context is assembled."""
     total, covered = _sums(replay.messages), _sums(replay.messages[: replay.boundary])
     layout = replay.layout
     conversation = Conversation(

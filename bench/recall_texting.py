@@ -1,4 +1,4 @@
-"""The same talks as two people text: each sentence a message of its own, lower case, slang, typos. By the talk's id."""
+"""Turns talks into text messages: a message per sentence, lower case, slang, typos; random choices by the talk's id."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _SLANG: Final[Mapping[str, str]] = {
     "probably": "prob",
     "definitely": "def",
 }
-_SLANGY: Final = 0.6  # of the words that have slang
-_MISSPELT: Final = 0.04  # of the words of four letters or more
+_SLANGY: Final = 0.6  # share of the words that have a slang form
+_MISSPELT: Final = 0.04  # share of the words of four letters or more
 _LEAST: Final = 4
-_UNSTOPPED: Final = 0.8  # of the messages end without a full stop
+_UNSTOPPED: Final = 0.8  # share of the messages that end without a full stop
 
 _WORD: Final = re.compile(r"[a-z]+")
 
 
 def texted(talk: Talk) -> Talk:
-    """The talk in bursts; of each message that holds an answer the sentence with most of its words is the evidence."""
+    """The talk in short messages. The evidence is the sentence with most of the answer's words, of each message."""
     chance = random.Random(talk.id)
     messages: list[dict[str, Any]] = []
     places: dict[int, list[tuple[int, str]]] = {}

@@ -1,4 +1,4 @@
-"""What vectors bring to recall, on talks that their weight was not chosen on. Needs numpy."""
+"""Measures what vectors add to recall, on talks that their weight was not chosen on. Needs numpy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of
 CHOICES: Final = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Weights that are tried."""
 SHOWN: Final = 3
-"""Shares of the tokens: 5, 10 and 20 %."""
+"""How many shares of the tokens are shown: 5, 10 and 20 %."""
 AT: Final = 1
-"""The share by which a weight is chosen: 10 %."""
+"""The index of the share by which a weight is chosen: 10 %."""
 COSTED: Final = (256, 768, 1_536)
 """Dimensions for which the time is taken."""
 TIMES: Final = 7
@@ -34,10 +34,10 @@ Weighted = tuple[Rows, Array]
 
 
 class Embedding(Protocol):
-    """A model, with the vectors of some texts."""
+    """A model, and the vectors of some texts."""
 
     vectors: list[bytes]
-    """Of the texts, in their order."""
+    """The vectors of the texts, in order."""
 
     def question(self, text: str) -> bytes:
         """The vector of another text."""
@@ -68,12 +68,12 @@ class TalkRows:
 
 
 def served(given: Iterable[Weighted], weight: float) -> list[Served]:
-    """What packing serves of these talks, with this weight for likeness."""
+    """What packing serves for the questions of these talks, with this weight for similarity."""
     return [one for rows, weights in given for one in recalls(rows, np.append(weights, weight))]
 
 
 def best_weight(given: Sequence[Weighted]) -> float:
-    """The choice that serves most at 10 %; of equals the smallest."""
+    """The choice that serves most at 10 %; the smallest in ties."""
     return max(CHOICES, key=lambda weight: (mean(served(given, weight), AT), -weight))
 
 
@@ -83,7 +83,7 @@ def mean(found: Sequence[Served], share: int) -> float:
 
 
 def left_out(given: Sequence[TalkRows]) -> tuple[list[Served], list[Served], list[float]]:
-    """Without and with vectors on each talk, by weights of the others; and the weights that they chose."""
+    """Results without and with vectors on each talk, by weights of the others; and the weights chosen on these."""
     without: list[Served] = []
     with_: list[Served] = []
     chosen = []
@@ -121,7 +121,7 @@ def report(given: Sequence[Talk], made: Sequence[Talk], embeds: Embeds = Lsa) ->
 
 
 def costs(talk: Talk) -> str:
-    """What a question costs beside the call."""
+    """The cost of a question, apart from the call of the model."""
     took = "\n".join(f"* {name}: {milliseconds:.0f} ms" for name, milliseconds in _costs(talk))
     return f"What a question costs beside the call, on two busy cores:\n\n{took}"
 
@@ -140,7 +140,7 @@ def _of_category(found: Sequence[Served], category: str) -> list[Served]:
 
 
 def _costs(talk: Talk) -> Iterator[tuple[str, float]]:
-    """Milliseconds of one question: ranking by words, and comparing vectors of so many dimensions with it."""
+    """Milliseconds of one question: for ranking by words, and for comparing vectors of so many dimensions."""
     corpus, asked = corpus_of(talk), talk.questions[0].text
     yield f"ranking {len(corpus.sources)} messages by words", _took(lambda: Ranking(corpus, asked_of(asked, corpus)))
     for dimensions in COSTED:
@@ -150,7 +150,7 @@ def _costs(talk: Talk) -> Iterator[tuple[str, float]]:
 
 
 def _took(work: Callable[[], object]) -> float:
-    """The least of some times: what else the machine does is no part of it."""
+    """The least of some times, which other work on the machine lengthens least."""
     times = []
     for _ in range(TIMES):
         started = time.perf_counter()

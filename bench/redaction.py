@@ -1,12 +1,12 @@
-"""What redaction finds and what it takes for a secret by mistake, by kind.
+"""Measures what redaction finds, and what it takes for a secret by mistake, by kind.
 
 ``python -m bench.redaction [--draws 20] [--errors] [--write]`` fills the texts of ``tests/corpora/redaction.jsonl``
 with values drawn by seed, and redacts them. A third of the texts of each kind is held out: no pattern was written or
 changed to suit them. With ``--errors`` it names the other texts that are judged wrongly; with ``--write`` the table
 goes into ``docs/privacy.md``.
 
-A secret counts as found when none of it is left: no eight signs in a row. It counts as found exactly when all around
-it stays. A text without secrets counts as a false alarm when anything in it changes.
+A secret counts as found when none of it is left: no eight characters in a row. It counts as found exactly when all text
+around it is unchanged. A text without secrets counts as a false alarm when anything in it changes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from bench.redaction_values import Drawn
 CORPUS: Final = Path(__file__).resolve().parents[1] / "tests" / "corpora" / "redaction.jsonl"
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "privacy.md"
 HELD_OUT: Final = "held out"
-_LEFT: Final = 8  # signs of a secret in a row that are too many
+_LEFT: Final = 8  # characters of a secret in a row: if so many are left, it was not found
 _MARK: Final = re.compile(r"\[REDACTED:\w+\]")
 _BETWEEN: Final = "\n\u2029\n"
-"""Parts the messages of one text, so that they are judged as one."""
+"""Separates the messages of one text, so that they are judged as one."""
 
 Redact = Callable[[Sequence[str]], Sequence[str]]
 """The contents of messages that follow each other, redacted."""
@@ -41,7 +41,7 @@ Redact = Callable[[Sequence[str]], Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A text of one or several messages; its secrets stand between ``⟦`` and ``⟧``, and values by their names."""
+    """A text of one or several messages; its secrets are between ``⟦`` and ``⟧``, values are given by name."""
 
     id: str
     kind: str
@@ -70,9 +70,9 @@ class Judged:
     said: str
     redacted: str
     is_found: bool
-    """No secret is left; of a text without secrets: something is taken for one."""
+    """Whether no secret is left; in a text without secrets, whether something is taken for one."""
     is_exact: bool
-    """All but the secrets stays."""
+    """Whether everything but the secrets is unchanged."""
 
 
 def given() -> list[Given]:
@@ -81,7 +81,7 @@ def given() -> list[Given]:
 
 
 def redacted_contents(contents: Sequence[str]) -> Sequence[str]:
-    """As a compaction redacts messages."""
+    """The contents, redacted as a compaction redacts messages."""
     if len(contents) == 1:
         return [redact(contents[0])]
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -125,12 +125,12 @@ def measured(corpus: Sequence[Given], draws: int) -> list[Judged]:
 
 
 def share(found: Sequence[bool]) -> float:
-    """How many of them, from 0 to 1."""
+    """The share that is true, from 0 to 1."""
     return sum(found) / len(found) if found else 0.0
 
 
 def table(found: Sequence[Judged]) -> str:
-    """Recall of secrets and false alarms among other texts, by kind; the held-out third beside all."""
+    """A table of found secrets and false alarms in other texts, by kind: for all texts, and the held-out third."""
     return "\n".join(_rows(found, is_secret=True)) + "\n\n" + "\n".join(_rows(found, is_secret=False))
 
 
@@ -156,7 +156,7 @@ def _rows(found: Sequence[Judged], *, is_secret: bool) -> Iterator[str]:
 
 
 def errors(found: Sequence[Judged]) -> Iterator[str]:
-    """Texts that are judged wrongly, each once, without those that are held out."""
+    """The texts that are judged wrongly, each once, except held-out ones."""
     told: set[str] = set()
     for one in found:
         is_right = one.is_found and one.is_exact if one.given.is_secret else not one.is_found

@@ -1,6 +1,6 @@
-"""Values for the corpus of secrets: ``{card}`` becomes a number of a card, ``{hex40}`` forty signs, drawn by seed.
+"""Makes values for the corpus of secrets, by seed: ``{card}`` becomes a card's number, ``{hex40}`` forty characters.
 
-The corpus writes values by name, so that no file holds anything that has the shape of a real key.
+The corpus names values, so that no file has anything in the shape of a real key.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Drawn:
         self._random = random.Random(seed)
 
     def filled(self, text: str) -> str:
-        """A text with a value for each name in braces; braces that name none stay."""
+        """A text with a value for each name in braces; other braces are kept."""
         return _NAME.sub(self._value, text)
 
     def _value(self, found: re.Match[str]) -> str:
@@ -149,12 +149,12 @@ class Drawn:
         return self.signs(sized[1], int(sized[2])) if sized else found.group()
 
     def _piece(self, piece: str) -> str:
-        """A stretch of a key: ``hex:32`` is drawn, anything else stands as it is."""
+        """A piece of a key: ``hex:32`` is drawn, anything else is kept as it is."""
         alphabet, colon, size = piece.partition(":")
         return self.signs(alphabet, int(size)) if colon and alphabet in _ALPHABETS else piece
 
     def signs(self, alphabet: str, size: int) -> str:
-        """So many signs of an alphabet."""
+        """So many characters of an alphabet."""
         return "".join(self._random.choices(_ALPHABETS[alphabet], k=size))
 
     def word(self) -> str:
@@ -162,20 +162,20 @@ class Drawn:
         return self._random.choice(_WORDS)
 
     def password(self) -> str:
-        """As people choose them, or as a generator does."""
+        """A password as people choose them, or as a generator makes them."""
         word, digits = self.word(), self.signs("digits", 3)
         return self._random.choice(
             (f"{word.capitalize()}{digits}!", f"{word}-{self.word()}-{digits}", f"{word}#{digits}{self.word()}"),
         )
 
     def plain_password(self) -> str:
-        """One without signs that end a value in prose, an address or a shell."""
+        """A password without characters that end a value in prose, an address or a shell."""
         word, digits = self.word(), self.signs("digits", 3)
         generated = f"{self.signs('alnum', 11)}{digits}x"
         return self._random.choice((f"{word.capitalize()}{digits}", f"{word}_{self.word()}{digits}", generated))
 
     def url_password(self) -> str:
-        """As it stands escaped in an address."""
+        """A password as it is escaped in an address."""
         return f"{self.word()}%40{self.signs('digits', 3)}"
 
     def one_of(self, values: Sequence[str]) -> str:
@@ -218,7 +218,7 @@ class Drawn:
         return "\n".join(self.signs("base64", 64) for _ in range(count))
 
     def hidden(self, text: str) -> str:
-        """The text with a blank of no width in it."""
+        """The text with a zero-width space in it."""
         place = self._random.randrange(6, len(text) - 2)
         return f"{text[:place]}\u200b{text[place:]}"
 

@@ -1,4 +1,4 @@
-"""A talk folded again and again by the offline model: what the service does, by the pure core alone, in memory."""
+"""Folds a talk again and again with the offline model, as the service does, but in memory, with the pure core alone."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.validation.gate import judge
 
-CHUNK_TOKENS: Final = 8_000  # what the offline model digests at once
-OUTPUT_LIMIT: Final = 65_536  # of the default summarizer
+CHUNK_TOKENS: Final = 8_000  # tokens that the offline model reads at once
+OUTPUT_LIMIT: Final = 65_536  # tokens that the default summarizer can write
 BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 CONVERSATION: Final = UUID(int=1)
 EVERYTHING: Final = FoldRequest(fold="all")
@@ -47,7 +47,7 @@ EVERYTHING: Final = FoldRequest(fold="all")
 
 @dataclass(slots=True, kw_only=True)
 class Replay:
-    """One conversation in memory: append, fold, look at what would be served."""
+    """One conversation in memory, with methods to append, to fold, and to see what would be served."""
 
     policy: CompactionPolicy
     budgets: Budgets
@@ -60,11 +60,11 @@ class Replay:
     boundary: int = 0
     layout: Layout | None = None
     compactions: int = 0
-    """Applied ones, each of one chunk or more."""
+    """How many compactions were applied; each has one chunk or more."""
     written_in: str | None = None
-    """The schema of the present state; ``None`` while there is none."""
+    """The schema of the present state; ``None`` while there is no state."""
     refused: list[str] = field(default_factory=list)
-    """Reason words of the candidates that did not pass."""
+    """The reason words of the candidates that were refused."""
 
     @classmethod
     def in_window(cls, window: int, preset: str = DEFAULT_PRESET, **overrides: object) -> Replay:
@@ -74,12 +74,12 @@ class Replay:
 
     @property
     def schema(self) -> StateSchema:
-        """The one that is written next."""
+        """The schema of the state that is written next."""
         return schema_named(self.policy.state_schema)
 
     @property
     def carries(self) -> bool:
-        """Whether the present state has another one."""
+        """Whether the present state has another schema than the next one."""
         return self.written_in is not None and self.written_in != self.schema.name
 
     @property
@@ -91,12 +91,12 @@ class Replay:
         return in_schema(entries, self.schema, source=schema_named(self.written_in), next_entry=self.next_entry)
 
     def change(self, window: int, preset: str, **overrides: object) -> None:
-        """Another preset from now on; the state stays as it is until the next compaction."""
+        """Use another preset from now on; the state stays as it is until the next compaction."""
         self.policy = resolve(preset, {"context_window": window, **overrides})
         self.budgets = budgets_of(self.policy, window, output_limit=OUTPUT_LIMIT)
 
     def say(self, role: Role, content: str, parts: Sequence[Part] = (), at: datetime | None = None) -> Message:
-        """Append one message; what it says and changes is detected as when the service stores it."""
+        """Append one message; anchors and other effects are detected as when the service stores it."""
         seq = len(self.messages) + 1
         weight = weigh(role, content, parts)
         message = Message(
@@ -121,7 +121,7 @@ class Replay:
         return first is not None and self.breakdown().total >= first
 
     def fold(self, request: FoldRequest | None = None) -> int:
-        """Fold by this request (to the target by default), chunk by chunk; the number of chunks applied."""
+        """Fold by this request (to the target by default), chunk by chunk; return how many chunks were applied."""
         request = request or FoldRequest(fold="to_target")
         chunks = 0
         while not isinstance(planned := self._plan(request), NothingToFold):
@@ -136,7 +136,7 @@ class Replay:
         return chunks
 
     def take(self, planned: CompactionPlan) -> Applied | str:
-        """Propose, judge and apply one chunk."""
+        """Fold one chunk: propose, judge, apply."""
         span = tuple(redact_message(message) for message in self.messages[planned.from_seq - 1 : planned.to_seq])
         request = self.request(span)
         applied = apply_candidate(judge(self.answer(request), request), self._applying(planned, span))
@@ -149,17 +149,17 @@ class Replay:
         return applied
 
     def answer(self, request: SummaryRequest) -> Proposal:
-        """What the summarizer says."""
+        """The summarizer's proposal."""
         return Proposal(text=compress(request), finish="stop", model="offline")
 
     def forget(self) -> None:
-        """Lose everything that is known of the folded messages: for seeing that a check notices."""
+        """Forget everything that is known of the folded messages, to see that a check notices it."""
         self.entries, self.anchors = (), []
         if self.layout is not None:
             self._lay_out(self.schema.model().model_dump())
 
     def request(self, span: Sequence[Message]) -> SummaryRequest:
-        """What the offline model is asked about these messages."""
+        """The request to the offline model about these messages."""
         through = span[-1].seq if span else self.boundary
         return SummaryRequest(
             schema=self.schema,
@@ -172,7 +172,7 @@ class Replay:
         )
 
     def breakdown(self) -> Breakdown:
-        """Where the context's tokens are."""
+        """How many tokens each part of the context has."""
         anchors = self.layout.anchor_tokens if self.layout else 0
         return Breakdown(
             system=self.system_tokens,
@@ -184,7 +184,7 @@ class Replay:
         )
 
     def held(self) -> list[Message]:
-        """Covered messages that are served verbatim all the same."""
+        """Messages that the state covers, but that are held, and so served verbatim."""
         return [message for message in self.messages[: self.boundary] if message.is_protected]
 
     def tail(self) -> list[Message]:
@@ -203,16 +203,16 @@ class Replay:
         return "\n".join(filter(None, [self.block(), *(message.content for message in [*self.held(), *self.tail()])]))
 
     def remembered(self) -> str:
-        """State and anchors alone: what is known of the folded messages without a look at any original."""
+        """State and anchors only: what is known of the folded messages without any original."""
         layout = self.layout
         return f"{layout.text}\n{layout.anchors}" if layout else ""
 
     def remembered_tokens(self) -> int:
-        """What state and anchors weigh."""
+        """The tokens of state and anchors."""
         return estimate_text(self.remembered())
 
     def _reason(self, role: Role, seq: int, content: str, tokens: int) -> ProtectedReason:
-        """As when the service stores it: what exceeds the allotment is accepted, and not held."""
+        """The reason that the service would store: a message that exceeds the allotment is accepted, but not held."""
         reason = protected_reason(self.policy, role=role, turn=seq - 1, content=content)
         if reason in UNPROTECTED or reason == "system":
             return reason
@@ -306,7 +306,7 @@ class Replay:
 
 
 def segments_of(replay: Replay) -> list[ServableSegment]:
-    """The stretches of everything that is folded, at every level, as code tells them."""
+    """The segments of everything that is folded, at every level, as described by code."""
     stretches = split_into_segments(replay.messages[: replay.boundary], replay.policy.segment_by)
     return [_segment(number, messages) for number, messages in enumerate(stretches)]
 

@@ -1,4 +1,4 @@
-"""What every bench ends with: a table on the terminal and the same as JSON."""
+"""Writes the results of a bench: a table on the terminal, and figures as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(".data") / "bench"
-"""Where the JSON goes, under the current folder; never committed."""
+"""The folder for the JSON, relative to the current folder; it is never committed."""
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

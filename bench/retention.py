@@ -1,13 +1,13 @@
-"""Retention: what was stated early, asked for after one, three, five and ten compactions by the offline model.
+"""Measures retention: whether early statements are still served after one, three, five and ten compactions.
 
 ``python -m bench.retention [--write]`` plays made-up conversations (English, Russian, Chinese): facts, decisions,
-artefacts (paths, ids, addresses) and next steps in the first messages, then talk of other things, compacted as a whole
-again and again. Counted is whether the exact words of each statement that matter still stand
+artefacts (paths, ids, addresses) and next steps in the first messages, then talk of other things. They are compacted as
+a whole again and again by the offline model. It counts whether the important exact words of each statement are still
 
-* in the state block alone (state and anchors, no question asked), and
+* in the state block alone (state and anchors, without a question), and
 * in a context of ``BUDGET`` tokens for a question about it, where recall brings originals back.
 
-As a control the same with everything forgotten that was compacted.
+As a control it counts the same after everything that was compacted is forgotten.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KINDS: Final[tuple[Kind, ...]] = ("fact", "decision", "artefact", "next step")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Something said early: its words, what of them must survive to the letter, and a question about it."""
+    """An early statement: its words, those of them that must survive verbatim, and a question about it."""
 
     kind: Kind
     text: str
@@ -51,16 +51,16 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A conversation to play: its statements, and what else is talked of."""
+    """A conversation to play: its statements, and the other talk."""
 
     language: str
     opening: str
     statements: tuple[Statement, ...]
     subjects: tuple[str, ...]
     remarks: tuple[str, ...]
-    """With ``{0}`` and ``{1}`` for subjects."""
+    """Texts of other talk, with ``{0}`` and ``{1}`` for subjects."""
     facts: tuple[str, ...]
-    """The same with ``{2}`` for a number and ``{3}`` for a name: what competes for the state."""
+    """The same with ``{2}`` for a number and ``{3}`` for a name: these compete for the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +71,11 @@ class Outcome:
     kind: Kind
     compactions: int
     busy: bool
-    """Whether the other talk is full of exact values too."""
+    """Whether the other talk also has many exact values."""
     served: bool
     recalled: bool
     control: bool
-    """Served although everything compacted was forgotten: what the check finds by chance."""
+    """Whether it is served although everything compacted was forgotten: the check found it by chance."""
 
 
 def _said(kind: Kind, text: str, exact: str, question: str) -> Statement:
@@ -313,7 +313,7 @@ SCRIPTS: Final = (
 
 
 def outcomes(script: Script, rounds: Sequence[int] = ROUNDS, *, busy: bool = False) -> Iterator[Outcome]:
-    """Play a script, and look after each of these numbers of compactions."""
+    """Play a script, and check after each of these numbers of compactions."""
     draw = random.Random(_SEED)
     replay = Replay.in_window(WINDOW)
     replay.say("user", script.opening)
@@ -351,7 +351,7 @@ def _looked(script: Script, replay: Replay, done: int, *, busy: bool) -> Iterato
 
 
 def table(found: Sequence[Outcome]) -> str:
-    """By kind and language: served in the state block, and by recall with the question, after each number."""
+    """A table by kind and language: served in the state block, and by recall, after each number of compactions."""
     numbers = sorted({one.compactions for one in found})
     head = " | ".join(f"{number}: block | recall" for number in numbers)
     lines = [f"| | stated | {head} |", "|---|---:|" + "---:|" * (2 * len(numbers))]

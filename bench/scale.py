@@ -1,9 +1,9 @@
-"""Whether a conversation of 100 000 messages behaves as one of 100: both folded, the same requests to each in turns.
+"""Tests whether a folded conversation of 100 000 messages behaves like one of 100, with the same requests in turn.
 
 ``python -m bench.scale [--messages 100000] [--repeats 9] [--data-dir DIR]`` starts servers of its own, imports two
-made-up conversations by batches, folds them with the offline model as the worker does, and sends each the same
-requests through the application. Times are held against those of the short conversation and against a page of 100
-messages read by its index, all in the same run. In a given folder the conversations stay, for the next run.
+made-up conversations in batches, folds them with the offline model as the worker does, and sends each the same
+requests through the application. Times are compared with those of the short conversation and with a page of 100
+messages read by its index, all in the same run. With ``--data-dir`` the conversations are kept for the next run.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from bench.search import PAGE_BY_INDEX, Words
 from tests.servers import as_owner
 
 SMALL: Final = 100
-"""Messages of the conversation that the long one is to behave as."""
+"""Messages of the short conversation."""
 KEPT: Final = 20
-"""Messages after the state that both have."""
+"""Messages after the state, in both conversations."""
 ALIKE: Final = 4.0
-"""Times: a request to the long conversation takes at most so many times as long as to the short one (median)."""
+"""A request to the long conversation may take at most so many times as long as to the short one (median)."""
 WINDOW: Final = 32_000
 POLICY: Final[dict[str, Any]] = {"context_window": WINDOW, "triggers": []}
 _BATCH: Final = 1_000
@@ -73,16 +73,16 @@ class Took:
     small: float
     large: float
     page: float
-    """A page of messages by its index, read in turns with them."""
+    """The time of a page of messages by its index, read in turn with the requests."""
 
     @property
     def times(self) -> float:
-        """Long against short."""
+        """The ratio of the long to the short conversation."""
         return self.large / self.small
 
     @property
     def pages(self) -> float:
-        """Long against one indexed query."""
+        """The ratio of the long conversation to the indexed query."""
         return self.large / self.page
 
 
@@ -98,7 +98,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What is served of everything that is folded."""
+    """What is served of the folded history."""
 
     messages: int
     state: int
@@ -111,7 +111,7 @@ class Block:
 
 
 def contents(count: int, seed: int = 3) -> Iterator[tuple[str, str]]:
-    """Roles and texts: decisions, orders, names and numbers of ``bench.growth``, and words as rare as Zipf has them."""
+    """Roles and texts: decisions, orders, names and numbers of ``bench.growth``, and words of Zipf's frequencies."""
     words, chosen = Words(seed), random.Random(seed)
     for message in talk(count, seed):
         said = f"{message.content} {words.content()}" if chosen.random() < 1 / 2 else message.content
@@ -119,9 +119,9 @@ def contents(count: int, seed: int = 3) -> Iterator[tuple[str, str]]:
 
 
 def questions(seed: int = 3) -> tuple[str, ...]:
-    """Questions about what both conversations say: each has words of another message, as common as they come.
+    """Questions about both conversations: each has words of another message, which may be common or rare.
 
-    What else a question says are function words, which nobody looks for.
+    The other words of a question are function words, which are not looked for.
     """
     chosen = random.Random(seed)
     found = []
@@ -166,10 +166,10 @@ class Bench:
         )
 
     async def fold(self, conversation_id: UUID) -> None:
-        """Fold all but the newest, as often as a job's own time asks for it.
+        """Fold all but the newest messages, in as many jobs as their time limit requires.
 
         Raises:
-            RuntimeError: A job folded nothing though there was something to fold.
+            RuntimeError: A job folded nothing although there was something to fold.
         """
         container, before = self._container, None
         tenant = (await container.keys.authenticate(None)).tenant_id
@@ -188,7 +188,7 @@ class Bench:
             await container.compaction.execute(view.compaction.id)
 
     async def block(self, built: Built) -> Block:
-        """What is served of the folded history, and what it may weigh."""
+        """What is served of the folded history, and its limits."""
         tenant = (await self._container.keys.authenticate(None)).tenant_id
         view = await self._container.conversations.get(tenant, built.id)
         budgets = budgets_of(view.policy, WINDOW)
@@ -205,7 +205,7 @@ class Bench:
         )
 
     async def measure(self, small: Built, large: Built, repeats: int) -> list[Took]:
-        """Every request to both, in turns with each other and with the indexed query."""
+        """Measure every request to both, in turn with each other and with the indexed query."""
         markers = {built.id: await self._marker(built.id) for built in (small, large)}
         found = []
         for name, request in self._requests(markers).items():
@@ -253,11 +253,11 @@ class Bench:
         return self._turned // 2
 
     def _another(self) -> str:
-        """A question that this conversation was not asked yet."""
+        """A question that was not asked yet."""
         return self._questions[self._turn() % len(self._questions)]
 
     def _first_query(self, at: UUID) -> Awaitable[object]:
-        """A new question to a process that has read nothing yet."""
+        """Ask a new question of a process that has read nothing yet."""
         forget()
         return self._client.send(api.context(at, 4_000, query=self._another()))
 
@@ -274,7 +274,7 @@ class Bench:
         return page.data[0].segment_id
 
     async def _export_begins(self, conversation_id: UUID) -> None:
-        """Until the first message of a file stands there."""
+        """Export until the first message is in the file."""
         export = self._container.export
         tenant = (await self._container.keys.authenticate(None)).tenant_id
         view = await export.conversation(tenant, conversation_id)
@@ -300,7 +300,7 @@ async def _timed(work: Awaitable[object]) -> float:
 
 @contextlib.asynccontextmanager
 async def bench_on(servers: Endpoints) -> AsyncIterator[Bench]:
-    """A service over these servers, with the offline model and without keys."""
+    """Run a service with these servers, with the offline model and without keys."""
     settings = Settings(
         database_url=servers.database_url, redis_url=servers.redis_url, embedded=True, log_level="ERROR"
     )
@@ -314,11 +314,11 @@ async def bench_on(servers: Endpoints) -> AsyncIterator[Bench]:
 
 
 async def run(servers: Endpoints, folder: Path, messages: int, repeats: int) -> tuple[list[Took], list[Block]]:
-    """Build the long one where it is not there yet, and measure."""
+    """Build the long conversation if it does not exist yet, and measure."""
     async with bench_on(servers) as bench:
         large = await _built(bench, folder / f"scale-{messages}.json", messages)
-        await bench.fold(large.id)  # what an earlier run in this folder appended
-        built = [await bench.build(SMALL), large]  # the short one is new each time: what is appended would show in it
+        await bench.fold(large.id)  # folds what an earlier run in this folder appended
+        built = [await bench.build(SMALL), large]  # a new short one: appended messages would matter in it
         await analyzed(servers)
         blocks = [await bench.block(each) for each in built]
         settle_garbage_collector()  # as a process that serves does when it is ready
@@ -338,7 +338,7 @@ async def _built(bench: Bench, note: Path, messages: int) -> Built:
 
 
 async def analyzed(servers: Endpoints) -> None:
-    """As the database does by itself after a while."""
+    """Analyze the tables, as the database does by itself after a while."""
     engine = make_engine(servers.database_url)
     async with engine.connect() as connection:
         options = await connection.execution_options(isolation_level="AUTOCOMMIT")

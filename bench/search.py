@@ -1,8 +1,8 @@
-"""How long it takes to find messages by words in a long conversation, against one indexed query on the same table.
+"""Measures how long finding messages by words takes in a long conversation, compared with indexed queries.
 
 ``python -m bench.search [--messages 100000] [--repeats 15]`` starts a PostgreSQL of its own, writes one conversation
-through the repository, and asks it in several ways. Narrowing (SQL) and scoring (our code, nothing remembered) are
-measured apart. The three queries they are held against run in the same process, on the same rows, in turns with them:
+through the repository, and searches it in several ways. Narrowing (SQL) and scoring (Python, with empty caches) are
+measured separately. The three queries for comparison run in the same process, on the same rows, in turn with them:
 reading a page by its index, reading by index as many messages as narrowing did, and Postgres' own full-text search.
 """
 
@@ -54,7 +54,7 @@ from bench.report import print_table, write_json
 from tests.servers import as_owner
 
 SMALL_MULTIPLE: Final = 10.0
-"""Recall takes at most so many times as long as the full-text query for the same words (median)."""
+"""Recall may take at most so many times as long as the full-text query for the same words (median)."""
 
 _BATCH: Final = 1_000
 _VOCABULARY: Final = 30_000
@@ -79,9 +79,9 @@ class Took:
 
     question: str
     found: int
-    """Messages that search looks at."""
+    """How many messages search looks at."""
     around: int
-    """Messages that recall looks at: those and their neighbours."""
+    """How many messages recall looks at: those and their neighbours."""
     search_narrowing: float
     search_scoring: float
     recall_narrowing: float
@@ -102,7 +102,7 @@ class Took:
 
 
 class Words:
-    """Made-up words, the n-th one n times as rare as the first (Zipf), as in any language."""
+    """Made-up words; the n-th one is n times as rare as the first (Zipf), as in any language."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -119,12 +119,12 @@ class Words:
         return " ".join(chosen).capitalize() + "."
 
     def about(self, messages: int, count: int) -> list[str]:
-        """Words that stand in about so many messages each."""
+        """Words that are in about so many messages each."""
         return sorted(self.holding, key=lambda word: (abs(self.holding[word] - messages), word))[:count]
 
 
 async def fill(begin: UnitOfWorkFactory, tenant: UUID, words: Words, count: int) -> tuple[UUID, list[float]]:
-    """A conversation of so many messages; and how long each batch of a thousand took to store, in seconds."""
+    """Make a conversation of so many messages; return it, and the seconds of storing each batch of a thousand."""
     made = Conversation(id=new_id(), tenant_id=tenant, created_at=_BEGIN, updated_at=_BEGIN)
     async with begin(None) as uow:
         await uow.keys.add_tenant(tenant, "bench")
@@ -178,7 +178,7 @@ def questions(words: Words, messages: int) -> dict[str, str]:
 
 
 class Bench:
-    """Asks one conversation."""
+    """Asks questions of one conversation."""
 
     def __init__(self, engine: AsyncEngine, tenant: UUID, conversation_id: UUID, repeats: int) -> None:
         self._begin = unit_of_work_factory(engine)
@@ -188,7 +188,7 @@ class Bench:
         self._repeats = repeats
 
     async def ask(self, kind: str, question: str) -> Took:
-        """Measure one question, the four ways in turns, so that what else the machine does meets all of them."""
+        """Measure one question in the four ways in turn, so that other work on the machine affects all alike."""
         query = query_of(question)
         narrowed = {is_recall: await self._narrow(query, is_recall=is_recall) for is_recall in (False, True)}
         seqs = [source.seq for source in narrowed[True].sources]
@@ -228,7 +228,7 @@ async def _timed(work: Awaitable[Any]) -> float:
 
 
 def _scored(query: Query, narrowed: Narrowed, *, is_recall: bool) -> float:
-    """How long the core takes, with every message new to it."""
+    """The time that scoring takes when every message is new to the core."""
     forget()
     began = time.perf_counter()
     if is_recall:

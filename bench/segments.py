@@ -1,8 +1,8 @@
-"""Whether topics are cut where they change: stretches of different talks, put one behind the other, known seams.
+"""Measures whether segments are cut where topics change, on joined stretches of different talks with known seams.
 
-Run with ``python -m bench.segments``. Names of the speakers and all times are taken away, so that only the words can
-tell. Pk (Beeferman et al., 1999) and WindowDiff (Pevzner and Hearst, 2002): the share of windows in which a cutting and
-the truth disagree; the smaller, the better.
+Run with ``python -m bench.segments``. Names of the speakers and all times are removed, so that only the words show the
+seams. Pk (Beeferman et al., 1999) and WindowDiff (Pevzner and Hearst, 2002) are the share of windows in which a cutting
+and the truth disagree; smaller is better.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ MIXTURES: Final = 40
 STRETCHES: Final = 12
 SHORTEST: Final = 6
 LONGEST: Final = 30
-"""Messages of a stretch."""
+"""The most messages of a stretch."""
 
 _SEED: Final = 20261120
-_NEAR: Final = 1  # messages beside a seam that count as found
+_NEAR: Final = 1  # messages by which a cut may miss a seam and still find it
 _LABEL: Final = re.compile(r"^[^\W\d_][\w.'’-]{0,23}: ")
 _NIL: Final = UUID(int=0)
 _THEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 Cutter = Callable[[Sequence[Message], int], frozenset[int]]
-"""Messages and how many seams there are, to the places where a segment begins."""
+"""Gives the places where segments begin, for messages and the number of seams."""
 
 
 def mixture(given: Sequence[Talk], draw: random.Random) -> tuple[list[Message], frozenset[int]]:
-    """Stretches of talks in a row, no two neighbours of one talk, and the places of their seams."""
+    """Stretches of talks in a row (neighbours are of different talks), and the places of their seams."""
     said: list[Message] = []
     seams: set[int] = set()
     last = -1
@@ -57,24 +57,24 @@ def mixture(given: Sequence[Talk], draw: random.Random) -> tuple[list[Message], 
 
 
 def by_topic(messages: Sequence[Message], seams: int) -> frozenset[int]:
-    """Ours; how many seams there are it does not know."""
+    """The service's own cutting, which ignores the number of seams."""
     del seams
     starts = {segment[0].seq - 1 for segment in split_into_segments(messages, SegmentBy())}
     return frozenset(starts - {0})
 
 
 def evenly(messages: Sequence[Message], seams: int) -> frozenset[int]:
-    """As many places as there are seams, at the same distance."""
+    """As many places as there are seams, at equal distances."""
     return frozenset(round(len(messages) * (number + 1) / (seams + 1)) for number in range(seams))
 
 
 def at_random(messages: Sequence[Message], seams: int) -> frozenset[int]:
-    """As many places as there are seams, anywhere."""
+    """As many places as there are seams, at random."""
     return frozenset(random.Random(len(messages)).sample(range(1, len(messages)), seams))
 
 
 def nowhere(messages: Sequence[Message], seams: int) -> frozenset[int]:
-    """No cut."""
+    """No places: never cut."""
     del messages, seams
     return frozenset()
 
@@ -83,7 +83,7 @@ CUTTERS: Final[dict[str, Cutter]] = {"by topic": by_topic, "evenly": evenly, "at
 
 
 def pk(truth: frozenset[int], found: frozenset[int], length: int) -> float:
-    """The share of windows of half a true segment whose ends are one segment here and two there."""
+    """The share of windows, half a true segment long, whose ends are in the same segment in one cutting only."""
     return _disagree(truth, found, length, exactly=False)
 
 
@@ -103,13 +103,13 @@ def _disagree(truth: frozenset[int], found: frozenset[int], length: int, *, exac
 
 
 def found_share(truth: frozenset[int], found: frozenset[int]) -> float:
-    """Of the seams, those with a cut at them or beside them."""
+    """The share of the seams that have a cut at or next to them."""
     near = {place + step for place in found for step in range(-_NEAR, _NEAR + 1)}
     return len(truth & near) / len(truth) if truth else 1.0
 
 
 def table(given: Sequence[Talk], mixtures: int = MIXTURES) -> list[tuple[str, float, float, float, float]]:
-    """Per way of cutting: Pk, WindowDiff, share of the seams found, cuts per seam."""
+    """For each way of cutting: Pk, WindowDiff, share of the seams found, cuts per seam."""
     draw = random.Random(_SEED)
     mixed = [mixture(given, draw) for _ in range(mixtures)]
     rows = []
@@ -143,7 +143,7 @@ def _message(seq: int, role: str, content: str) -> Message:
 
 
 def main(path: Path = DATA) -> None:
-    """Print the table; nothing to measure is no error."""
+    """Print the table; missing data is not an error."""
     given = talks(path)
     if not given:
         print(f"No conversations to cut: the data is not at {path}.")

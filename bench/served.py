@@ -1,12 +1,12 @@
-"""What is served after so many rounds: the size of the state, the digests' share of the block, times without a day.
+"""Measures what is served after several rounds: the state's size, the digests' share, relative times without a date.
 
 ``python -m bench.served [--rounds 10] [--window 8000] [--write]`` plays a made-up talk under every preset, round by
-round, each folded as a whole: once with the offline model, and once with an answer that says every message of the user
-again, as a model that leaves nothing out would. Digests are cut and laid out as the service does it.
+round, each folded as a whole: once with the offline model, and once with an answer that repeats every message of the
+user, as a model that leaves nothing out would. Digests are cut and laid out as the service does it.
 
-* *state*: what the state weighs, with its frame, against the most that the policy allows;
-* *digests*: their share of the block, and how many of them state and anchors say already;
-* *undated*: entries that say "yesterday" or "last Friday" with no day beside it, of all that say so.
+* *state*: the tokens of the state with its frame, and the most that the policy allows;
+* *digests*: their share of the block, and how many of them only repeat state and anchors;
+* *undated*: how many of the entries that say "yesterday" or "last Friday" have no date with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bench.report import print_table, write_json
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "presets.md"
 WINDOW: Final = 8_000
 MESSAGES: Final = 24
-"""Of one round."""
+"""Messages of one round."""
 LOOKED_AT: Final = (1, 3, 10)
 _BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 _NAMES: Final = ("Marta", "Ivo", "Lena", "Petr", "Noor", "Yuki")
@@ -62,16 +62,16 @@ class Row:
     """Tokens that the state may weigh."""
     state: int
     digests: float
-    """Of the block; 0 where a preset has none."""
+    """The digests' share of the block; 0 if a preset has none."""
     twice: int
-    """Digests whose text state and anchors say already."""
+    """How many digests have a text that state and anchors have already."""
     relative: int
-    """Entries that tell a time by the day on which they were said."""
+    """How many entries state a time relative to the day of the message."""
     undated: int
-    """Those without any date."""
+    """How many of these have no date."""
 
     def cells(self) -> tuple[str, ...]:
-        """As a row of the table."""
+        """The cells of the row in the table."""
         return (
             f"`{self.preset}`",
             self.summarizer,
@@ -85,10 +85,10 @@ class Row:
 
 
 class Verbose(Replay):
-    """A talk whose summarizer says every message of the user again, as a model that leaves nothing out would."""
+    """A talk whose summarizer repeats every message of the user, as a model that leaves nothing out would."""
 
     def answer(self, request: SummaryRequest) -> Proposal:
-        """Each as an item of the fields in turn, and the first ones as the narrative."""
+        """A proposal with each message as an item, in the fields in turn, and the first ones as the narrative."""
         return Proposal(text=json.dumps(said_again(request, self.schema)), finish="stop", model="made-up")
 
 
@@ -104,7 +104,7 @@ def said_again(request: SummaryRequest, schema: StateSchema) -> dict[str, Any]:
 
 
 def played(preset: str, kind: type[Replay], rounds: int, window: int) -> Iterator[tuple[int, Replay]]:
-    """The talk after each round."""
+    """Play the talk; yield its state after each round."""
     replay = kind.in_window(window, preset)
     for number in range(1, rounds + 1):
         day = _BEGINNING + timedelta(days=3 * number)
@@ -122,7 +122,7 @@ def played(preset: str, kind: type[Replay], rounds: int, window: int) -> Iterato
 
 
 def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
-    """What is served now."""
+    """The row of what is served now."""
     layout = replay.layout
     if layout is None:
         raise ValueError(f"nothing was folded under {preset}: {replay.refused}")
@@ -154,13 +154,13 @@ def _beside(said: Sequence[str]) -> dict[str, Any]:
 
 
 def rows(rounds: int, window: int) -> Iterator[Row]:
-    """Every preset, with both summarizers."""
+    """The rows of every preset with both summarizers."""
     for preset in PRESETS:
         for name, kind in (("offline", Replay), ("verbose", Verbose)):
             for number, replay in played(preset, kind, rounds, window):
                 if (
                     number in LOOKED_AT and replay.layout is not None
-                ):  # else the answer was refused: so small is the window
+                ):  # without a layout the answer was refused, since the window is so small
                     yield looked_at(preset, name, number, replay)
 
 

@@ -1,21 +1,21 @@
-"""How fast the service is, as ratios of what is measured in turns with it in the same run.
+"""Measures how fast the service is, as ratios to other programs that are measured in turn with it in the same run.
 
 ``python -m bench.speed [--quick] [--messages 100000] [--rounds 40]`` measures three things:
 
-* two appends and a context over HTTP, each service as processes of its own on one database: ours, an honest bare one
-  and a naive one (``bench.bare``), in conversations of ten messages; ours also in conversations of forty that are
-  folded up to the last two, where an append looks for anchors at once;
-* the offline fold of a hundred messages, against a fixed piece of plain Python;
+* two appends and a context over HTTP, with each service as separate processes on one database: Throughline, an honest
+  bare service and a naive one (``bench.bare``), in conversations of ten messages; Throughline also in conversations of
+  forty that are folded up to the last two, where an append looks for anchors at once;
+* the offline fold of a hundred messages, compared with a fixed piece of plain Python;
 * a context, and a context with a question that is new each time, in a folded conversation of 100 000 messages (10 000
-  with ``--quick``) against one of 1 000, and each with a question against the piece of plain Python
-  (``bench/figures/pieces.py`` measures the same of commit 150b694). The short conversations of the rounds over HTTP
-  stay in the database, as in one that serves: the plans that Postgres keeps are made for the average conversation, and
-  a long one has to do well by them.
+  with ``--quick``) compared with one of 1 000, and each with a question compared with the piece of plain Python
+  (``bench/figures/pieces.py`` measures the same for commit 150b694). The short conversations of the rounds over HTTP
+  are kept in the database, as in real use: the plans that Postgres keeps are made for the average conversation, and
+  have to be good for a long one too.
 
 A ratio is the median over all rounds of one round's ratio, with the 95 % interval of that median (order statistics);
-beside it the ratio of the shortest times. Times are those of the clock on the wall, and, where it says CPU, of the
-processor: of the service's process without the database's (Linux only), of this process for contexts and folds. Wall
-times depend on what else runs on the machine, and so do their ratios where it is much; CPU times hardly do.
+the ratio of the shortest times is also printed. Times are wall times or, where it says CPU, CPU times: of the service's
+process without the database's (Linux only), or of this process for contexts and folds. Wall times depend on what else
+runs on the machine, and with much other work so do their ratios; CPU times hardly do.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ROLES: Final = ("user", "assistant")
 PREFILLED: Final = 10
 """Messages of a conversation before two more are appended."""
 EARLIER: Final = 30
-"""Further messages before those, where they are folded: a few alone may not come out smaller."""
+"""Further messages before those in folded conversations: a fold of only a few may not be smaller than they."""
 FOLDED: Final = 100
 """Messages of one fold."""
 SMALL: Final = 1_000
@@ -75,7 +75,7 @@ QUICK: Final = 10_000
 BUDGET: Final = 4_000
 """Tokens of a context with a question."""
 AMPLE: Final = 16_000
-"""Tokens of a context with room for more of what was folded than the conversation's own has."""
+"""Tokens of a context with more room for folded messages than the conversation's own context has."""
 _WARM: Final = 3  # rounds that do not count
 _FOLDS: Final = 15
 _CONTEXTS: Final = 15
@@ -94,10 +94,10 @@ PARTS: Final[dict[str, str]] = {
     "appends": "appends",
     "context": "context",
 }
-"""What is timed of a visit over HTTP."""
+"""The timed parts of a visit over HTTP, by name."""
 
 Times = Mapping[str, Sequence[float]]
-"""By what was measured, the seconds of each round."""
+"""The seconds of each round, by what was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,19 +108,19 @@ class Ratio:
     ratio: float
     low: float
     high: float
-    """Its 95 % interval."""
+    """The upper end of the 95 % interval; ``low`` is the lower end."""
     ms: float
-    """The median of the first."""
+    """The median of the first thing, in milliseconds."""
     against_ms: float
-    """The median of the second."""
+    """The median of the second thing, in milliseconds."""
     least: float
-    """The ratio of the shortest times of both: what other work on the machine lengthens least."""
+    """The ratio of the shortest times of both, which other work on the machine lengthens least."""
     least_ms: float
     against_least_ms: float
 
 
 def ratio_of(name: str, times: Sequence[float], against: Sequence[float]) -> Ratio:
-    """The ratio of times that were taken in turns. Raises ``ValueError`` where the rounds are not the same."""
+    """The ratio of times that were measured in turn. Raises ``ValueError`` if the numbers of rounds differ."""
     ratios = sorted(one / other for one, other in zip(times, against, strict=True))
     low, high = interval(len(ratios))
     return Ratio(
@@ -137,7 +137,7 @@ def ratio_of(name: str, times: Sequence[float], against: Sequence[float]) -> Rat
 
 
 def interval(count: int) -> tuple[int, int]:
-    """The places of the sorted values between which the median lies with 95 %."""
+    """The indexes of the sorted values between which the median lies with 95 % probability."""
     reach = math.floor((count - _QUANTILE * math.sqrt(count)) / 2)
     low = max(reach, 0)
     return low, count - 1 - low
@@ -176,12 +176,12 @@ class Visited:
     pid: int
 
     def cpu(self) -> float:
-        """Seconds of the processor that all threads of its process have used."""
+        """The CPU seconds that all threads of its process have used."""
         return sum(map(_ran, Path(f"/proc/{self.pid}/task").iterdir())) / 1e9
 
 
 def _ran(task: Path) -> int:
-    """Nanoseconds of a thread; none where it ended a moment ago."""
+    """The CPU nanoseconds of a thread; 0 if it has just ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return int((task / "schedstat").read_text().split()[0])
     return 0
@@ -189,7 +189,7 @@ def _ran(task: Path) -> int:
 
 @contextlib.contextmanager
 def services(servers: Endpoints, folder: Path) -> Iterator[dict[str, Visited]]:
-    """All three as processes over one database."""
+    """Run all three services as processes with one database."""
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(
             running_service(folder, database_url=servers.database_url, redis_url=servers.redis_url, worker=False)
@@ -214,7 +214,7 @@ def services(servers: Endpoints, folder: Path) -> Iterator[dict[str, Visited]]:
 
 
 def check_repetition(client: httpx.Client) -> None:
-    """Raise ``RuntimeError`` where an append that is sent twice is stored twice: then it does less than it claims."""
+    """Raise ``RuntimeError`` if an append that is sent twice is stored twice, which the service claims to prevent."""
     at = f"/conversations/{_good(client.post('/conversations', json={})).json()['id']}"
     ids = {_append(client, at, "Once.", f"once-{at}")["id"] for _ in range(2)}
     served = _good(client.get(f"{at}/context")).json()["messages"]
@@ -238,7 +238,7 @@ async def _add_key(database_url: str) -> None:
 
 
 def over_http(visited: Mapping[str, Visited], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """By service, the seconds of two appends, of a context and of both, in turns."""
+    """The seconds of two appends, of a context and of both, by service, measured in turn."""
     found = {name: defaultdict[str, list[float]](list) for name in visited}
     for number in range(rounds + _WARM):
         messages = [message.content for message in talk(PREFILLED + 2, seed=1_000 + number)]
@@ -252,7 +252,7 @@ def over_http(visited: Mapping[str, Visited], rounds: int) -> dict[str, dict[str
 
 
 def _visit(service: Visited, messages: Sequence[str], key: str) -> dict[str, float]:
-    """A conversation of its own: filled, then timed."""
+    """Fill a new conversation, then time its requests."""
     client = service.http
     body: dict[str, Any] | None = {"policy": {"triggers": []}} if key.startswith(OURS) else None
     at = f"/conversations/{_good(client.post('/conversations', json=body)).json()['id']}"
@@ -276,7 +276,7 @@ def _visit(service: Visited, messages: Sequence[str], key: str) -> dict[str, flo
 
 
 def _fold(client: httpx.Client, at: str) -> None:
-    """Raise ``RuntimeError`` where nothing is folded."""
+    """Fold the conversation. Raises ``RuntimeError`` if nothing is folded."""
     status = _good(client.post(f"{at}/compact", json={"keep_tail_messages": 2})).json()["status"]
     if status != "applied":
         raise RuntimeError(f"a compaction ended as {status}")
@@ -298,7 +298,7 @@ def _good(response: httpx.Response) -> httpx.Response:
 
 
 def folds(rounds: int = _FOLDS) -> Times:
-    """Folds of texts that are new each time, in turns with a fixed piece of plain Python."""
+    """Times of folds of texts that are new each time, measured in turn with a fixed piece of plain Python."""
     settle_garbage_collector()  # as the worker does that folds
     found: dict[str, list[float]] = {"fold": [], _PIECE_NAME: []}
     text = " ".join(message.content for message in talk(FOLDED, seed=1))
@@ -309,7 +309,7 @@ def folds(rounds: int = _FOLDS) -> Times:
         if not isinstance(applied, Applied):
             raise RuntimeError(f"refused: {applied}")  # noqa: TRY004 - a reason word is an answer, not a wrong type
         plain, _ = _took(lambda: _piece(text))
-        if number:  # what is compiled once is no part of a fold
+        if number:  # the first fold is left out: it compiles patterns
             found["fold"].append(seconds)
             found[_PIECE_NAME].append(plain)
     return found
@@ -322,7 +322,7 @@ def _took(work: Callable[[], object]) -> tuple[float, object]:
 
 
 def _piece(text: str) -> int:
-    """Plain Python on text, whose time moves as that of any pure code does: tokens, counted and sorted."""
+    """A piece of plain Python on text (tokens, counted and sorted), whose time varies as that of any pure code does."""
     total = 0
     for _ in range(_PIECE):
         counted = Counter(re.findall(r"\w+", text.lower()))
@@ -334,7 +334,7 @@ def _piece(text: str) -> int:
 
 
 async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONTEXTS) -> dict[str, Times]:
-    """By kind of request and number of messages, the seconds of each round, in turns."""
+    """The seconds of each round, by kind of request and number of messages, measured in turn."""
     async with running(servers, SystemClock(), embedded=True) as process:
         engine = make_engine(servers.database_url)
         async with AsyncThroughline("http://localhost", transport=process.transport, timeout=600) as client:
@@ -356,7 +356,7 @@ async def contexts(servers: Endpoints, sizes: Sequence[int], rounds: int = _CONT
 
 
 async def _in_turns(ask: Callable[[int], Awaitable[object]], sizes: Sequence[int], rounds: int) -> Times:
-    """The seconds of each size, and of the piece of plain Python, by the clock and by the processor."""
+    """The wall and CPU seconds of each size, and of the piece of plain Python."""
     found: dict[str, list[float]] = {f"{name}{unit}": [] for name in (*sizes, _PIECE_NAME) for unit in ("", CPU)}
     text = " ".join(message.content for message in talk(FOLDED, seed=1))
     for number in range(rounds + 1):

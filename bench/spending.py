@@ -1,4 +1,4 @@
-"""What runs with somebody's own key share: finding the model, telling the cost first, asking."""
+"""Functions for benches that use the owner's key: find the model, state the cost first, and ask for confirmation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 
 NOT_RUN: Final = 2
-"""Exit status: there is no key, or nobody agreed to the cost."""
+"""The exit status if there is no key, or the cost was not confirmed."""
 YES: Final = "YES"
-"""The variable that agrees in advance, with the value 1."""
+"""The environment variable that confirms in advance, with the value 1."""
 _NO_KEY: Final = """There is no model to ask. Set a key, then try again; it may stand in .env:
   GEMINI_API_KEY or GOOGLE_API_KEY    for Gemini
   OPENAI_API_KEY                      with THROUGHLINE_CHAT_MODEL and THROUGHLINE_COMPACTION_MODEL, such as
@@ -31,7 +31,7 @@ class NoModelError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """Tokens of the calls that are going to be made."""
+    """The planned calls and their tokens."""
 
     calls: int
     input_tokens: int
@@ -42,7 +42,7 @@ def live_settings(**fixed: Any) -> Settings:
     """The settings of the environment, ``.env`` and ``throughline.yaml``, with a key under any of its names.
 
     Raises:
-        NoModelError: Chats or states would be the offline model's.
+        NoModelError: The offline model would be used for chats or states.
     """
     settings = Settings(**fixed)
     key = os.environ.get("GEMINI_API_KEY")
@@ -54,7 +54,7 @@ def live_settings(**fixed: Any) -> Settings:
 
 
 def price_of(model: str, base_url: str | None, planned: Planned) -> float | None:
-    """What so many tokens cost in USD by the bundled table, nothing cached; ``None`` for an unknown model."""
+    """The cost of so many tokens in USD by the bundled table, without a cache; ``None`` for an unknown model."""
     provider, _, name = model.partition(":")
     usage = Usage(input_tokens=planned.input_tokens, output_tokens=planned.output_tokens)
     where: dict[str, Any] = {"provider_api_url": base_url} if base_url else {"provider_id": provider.split("-")[0]}
@@ -65,13 +65,13 @@ def price_of(model: str, base_url: str | None, planned: Planned) -> float | None
 
 
 def keys_in(settings: Settings) -> dict[str, str]:
-    """The keys that there are, by the names of their settings."""
+    """The keys in the settings, by the names of their settings."""
     keys = {"google_api_key": settings.google_api_key, "openai_api_key": settings.openai_api_key}
     return {name: key.get_secret_value() for name, key in keys.items() if key}
 
 
 def registry_of(model: str, settings: Settings, key: str | None = None) -> ModelRegistry:
-    """What builds a model; with another key in place of the settings' ones."""
+    """The registry that builds a model; with ``key``, that key replaces those of the settings."""
     keys = keys_in(settings)
     return ModelRegistry(
         chat=model,
@@ -86,12 +86,12 @@ def registry_of(model: str, settings: Settings, key: str | None = None) -> Model
 
 
 def base_url_of(model: str, settings: Settings) -> str | None:
-    """Where a model is asked, if not at its maker's."""
+    """The address at which a model is asked, if it is not the provider's own."""
     return settings.google_base_url if model.startswith("google") else settings.openai_base_url
 
 
 def agreed(model: str, planned: Planned, cost: float | None) -> bool:
-    """Tell what is going to be spent, and ask, unless ``YES=1`` says so already."""
+    """State the planned cost, and ask for confirmation unless ``YES=1`` is set; return whether it was given."""
     price = "at an unknown price" if cost is None else f"about ${cost:.3f}"
     tokens = f"about {planned.input_tokens} tokens in and {planned.output_tokens} out"
     print(f"{model}: {planned.calls} calls, {tokens}, {price}.")

@@ -1,10 +1,10 @@
-"""Where an append, a context, a turn and a fold spend their time: the CPU of this process, by the code that ran.
+"""Measures where an append, a context, a turn and a fold spend CPU time in this process, by the code that ran.
 
-``python -m bench.spent [--rounds 60]`` sends requests to the application itself, without a server and without a client
-between, over a database of its own, in conversations of ten messages, with the offline model. CPU is the median without
-a profiler. The shares are of ``cProfile``, which makes Python's own functions look dearer than what is written in C.
-Beside them stand the statements of a request, and its transactions that are more than one message to the server. The
-file runs in an older checkout too, as ``PYTHONPATH=. python <here>/bench/spent.py``: its imports are taken from there.
+``python -m bench.spent [--rounds 60]`` sends requests directly to the application, without a server or a client, with a
+database of its own, in conversations of ten messages, with the offline model. CPU is the median without a profiler. The
+shares are from ``cProfile``, which overstates functions in Python compared with functions in C. It also counts the
+statements of a request, and its transactions that take more than one message to the server. The file also runs in an
+older checkout, as ``PYTHONPATH=. python <here>/bench/spent.py``: its imports are taken from there.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ _PLACES: Final[dict[str, str]] = {
     "/app/core/": "app/core, the rest",
     "/app/": "app, the rest",
 }
-"""By a part of a file's path, whose code it is; the first that fits."""
+"""Whose code a file is, by a part of its path; the first match counts."""
 _BUILT_IN: Final = "built in"
 _OTHERS: Final = "others"
 
 
 class Direct:
-    """Requests to an application as a server hands them on."""
+    """Sends requests to an application as a server would."""
 
     def __init__(self, app: Any, key: str) -> None:
         self._app = app
         self._headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {key}".encode())]
 
     async def send(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
-        """The answer's JSON. Raises ``RuntimeError`` for a refusal."""
+        """Send a request; return the answer's JSON. Raises ``RuntimeError`` for a refusal."""
         raw = b"" if body is None else json.dumps(body).encode()
         about = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode())]
         own = [] if key is None else [(b"idempotency-key", key.encode())]
@@ -112,7 +112,7 @@ class Direct:
 
 
 class Told:
-    """What is said to the database."""
+    """Counts statements and transactions to the database."""
 
     def __init__(self) -> None:
         self.statements = 0
@@ -140,7 +140,7 @@ class Told:
 
 
 class Spent:
-    """Of one operation."""
+    """The costs of one operation."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -148,7 +148,7 @@ class Spent:
         self.told: list[tuple[int, int]] = []
 
     def shares(self) -> dict[str, float]:
-        """By whose code it is, the share of all that it ran, without what it called."""
+        """The share of the time that each owner's code ran, without the code that it called."""
         by_place: defaultdict[str, float] = defaultdict(float)
         found: Any = pstats.Stats(self.profile)
         for (file, _, _), (_, _, own, _, _) in found.stats.items():
@@ -164,7 +164,7 @@ def _place_of(file: str) -> str:
 
 
 async def requests(servers: Endpoints, rounds: int) -> dict[str, Spent]:
-    """Appends, contexts and turns."""
+    """Measure appends, contexts and turns."""
     found = {name: Spent() for name in ("append", "context", "turn")}
     async with running(servers, SystemClock(), embedded=True) as process:
         key = (await keys_of(process, ["bench"]))["bench"]
@@ -187,7 +187,7 @@ async def requests(servers: Endpoints, rounds: int) -> dict[str, Spent]:
 
 
 async def _spend(spent: Spent, number: int, rounds: int, send: Any) -> None:
-    """Once: not counted, then with the clock alone, then with the profiler."""
+    """Run an operation: first uncounted, then only timed, then with the profiler."""
     told = Told()
     if number < 0:
         await send()
@@ -204,7 +204,7 @@ async def _spend(spent: Spent, number: int, rounds: int, send: Any) -> None:
 
 
 def folds() -> Spent:
-    """Of a hundred messages."""
+    """The costs of folding a hundred messages."""
     spent = Spent()
     for number in range(2 * _FOLDS + 1):
         span = talk(FOLDED, seed=2_000 + number)
@@ -214,7 +214,7 @@ def folds() -> Spent:
             continue
         began = time.process_time()
         compact(span)
-        if number:  # what is compiled once is no part of a fold
+        if number:  # the first fold is left out: it compiles patterns
             spent.seconds.append(time.process_time() - began)
     return spent
 

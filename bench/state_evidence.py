@@ -1,13 +1,13 @@
-"""What the state alone tells of later questions: offline summaries of whole talks whose evidence is known.
+"""Measures how well the state alone answers later questions: offline summaries of talks whose evidence is known.
 
 ``python -m bench.state_evidence [--data FILE …] [--windows 8000 32000] [--out FILE]`` plays each talk message by
-message in each window, folded whenever it is due and once at its end, and asks of each question
+message in each window, folded whenever it is due and once at its end. For each question it counts
 
-* *named*: the state has an entry that names one of the messages which hold the answer, and
-* *told*: one entry tells most of the answer: every number in it, and at least six tenths of its other words.
+* *named*: the state has an entry that names one of the messages that hold the answer, and
+* *told*: one entry has most of the answer: every number in it, and at least six tenths of its other words.
 
-Anchors, digests and recall are left out: what they bring is measured by ``bench.fidelity``. Figures of two commits are
-compared question by question: ``--against FILE`` prints the difference with its 95 % interval over talks (bootstrap).
+Anchors, digests and recall are left out: ``bench.fidelity`` measures what they add. Figures of two commits are compared
+question by question: ``--against FILE`` prints the difference with its 95 % interval over talks (bootstrap).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RESAMPLED: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What the state tells of one question."""
+    """How well the state answers one question."""
 
     talk: str
     window: int
@@ -48,7 +48,7 @@ class Answered:
 
 
 def played(talk: Talk, window: int) -> Replay:
-    """The talk in a window, at its own times, folded when it is due and wholly at its end."""
+    """Play a talk in a window, at its own times, folded when due and completely at its end."""
     replay = Replay.in_window(window)
     for message in talk.messages:
         at = message.get("created_at")
@@ -65,7 +65,7 @@ def played(talk: Talk, window: int) -> Replay:
 
 
 def answered(talk: Talk, window: int) -> Iterator[Answered]:
-    """Every question of a talk."""
+    """The results for every question of a talk."""
     entries = served(played(talk, window).entries)
     told = [_words(entry.text) for entry in entries]
     for asked in talk.questions:
@@ -93,7 +93,7 @@ def _tells(told: frozenset[str], answer: str) -> bool:
 
 
 def shares(found: Sequence[Answered]) -> list[dict[str, object]]:
-    """By window and kind of talk: how many questions of a hundred."""
+    """The shares of questions in per cent, by window and kind of talk."""
     rows: list[dict[str, object]] = []
     for window in sorted({one.window for one in found}):
         for kind, is_made in (("made up", True), ("LoCoMo", False)):
@@ -113,7 +113,7 @@ def shares(found: Sequence[Answered]) -> list[dict[str, object]]:
 
 
 def difference(now: Sequence[Answered], before: Sequence[Answered], of: str) -> tuple[float, float, float]:
-    """In points, with its 95 % interval: talks are drawn again and again, with all their questions."""
+    """The change of the share ``of`` in points, with its 95 % interval, by resampling whole talks."""
     earlier = {(one.talk, one.window, one.question): getattr(one, of) for one in before}
     by_talk: dict[str, list[int]] = {}
     for one in now:

@@ -1,10 +1,10 @@
-"""What the code consists of: its lines by package, its tables, its imports in circles, its caches and patterns.
+"""Counts what the code consists of: lines by package, tables, circular imports, caches and patterns.
 
 ``python -m bench.structure [--root .]`` counts every Python file under ``app`` and ``worker``. A line of code is a line
-with a token of code: blank lines, comments and docstrings are left out, every line of a string that is no docstring
-counts. Tables are counted apart: TOML files (lines that are neither blank nor a comment) and, within the code, literals
-of five lines and more that are assigned at the top of a module. A unit of the core is a package or a module directly
-below ``app/core`` or ``app/domain``; imports below ``if TYPE_CHECKING`` count as imports.
+with a token of code: blank lines, comments and docstrings are left out, but every line of another string counts. Tables
+are counted separately: TOML files (lines that are neither blank nor a comment) and, within the code, literals of five
+lines and more that are assigned at the top of a module. A unit of the core is a package or a module directly below
+``app/core`` or ``app/domain``; imports below ``if TYPE_CHECKING`` count as imports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.report import print_table, write_json
 
 ROOTS: Final = ("app", "worker")
 CORES: Final = ("app/core", "app/domain")
-"""Where the pure code lies: the first of them that exists."""
+"""Folders that may have the pure code: the first one that exists does."""
 _TABLE_LINES: Final = 5
 _NO_CODE: Final = frozenset(
     {
@@ -39,7 +39,7 @@ _NO_CODE: Final = frozenset(
 )
 _CACHES: Final = frozenset({"lru_cache", "cache"})
 _KEEPS: Final = "memoized"
-"""Of ``core/text/memo.py``: one place for all, bounded in bytes."""
+"""The decorator of ``core/text/memo.py``, whose functions share one cache that is bounded in bytes."""
 _BUILDERS: Final = frozenset({"frozenset", "set", "dict", "tuple", "MappingProxyType", "split"})
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,18 +52,18 @@ class Module:
     path: str
     code: int
     table: int
-    """Lines of code that are a table."""
+    """Lines of code that belong to tables."""
     caches: int
     text_caches: int
-    """Of functions with a parameter that is text."""
+    """Caches of functions with a text parameter."""
     memoized: int
-    """Functions whose answers are kept in the one place for readings of texts."""
+    """Functions whose results are kept in the common cache for texts."""
     patterns: int
     """Calls of ``re.compile``."""
 
     @property
     def package(self) -> str:
-        """The folder, down to the third level."""
+        """The module's folder, down to the third level."""
         return "/".join(Path(self.path).parent.parts[:3])
 
 
@@ -74,7 +74,7 @@ class Imports:
     core: str
     units: int
     edges: int
-    """Pairs of units of which one imports the other."""
+    """Pairs of units where the first imports the second."""
     module_imports: int
     """Imports between modules of different units."""
     cycles: tuple[tuple[str, ...], ...]
@@ -82,7 +82,7 @@ class Imports:
 
 
 def measured(path: Path, root: Path) -> Module:
-    """One file. Raises ``SyntaxError`` where it is no Python."""
+    """The numbers of one file. Raises ``SyntaxError`` if it is not Python."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     lines = code_lines(source, tree)
@@ -109,7 +109,7 @@ def code_lines(source: str, tree: ast.Module) -> set[int]:
 
 
 def _docstring_lines(tree: ast.Module) -> Iterator[int]:
-    """Of docstrings, and of strings that stand below an attribute or a constant to explain it."""
+    """The lines of docstrings, and of strings that explain the attribute or constant above them."""
     for node in ast.walk(tree):
         for statement in node.body if isinstance(node, Documented) else []:
             match statement:
@@ -126,7 +126,7 @@ def _table_lines(tree: ast.Module) -> Iterator[int]:
 
 
 def _is_literal(node: ast.expr) -> bool:
-    """Whether it is written data: literals in containers, perhaps split or frozen."""
+    """Whether an expression is literal data: literals in containers, perhaps split or frozen."""
     match node:
         case ast.Constant():
             return True
@@ -170,7 +170,7 @@ def _compiles(node: ast.AST) -> bool:
 
 
 def imports_of(root: Path) -> Imports:
-    """The imports between the units of the core. Raises ``FileNotFoundError`` where there is none."""
+    """The imports between the units of the core. Raises ``FileNotFoundError`` if there is no core."""
     core = next((name for name in CORES if (root / name).is_dir()), None)
     if core is None:
         raise FileNotFoundError(f"none of {', '.join(CORES)} is in {root}")

@@ -1,18 +1,18 @@
-"""Fitting how likely a sentence is worth remembering, on conversations with questions or labels. Needs numpy.
+"""Fits the likelihood that a sentence is worth remembering, on conversations with questions or labels. Needs numpy.
 
 ``python -m bench.summarizer_fit [--data FILE …] [--state]`` fits the logistic regression of
-``app.core.reading.importance`` on two kinds of sentences, every conversation weighing the same:
+``app.core.reading.importance`` on two kinds of sentences; every conversation has the same weight:
 
-* those that careful readers would keep (``bench/summarizer_labels``), alone or with what stands before them, and
-* those that share most words with a later question and its answer, in the messages that the question rests on.
+* those that careful readers would keep (``bench/summarizer_labels``), alone or with the sentences before them, and
+* those that share most words with a later question and its answer, in the messages that hold the answer.
 
-It is measured with each conversation left out. *Found*: of the questions, how many have such a sentence among those
-chosen by worth per token within a share of the tokens of a span of ``SPAN`` messages; *precision*: the average
-precision of the readers' sentences; beside both the worth when every sentence is as likely, and a random choice.
-``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others: the
-questions *named* and *told*, and *kept*, the share of entries that say what readers would keep.
-``--kept`` prints the latter with the weights as they are, of the conversations with labels and of those that nothing is
-fitted on (``HELD``).
+It is measured with each conversation left out. *Found*: the share of the questions with such a sentence among those
+chosen by worth per token, within a share of the tokens of a span of ``SPAN`` messages. *Precision*: the average
+precision of the readers' sentences. Both are compared with equal likelihoods for all sentences, and a random choice.
+``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others: it counts
+the questions *named* and *told*, and *kept*, the share of entries that say what readers would keep.
+``--kept`` prints the latter with the weights as they are, for the conversations with labels and for those that nothing
+is fitted on (``HELD``).
 """
 
 from __future__ import annotations
@@ -49,36 +49,36 @@ HELD: Final = LABELS / "held"
 """Labels of conversations that nothing is fitted on."""
 PLANNED: Final = Path(__file__).resolve().parent / "trust" / "conversations"
 SPAN: Final = 60
-"""Messages."""
+"""Messages of a span."""
 SHARES: Final = (0.1, 0.25)
-"""Of a span's tokens."""
+"""The shares of a span's tokens within which sentences are chosen."""
 _LINE: Final = 4
-"""Tokens beside a sentence."""
+"""Tokens that a sentence costs in addition to its own."""
 _POWER: Final = 0.7
-"""Of the cost, by which worth is divided."""
+"""The power of the cost by which worth is divided."""
 _PENALTY: Final = 3e-3
 _STEPS: Final = 60
 _LEAST: Final = 0.01
 _WINDOWS: Final = (8_000, 32_000)
 _WITHOUT: Final[Mapping[str, float]] = {}
-"""Weights with which every sentence is as likely."""
+"""Weights with which every sentence is equally likely."""
 
 Array = Any
 """``numpy.ndarray``; numpy is installed for benches only."""
 Weights = Mapping[str, float]
-"""By the name of a feature."""
+"""Weights by the names of features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What readers would keep of a conversation: the sentences by message, and those that each one needs."""
+    """The sentences of a conversation that readers would keep, by message, and those that each one needs."""
 
     talk: str
     sentences: Mapping[tuple[int, str], Sequence[tuple[int, str]]]
 
 
 def labels_of(folder: Path = LABELS) -> Mapping[str, Labels]:
-    """By conversation."""
+    """The labels by conversation."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
@@ -94,19 +94,19 @@ def _place(row: Mapping[str, Any]) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Some messages as sentences."""
+    """Some messages, split into sentences."""
 
     passages: Sequence[Passage]
     features: Array
     costs: Array
     asked: Array
-    """How many questions rest on each sentence, or whether readers would keep it."""
+    """How many questions each sentence answers, or whether readers would keep it."""
     tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What is known of one conversation."""
+    """The data of one conversation."""
 
     talk: Talk
     asked: Sequence[Span] = ()
@@ -115,7 +115,7 @@ class Material:
 
 
 def spans_of(talk: Talk) -> Iterator[Span]:
-    """A conversation in spans, with what its questions rest on."""
+    """A conversation in spans, with the sentences that answer its questions."""
     messages = said(talk.messages).messages
     wanted: dict[int, list[frozenset[str]]] = {}
     for asked in talk.questions:
@@ -129,7 +129,7 @@ def spans_of(talk: Talk) -> Iterator[Span]:
 
 
 def labelled_span(talk: Talk, labels: Labels) -> Span:
-    """A conversation as a whole, with what readers would keep."""
+    """A conversation as one span, with the sentences that readers would keep."""
     messages = said(talk.messages).messages
     passages = _passages(messages)
     kept = Counter(one.index for one in passages if (one.seq, one.text) in labels.sentences)
@@ -162,7 +162,7 @@ def _span(messages: Sequence[Message], passages: Sequence[Passage], asked: Count
 
 
 def fitted(given: Sequence[Material]) -> Weights:
-    """Weights of the features as they are, by Newton's method; that questions are rarer than labels is let out."""
+    """Weights of the raw features by Newton's method; the offset for questions being rarer than labels is dropped."""
     groups = [(spans, place) for one in given for place, spans in enumerate((one.labelled, one.asked)) if spans]
     x = np.vstack([np.hstack([span.features, _column(span, of)]) for spans, of in groups for span in spans])
     y = np.concatenate([np.minimum(span.asked, 1) for spans, _ in groups for span in spans])
@@ -192,13 +192,13 @@ def _column(span: Span, value: int) -> Array:
 
 
 def worth(span: Span, weights: Weights) -> Array:
-    """What the offline summarizer takes each sentence to be worth with these weights."""
+    """The worth of each sentence for the offline summarizer, with these weights."""
     with patch.object(importance, "WEIGHTS", weights):
         return np.array([max(one.total, _LEAST) for one in score_all(span.passages)])
 
 
 def found_share(spans: Sequence[Span], share: float, worths: Sequence[Array]) -> float:
-    """Of the questions, how many have a marked sentence among those chosen."""
+    """The share of the questions that have a marked sentence among those chosen."""
     hit = sum(span.asked[_chosen(span, share, of_span)].sum() for span, of_span in zip(spans, worths, strict=True))
     return float(hit / sum(span.asked.sum() for span in spans))
 
@@ -220,7 +220,7 @@ def precision(spans: Sequence[Span], worths: Sequence[Array]) -> float:
 
 
 def kept_share(entries: Sequence[StateEntry], labels: Labels) -> float:
-    """Of the entries that say something of the conversation, how many say what readers would keep."""
+    """The share of the entries about the conversation that say what readers would keep."""
     texts = [(entry.text, set(entry.from_seqs)) for entry in served(entries) if entry.role in {"fact", "open"}]
     return sum(_is_kept(text, seqs, labels) for text, seqs in texts) / max(len(texts), 1)
 
@@ -237,7 +237,7 @@ def _stem(sentence: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print how well it does on what was left out, and the weights of all."""
+    """Print the results on left-out conversations, and the weights fitted on all."""
     description = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m bench.summarizer_fit", description=description)
     parser.add_argument("--data", type=Path, nargs="+", default=[*sorted(FOLDER.glob("*.jsonl")), DATA])

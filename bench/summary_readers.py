@@ -1,8 +1,8 @@
-"""What careful readers think of the offline summarizer's states: sheets for them, and the count of what they said.
+"""Lets careful readers judge the offline summarizer's states: writes sheets for them, and counts their judgements.
 
 ``python -m bench.summary_readers sheets FOLDER --against CHECKOUT`` plays each conversation by the code of both
-checkouts (messages with their own times) and writes a sheet of each: the conversation, the entries of both states
-mixed, and the two narratives in an order that tells nothing. ``key.json`` says which is whose; readers do not see it.
+checkouts (messages with their own times) and writes a sheet for each: the conversation, the entries of both states
+mixed, and the two narratives in random order. ``key.json`` says which version each is from; readers do not see it.
 A reader writes ``<talk>.<reader>.json``: ``{"keep": [numbers], "narrative": "A" | "B" | "neither"}``.
 ``python -m bench.summary_readers count FOLDER`` prints, by version, the share of entries that each reader would keep.
 """
@@ -55,12 +55,12 @@ for path in sys.argv[2:]:
         }
 print(json.dumps(states))
 """
-"""Run by the code of either checkout."""
+"""The script that is run with the code of each checkout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What is on one sheet, and whose it is."""
+    """The contents of one sheet, with the versions that they are from."""
 
     entries: Sequence[tuple[str, tuple[str, ...]]]
     """Each text once, with the versions whose state has it."""
@@ -69,7 +69,7 @@ class Sheet:
 
 
 def states_of(checkout: Path, window: int, paths: Sequence[Path]) -> dict[str, Any]:
-    """By conversation: its messages, and the entries and the narrative that this checkout's code makes of it."""
+    """For each conversation its messages, and the entries and narrative that this checkout's code makes of it."""
     done = subprocess.run(
         [sys.executable, "-c", _STATES, str(window), *(str(path.resolve()) for path in paths)],
         cwd=checkout,
@@ -106,7 +106,7 @@ def _sheet_text(sheet: Sheet, states: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def write_sheets(folder: Path, versions: Mapping[str, Path], window: int, paths: Sequence[Path]) -> None:
-    """A sheet of each conversation, and the key to all."""
+    """Write a sheet for each conversation, and the key to all."""
     folder.mkdir(parents=True, exist_ok=True)
     lot, key = random.Random(_SEED), {}
     states = {version: states_of(checkout, window, paths) for version, checkout in versions.items()}
@@ -119,10 +119,10 @@ def write_sheets(folder: Path, versions: Mapping[str, Path], window: int, paths:
 
 
 def readings_in(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Each conversation that was read, by whom, and what they said.
+    """Each conversation that was judged, with the reader and the judgements.
 
     Raises:
-        ValueError: A number stands on no line of the sheet.
+        ValueError: A number is on no line of the sheet.
     """
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     for talk, of_talk in key.items():
@@ -134,7 +134,7 @@ def readings_in(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 
 def kept_shares(folder: Path) -> dict[tuple[str, str, str], tuple[int, int]]:
-    """By conversation, reader and version: how many entries they would keep, and of how many."""
+    """How many entries a reader would keep, and of how many, by conversation, reader and version."""
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     found = {}
     for talk, reader, said in readings_in(folder):
@@ -145,7 +145,7 @@ def kept_shares(folder: Path) -> dict[tuple[str, str, str], tuple[int, int]]:
 
 
 def chosen_narratives(folder: Path) -> dict[tuple[str, str], str]:
-    """By conversation and reader: the version whose narrative they chose, or ``neither``."""
+    """The version whose narrative a reader chose, or ``neither``, by conversation and reader."""
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     return {
         (talk, reader): key[talk]["narratives"].get(said["narrative"], "neither")
@@ -190,7 +190,7 @@ def _count(folder: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the sheets, or count what readers said."""
+    """Write the sheets, or count the judgements."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.summary_readers", description=(__doc__ or "").partition("\n")[0]
     )

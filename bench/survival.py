@@ -1,8 +1,9 @@
-"""What survives of a long talk at a tenth of its tokens: distinct names, numbers and dates, verbatim.
+"""Measures what survives of a long talk at a tenth of its tokens: distinct names, numbers and dates, verbatim.
 
 ``python -m bench.survival [--share 0.1] [--seeds 20] [--write]`` folds each talk of ``../shared/data/locomo`` with the
-offline model and counts which exact values of the folded messages stand in state and anchors; beside it selections
-of the same size: the newest messages, LexRank's sentences, random messages. Nothing of the data is printed or kept.
+offline model and counts which exact values of the folded messages are in state and anchors. For comparison it makes
+selections of the same size: the newest messages, LexRank's sentences, random messages. Nothing of the data is printed
+or kept.
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ PATTERNS: Final[dict[str, re.Pattern[str]]] = {
     "numbers": re.compile(rf"[$€£]? ?\b\d[\d,.:]*\d\b%?|[$€£]?\b\d\b%?|\b(?:{_COUNTS}) \w+", re.IGNORECASE),
     "names": re.compile(r"(?<=[\w,;)'’] )[A-Z][\w'’&+-]+(?: [A-Z][\w'’&+-]+)*|[\"“][A-Z][^\"”\n]{2,60}[\"”]"),
 }
-"""What is looked for, told apart without the service's own detectors, in this order: what one found is gone for the
-next. A name is a capitalised word inside a sentence, or a title in quotes."""
+"""The patterns of values, without the service's own detectors, in this order: a later pattern does not see what an
+earlier one found. A name is a capitalised word inside a sentence, or a title in quotes."""
 
 _NO_NAMES: Final = frozenset({"I", "I'm", "I'll", "I've", "I'd", "I’m", "I’ll", "I’ve", "I’d", "OK", "Ok"})
-ANCHORS: Final = 0.15  # of the room, as ``anchor_share`` is by default
+ANCHORS: Final = 0.15  # share of the room, as ``anchor_share`` is by default
 _SIMILAR: Final = 0.1  # cosine from which LexRank joins two sentences
 _DAMPING: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation of the data set: who says what, and when."""
+    """A conversation of the data set: speakers, texts and times."""
 
     id: str
     messages: tuple[dict[str, Any], ...]
@@ -66,7 +67,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """How many distinct values stand in a text, by group, and how large the text is."""
+    """How many distinct values are in a text, by group, and how large the text is."""
 
     kept: dict[str, int]
     tokens: int
@@ -78,7 +79,7 @@ class Survival:
 
 
 def talks(path: Path = DATA) -> list[Talk]:
-    """The conversations; empty where the data is not there."""
+    """The conversations; empty if the data is missing."""
     if not path.exists():
         return []
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
@@ -99,7 +100,7 @@ def values_of(texts: Iterable[str]) -> dict[str, set[str]]:
 
 
 def survival(values: dict[str, set[str]], text: str) -> Survival:
-    """Which of these values stand in the text as whole words."""
+    """How many of these values are in the text as whole words."""
     said = text.casefold()
     kept = {group: sum(_stands(value, said) for value in some) for group, some in sorted(values.items())}
     return Survival(kept=kept, tokens=estimate_text(text))
@@ -158,11 +159,11 @@ def lexrank(texts: Sequence[str], room: int) -> str:
 
 def _speaker(text: str) -> str:
     head, colon, _ = text.partition(": ")
-    return f"{head}: " if colon and len(head) < 24 else ""  # a longer one is no name
+    return f"{head}: " if colon and len(head) < 24 else ""  # a longer text is no name
 
 
 def _filled(order: Iterable[int], texts: Sequence[str], room: int) -> str:
-    """The texts of this order, each as far as there is room for it, in their own order."""
+    """The texts that fit, chosen in this order, but listed in their own order."""
     chosen: list[int] = []
     for index in order:
         cost = estimate_text(texts[index] + "\n")
@@ -219,7 +220,7 @@ class Row:
 
 
 def measured(talk: Talk, share: float, seeds: int) -> Row:
-    """Ours and the others on one talk."""
+    """The results of Throughline and the other methods on one talk."""
     texts = [message["content"] for message in talk.messages]
     replay, room = folded(talk, share)
     values = values_of(message.content for message in replay.messages[: replay.boundary])
@@ -274,7 +275,7 @@ def _percent(part: float, whole: int) -> str:
 
 
 def _interval(draws: Sequence[int], whole: int) -> str:
-    """Mean and the 95 % interval of the mean over the draws."""
+    """The mean over the draws, and its 95 % interval."""
     mean = statistics.fmean(draws)
     spread = 1.96 * statistics.stdev(draws) / math.sqrt(len(draws)) if len(draws) > 1 else 0.0
     return f"{_percent(mean, whole)} ± {spread / whole:.1%}" if whole else "–"

@@ -1,12 +1,13 @@
-"""Tool arguments: are the values that later tool calls use still served, at a fifth of the tokens?
+"""Measures whether the values that later tool calls use are still served, at a fifth of the tokens.
 
 ``python -m bench.tool_arguments [--data file.jsonl] [--share 0.2] [--write]`` cuts each agent run of
 ``../shared/data/tau_bench`` in half. The first half is imported (its system message as ``system_prompt``, which does
-not count) and folded as a whole by the offline model. Of every tool call in the second half, the scalar values among
-its arguments that stand in the first half are looked for in the context at a share of the first half's other tokens:
-once without a query, once with the latest user message before the call as the query. Runs without such calls are
-skipped. Beside it selections of whole messages of the same size. Nothing of the data is printed or kept. ``--made``
-(and ``--write``) also measures made-up runs of other kinds of agents (``bench.made_runs``), on which less was tuned.
+not count) and folded as a whole by the offline model. For every tool call in the second half, those scalar values among
+its arguments that are in the first half are looked for in a context with a share of the first half's other tokens: once
+without a query, once with the latest user message before the call as the query. Runs without such calls are skipped.
+Selections of whole messages of the same size are measured for comparison. Nothing of the data is printed or kept.
+``--made`` (and ``--write``) also measures made-up runs of other kinds of agents (``bench.made_runs``), on which less
+was tuned.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _LETTER: Final = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A later tool call: the latest user message before it, and what of its arguments was said before the cut."""
+    """A later tool call: the latest user message before it, and its argument values that were said before the cut."""
 
     query: str
     values: tuple[str, ...]
@@ -63,36 +64,36 @@ class Run:
 
     @property
     def texts(self) -> list[str]:
-        """All that each message of the first half says, each thing once."""
+        """The text of each message of the first half, without repetitions."""
         return [said_in(message) for message in self.first]
 
     @property
     def tokens(self) -> int:
-        """What the first half's messages weigh, the system message left out, nothing around them."""
+        """The tokens of the first half's messages, without the system message and without overhead."""
         return sum(map(estimate_text, self.texts))
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What the later calls use, each value once."""
+        """The values that the later calls use, each once."""
         return tuple(dict.fromkeys(value for call in self.calls for value in call.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Of the values that were looked for in one run, how many were served."""
+    """How many of the values that were looked for in one run were served."""
 
     name: str
     run: str
     asked: bool
-    """Whether with a query: then every call counts its values; else each value counts once."""
+    """Whether a query was given: then every call's values count; otherwise each value counts once."""
     served: int
     of: int
     words: tuple[int, int] = (0, 0)
-    """(served, of) for values that are no bare numbers."""
+    """How many values that are not bare numbers were served, and how many there are."""
 
 
 def runs(path: Path = DATA) -> list[Run]:
-    """The runs whose later calls use something said before; empty where the data is not there."""
+    """The runs whose later calls use something said before; empty if the data is missing."""
     if not path.exists():
         return []
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
@@ -110,7 +111,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
 
 
 def _imported(message: Mapping[str, Any]) -> dict[str, Any]:
-    """As the service's API wants it: a result names its call."""
+    """The message as the service's API requires it: a result names its call."""
     parts = [
         {**part, "tool_call_id": part.get("tool_call_id", part.get("id"))} if part["type"] == "tool_result" else part
         for part in message.get("parts") or ()
@@ -146,7 +147,7 @@ def _scalars(value: Any) -> Iterator[str]:
 
 
 def said_in(message: Mapping[str, Any]) -> str:
-    """All that a message says: its content, what it calls and what came back, each thing once."""
+    """A message's text: its content, calls and results, without repetitions."""
     told = [message["content"]]
     for part in message["parts"]:
         if part["type"] == "tool_call":
@@ -165,12 +166,12 @@ def _pattern(value: str) -> re.Pattern[str]:
 
 
 def stands(value: str, text: str) -> bool:
-    """Whether a value stands in a text as a whole word, to the letter."""
+    """Whether a value is in a text verbatim, as a whole word."""
     return _pattern(value).search(text) is not None
 
 
 def outcomes(run: Run, share: float = SHARE) -> Iterator[Outcome]:
-    """Ours and the others on one run."""
+    """The outcomes of Throughline and the other methods on one run."""
     room = math.floor(share * run.tokens)
     served = Serving(run)
     texts = run.texts
@@ -194,7 +195,7 @@ def outcomes(run: Run, share: float = SHARE) -> Iterator[Outcome]:
 
 
 class Serving:
-    """The first half in the service's hands, and what it serves of it."""
+    """The first half as the service handles it, and what is served of it."""
 
     def __init__(self, run: Run, *, forgets: bool = False) -> None:
         self._replay = said(run.first, fold=True)
@@ -204,7 +205,7 @@ class Serving:
         self._corpus = corpus_in(self._replay)
 
     def told(self, query: str, room: int) -> str:
-        """Everything after the system prompt; nothing where not even the last user message fits."""
+        """Everything served after the system prompt; empty if not even the last user message fits."""
         try:
             found = context(self._material, self._corpus if query else Corpus(()), query, room)
         except BudgetTooSmallError:
@@ -260,7 +261,7 @@ def _share(groups: Sequence[tuple[int, int]]) -> float:
 
 
 def table(found: Sequence[Outcome]) -> str:
-    """Values served by method, without and with a query."""
+    """A table of the values served by each method, without and with a query."""
     lines = ["| | without a query | with the latest user message as query |", "|---|---:|---:|"]
     for name in dict.fromkeys(one.name for one in found):
         cells = [_cell([one for one in found if one.name == name and one.asked == asked]) for asked in (False, True)]
@@ -285,7 +286,7 @@ def _cell(found: Sequence[Outcome]) -> str:
 
 
 def made_table(share: float, seed: int = 1) -> str:
-    """The same of made-up runs, by kind; the newest messages beside it."""
+    """The same table for made-up runs, by kind, compared with the newest messages."""
     lines = ["| | values | without a query | with a query | newest first |", "|---|---:|---:|---:|---:|"]
     for kind in KINDS:
         found = [one for row in rows(kind, seed=seed) if (run := run_of(row)).values for one in outcomes(run, share)]

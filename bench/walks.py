@@ -1,14 +1,13 @@
-"""How far a message, a candidate and a question travel through the code, and how often their texts are parsed.
+"""Measures how many functions and modules an operation passes, and how often its texts are parsed.
 
-``python -m bench.walks`` traces three operations of a service in this process, with the offline model where none is
-named: a message posted over HTTP; a compaction; a context that is asked a question. A candidate of a provider's model
-(the scripted Gemini of the tests) is traced from the call of the model's adapter to the end of the compaction.
+``python -m bench.walks`` traces three operations of a service in this process, with the offline model unless another is
+named: a message posted over HTTP; a compaction; a context with a question. A candidate of a provider's model (the
+scripted Gemini of the tests) is traced from the call of the model's adapter to the end of the compaction.
 
-The path of an operation is each function of ``app`` in the order of its first call: what is called again, in a loop or
-by another caller, is on the path once. A stay is a run of functions of one module, a hop the change from one stay to
-the next, a return a stay in a module that was left before. Crossings are all calls from one module into another, loops
-included. A parser is a function that takes a text apart; only real calls are counted, none that a cache answered.
-Every text is new to the process when it is traced.
+The path of an operation has each function of ``app`` once, in the order of first calls. A stay is a run of functions of
+one module on the path, a hop the change from one stay to the next, a return a stay in a module that was left before.
+Crossings are all calls from one module into another, repeated ones included. A parser is a function that takes a text
+apart; only real calls are counted, not those that a cache answered. Every text is new to the process when it is traced.
 """
 
 from __future__ import annotations
@@ -66,18 +65,18 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
     "anchors": ("core/anchors/detect.py:detect",),
     "redaction": ("core/model/redaction.py:redact",),
 }
-"""By what is found: the functions, as ``file:name`` below ``app``. Add the new name when one moves."""
+"""The functions that find each kind of part, as ``file:name`` below ``app``. Add the new name when one moves."""
 _SYNTHETIC: Final = frozenset({"<module>"})
 _RESUMES: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _MOST_SHOWN: Final = 3
 
 
 class Trace:
-    """What was called of one operation.
+    """The calls of one operation.
 
     Args:
         app: The folder of the modules that count.
-        begins_at: Nothing is noted before a function of this qualified name is called; ``None`` = from the start.
+        begins_at: Calls are noted from the call of a function of this qualified name on; ``None``: from the start.
     """
 
     def __init__(self, app: Path = APP, begins_at: str | None = None) -> None:
@@ -90,7 +89,7 @@ class Trace:
         self.parsed: Counter[str] = Counter()
         """Calls by kind of parser."""
         self.characters: Counter[str] = Counter()
-        """What they were given."""
+        """The characters that each kind of parser was given."""
         self.texts: set[tuple[str, str]] = set()
         """The distinct texts that each kind was given."""
         self._seen: set[CodeType] = set()
@@ -115,7 +114,7 @@ class Trace:
             self._note(kind, frame)
 
     def _has_begun(self, frame: FrameType) -> bool:
-        """Whether a coroutine or generator only goes on; its frame is kept, so that no other one has its id."""
+        """Whether a coroutine or generator has begun before; its frame is kept, so that no other one gets its id."""
         known = id(frame) in self._frames
         self._frames[id(frame)] = frame
         return known
@@ -136,7 +135,7 @@ class Trace:
 
 
 def _text_of(value: object) -> str:
-    """The text that an argument is, or that it carries."""
+    """The text that an argument is or contains."""
     carried = (value, getattr(value, "content", ""), getattr(value, "text", ""))
     return next((each for each in carried if isinstance(each, str) and each), "")
 
@@ -149,7 +148,7 @@ class Profiler:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
-        """Listen: before an event loop starts threads, which would not be heard otherwise."""
+        """Listen within the block; enter it before an event loop starts threads, which would be missed otherwise."""
         threading.setprofile(self._called)
         sys.setprofile(self._called)
         try:
@@ -160,7 +159,7 @@ class Profiler:
 
     @contextlib.contextmanager
     def recording(self, trace: Trace) -> Iterator[None]:
-        """Hand what is called to this trace."""
+        """Hand the calls within the block to this trace."""
         self._trace = trace
         try:
             yield
@@ -174,7 +173,7 @@ class Profiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """An operation in numbers."""
+    """The figures of an operation."""
 
     functions: int
     modules: int
@@ -182,11 +181,11 @@ class Walk:
     returns: int
     crossings: int
     most_visited: dict[str, int]
-    """Stays in the modules that were visited most."""
+    """How many stays the modules with most stays have."""
     parsers: dict[str, dict[str, float]]
     """By kind: calls, distinct texts, and characters read as a multiple of the operation's own text.
 
-    Its own text is the posted message; all messages of the conversation; those and the question.
+    Its own text is the posted message, all messages of the conversation, or these and the question.
     """
 
 
@@ -215,12 +214,12 @@ def walk_of(trace: Trace, characters: int) -> Walk:
 
 
 def as_json(walk: Walk) -> dict[str, Any]:
-    """For the file."""
+    """The figures for the file."""
     return {name: getattr(walk, name) for name in Walk.__slots__}
 
 
 def unknown_parsers(app: Path = APP) -> list[str]:
-    """Names in ``PARSERS`` that no file has any more."""
+    """The names in ``PARSERS`` that no file has any more."""
     return [
         place
         for places in PARSERS.values()
@@ -244,20 +243,20 @@ class Walker:
         self._seeds = itertools.count(11)
 
     async def posted(self) -> Walk:
-        """A message over HTTP."""
+        """Trace a message posted over HTTP."""
         at = await self._conversation()
         await self._client.send(api.append(at, "user", _warm(POSTED)))
         return await self._traced(lambda: self._client.send(api.append(at, "user", POSTED)), len(POSTED))
 
     async def folded(self, begins_at: str | None = None) -> Walk:
-        """A compaction, as the worker runs it; from the call of a function on where one is named."""
+        """Trace a compaction as the worker runs it; with ``begins_at``, from the call of that function on."""
         await self._fold(await self._conversation(), Trace())
         trace, at = Trace(begins_at=begins_at), await self._conversation()
         await self._fold(at, trace)
         return walk_of(trace, await self._characters(at))
 
     async def asked(self, *, before: bool) -> Walk:
-        """A context with a question, in a conversation that was asked another one before, or in one that was not."""
+        """Trace a context with a question; with ``before``, the conversation was asked another question before."""
         folded = [await self._conversation() for _ in range(2)]
         for at in folded:
             await self._fold(at, Trace())
@@ -294,13 +293,13 @@ class Walker:
 
 
 def _warm(text: str) -> str:
-    """A text of other words in the same shape: what is imported and compiled once is no part of a walk."""
+    """A text of other words in the same shape, used first so that imports and compiling are not part of a walk."""
     return text.replace("launch", "survey").replace("Priya", "Jonas").replace("delivery", "menu")
 
 
 @contextlib.asynccontextmanager
 async def walker(servers: Endpoints, profiler: Profiler, **settings: Any) -> AsyncIterator[Walker]:
-    """A walker over a process of these settings."""
+    """Run a walker with a process of these settings."""
     async with running(servers, SystemClock(), embedded=True, **settings) as process:
         await process.container.keys.make_default_tenant()
         yield Walker(process, profiler)

@@ -1,1 +1,1 @@
-"""How well rules find anchors, on conversations that two readers labelled sentence by sentence."""
+"""Measures how well rules find anchors, on conversations that two readers labelled sentence by sentence."""

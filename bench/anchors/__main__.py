@@ -1,8 +1,8 @@
-"""``python -m bench.anchors``: how many anchors the rules find, and how many of what they find are some.
+"""``python -m bench.anchors``: recall and precision of the rules that find anchors.
 
-Without options the open half of the labelled corpus is measured; ``--final`` opens the sealed half, each use of which
-is logged in ``docs/anchors.md``. ``--mistakes`` prints every mistake, of the open half only. ``--split FILE`` makes
-the two halves of a labelled file.
+Without options the open half of the labelled corpus is measured. ``--final`` opens the sealed half; each use is logged
+in ``docs/anchors.md``. ``--mistakes`` prints every mistake, in the open half only. ``--split FILE`` splits a labelled
+file into the two halves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.report import print_table, write_json
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.anchors", description=__doc__)
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--final", action="store_true", help="the sealed half")

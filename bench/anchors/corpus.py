@@ -1,4 +1,4 @@
-"""The labelled corpus: sentences of conversations, each with what two blind readers take it for."""
+"""The labelled corpus: sentences of conversations, each with the labels of two blind readers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPEN: Final = HERE / "open.jsonl"
 SEALED: Final = HERE / "sealed.jsonl"
 TRAINING: Final = HERE / "training"
 PLAIN: Final = TRAINING / "plain.txt"
-"""Fitted on and never measured: single messages in the plainest words, which the writers of the others avoided."""
+"""Single messages in the plainest words, which the writers of the other texts avoided: fitted on and never measured."""
 NONE: Final = "none"
 LABELS: Final = frozenset({NONE, *get_args(AnchorType)})
 LABEL_OF: Final = {
@@ -51,13 +51,13 @@ class Sentence:
 
     @property
     def label(self) -> str | None:
-        """What both take it for; ``None``: they differ."""
+        """The label that both readers gave; ``None`` if they differ."""
         return self.label_a if self.label_a == self.label_b else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """A message, with the place of each of its sentences."""
+    """A message with the positions of its sentences."""
 
     message: Message
     sentences: tuple[tuple[int, Sentence], ...]
@@ -73,7 +73,7 @@ def read(path: Path) -> list[Sentence]:
     """The sentences of a file.
 
     Raises:
-        ValueError: A label is none.
+        ValueError: A label does not exist.
     """
     return [_sentence(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
@@ -82,7 +82,7 @@ def conversations(path: Path) -> list[Sentence]:
     """The sentences of a file of ``training``.
 
     Raises:
-        ValueError: A line has no role, label and text.
+        ValueError: A line lacks role, label or text.
     """
     found: list[Sentence] = []
     name, seq, index = "", 0, 0
@@ -115,9 +115,9 @@ def conversations(path: Path) -> list[Sentence]:
 
 
 def messages(sentences: Iterable[Sentence]) -> Iterator[Labelled]:
-    """The messages: sentences with blanks between them, a pasted text in a paragraph of its own.
+    """The messages made of the sentences, with spaces between them; a pasted text is a paragraph of its own.
 
-    A sentence without a sign at its end stands in a line of its own, as people write it.
+    A sentence without a mark at its end gets a line of its own, as people write it.
     """
     found: defaultdict[tuple[str, int], list[Sentence]] = defaultdict(list)
     for sentence in sentences:
@@ -134,7 +134,7 @@ def messages(sentences: Iterable[Sentence]) -> Iterator[Labelled]:
 
 
 def split(rows: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The lines of the open and of the sealed half: every other conversation of a language, by a hash of its name."""
+    """The lines of the open and of the sealed half: every other conversation of a language, by the hash of its name."""
     languages: Mapping[str, str] = {row["conversation"]: row["language"] for row in map(json.loads, rows)}
     ordered = sorted(languages, key=lambda name: (languages[name], hashlib.sha256(name.encode()).hexdigest()))
     opened = frozenset(ordered[::2])

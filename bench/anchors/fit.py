@@ -1,13 +1,13 @@
-"""Fitting how likely a statement is an anchor of each type, on labelled conversations. Needs numpy.
+"""Fits the likelihood that a statement is an anchor of each type, on labelled conversations. Needs numpy.
 
 ``python -m bench.anchors.fit [--write]`` fits the logistic regression of ``app.core.anchors.likelihood`` on the
 conversations of ``training/`` and the open half of the corpus, and measures what the app finds in conversations left
-out (a quarter of them at a time): precision and recall by type, by language, and of short and long messages apart.
+out (a quarter of them at a time): precision and recall by type, by language, and by short and long messages.
 ``--write`` writes ``weights.json``. The sealed half is never fitted on.
 
 A conversation of ``training/`` begins with ``# <language>-<name>``; each sentence is a line of role, label and text,
-parted by tabs. The role is ``u``, ``a`` or ``p`` (pasted by the user), and ``+`` for a further sentence of the same
-message; the label is the first letter of its type, ``f`` for critical facts, ``x`` for corrections, ``n`` for none.
+separated by tabs. The role is ``u``, ``a`` or ``p`` (pasted by the user), and ``+`` for a further sentence of the same
+message. The label is the first letter of the type, but ``f`` for critical facts, ``x`` for corrections, ``n`` for none.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from bench.report import print_table
 
 WRITTEN: Final = Path(likelihood.__file__).with_name("weights.json")
 _TIMES: Final = 3
-"""Each plain statement counts so often."""
+"""How many times each plain statement counts."""
 _CLASSES: Final = (NONE, *TYPES)
 _PARTS: Final = 4
 _SEEN: Final = 3
-"""Statements that a feature must stand in."""
+"""The fewest statements that must have a feature."""
 _OF_BOTH: Final = ("b ", "c ", "x ", "y ")
-"""What features begin with that count for both speakers alike: of pairs and parts of words there are too many."""
+"""The beginnings of features that are not split by speaker: pairs and parts of words are too many for that."""
 _PENALTY: Final = 5.0
 _STEPS: Final = 150
 _LEAST: Final = 0.07
-"""Of a weight that is kept: fewer than half are, which no figure shows."""
+"""The smallest weight that is kept. Fewer than half are kept, and no figure changes by it."""
 _SHORT: Final = 2
-"""Statements of a short message."""
+"""The most statements of a short message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +61,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A regression."""
+    """A fitted regression."""
 
     columns: Mapping[str, int]
     weights: Any
-    """Features by classes."""
+    """A matrix of features by classes."""
 
     def likelihoods(self, examples: Sequence[Example]) -> Any:
-        """Examples by classes."""
+        """A matrix of the likelihoods of these examples: examples by classes."""
         rows, starts = _rows(examples, self.columns)
         return _softmax(np.add.reduceat(self.weights[rows], starts, axis=0))
 
@@ -87,7 +87,7 @@ def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
 
 
 def fit(examples: Sequence[Example]) -> Fitted:
-    """The weights that make these labels likeliest, small ones preferred (Adam, full batches)."""
+    """The weights that make these labels likeliest; small weights are preferred (Adam, full batches)."""
     seen = Counter(name for one in examples for name in one.features)
     columns = {name: number for number, name in enumerate(sorted(n for n, count in seen.items() if count >= _SEEN))}
     rows, starts = _rows(examples, columns)
@@ -110,7 +110,7 @@ def fit(examples: Sequence[Example]) -> Fitted:
 
 
 def left_out(sentences: Sequence[Sentence]) -> list[Judged]:
-    """What the app makes of each sentence by what was fitted on other conversations."""
+    """What the app takes each sentence for, with weights fitted on other conversations."""
     plain = _TIMES * list(examples_of(conversations(PLAIN)))
     examples = list(examples_of(sentences))
     found: list[Judged] = []
@@ -145,7 +145,7 @@ def _part(conversation: str) -> int:
 
 
 def kept(fitted: Fitted) -> dict[str, list[int]]:
-    """The weights as they are stored: of each type against none, in hundredths, those that hardly count left out."""
+    """The weights as they are stored: of each type against no type, in hundredths, without very small ones."""
     rows = {name: (fitted.weights[place, 1:] - fitted.weights[place, 0]) for name, place in fitted.columns.items()}
     return {
         name: [round(100 * float(one)) for one in row] for name, row in sorted(rows.items()) if abs(row).max() >= _LEAST
@@ -153,7 +153,7 @@ def kept(fitted: Fitted) -> dict[str, list[int]]:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.anchors.fit", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write weights.json")
     asked = parser.parse_args()
@@ -172,9 +172,9 @@ def main() -> int:
 
 
 def _rows(examples: Sequence[Example], columns: Mapping[str, int]) -> tuple[Any, Any]:
-    """The rows of the weights that each example's features have, one after the other, and where each example begins.
+    """The rows in the matrix of weights of each example's features, in one list, and where each example begins in it.
 
-    Each example ends with the last row, which weighs nothing, so that none is empty.
+    Each example ends with the last row, whose weights are zero, so that no example is empty.
     """
     found: list[int] = []
     starts: list[int] = []
@@ -191,7 +191,7 @@ def _softmax(scores: Any) -> Any:
 
 
 def _label(found: Labelled, statement: Statement) -> str | None:
-    """The first that is an anchor of the sentences it holds; ``None``: readers differ."""
+    """The first anchor label among the sentences that the statement holds; ``None`` if the readers differ."""
     before = [one.label for first, one in found.sentences if first <= statement.offset]
     within = [one.label for first, one in found.sentences if 0 < first - statement.offset < len(statement.text)]
     own = [before[-1], *within]

@@ -1,4 +1,4 @@
-"""Precision and recall of the rules against the labels, and how far the labels agree."""
+"""Measures the rules against the labels (precision, recall), and how far the readers agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Hits among what was found, and among what there is."""
+    """The hits, how many anchors were found, and how many there are."""
 
     hits: int
     found: int
@@ -30,22 +30,25 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """``None``: nothing was found."""
+        """The share of found anchors that are right; ``None`` if none was found."""
         return self.hits / self.found if self.found else None
 
     @property
     def recall(self) -> float | None:
-        """``None``: there is nothing to find."""
+        """The share of labelled anchors that were found; ``None`` if there are none."""
         return self.hits / self.there if self.there else None
 
 
 def judged(sentences: Iterable[Sentence], weights: BySpeaker = WEIGHTS) -> list[Judged]:
-    """Every sentence, those included on which the readers differ."""
+    """Every sentence with the rules' judgement, including those on which the readers differ."""
     return [one for labelled in messages(sentences) for one in _of_message(labelled, weights)]
 
 
 def score(rows: Iterable[Judged], type_: str | None = None) -> Score:
-    """Of one type, or of all: then the type has to be the right one too. Disputed sentences are left out."""
+    """The score of one type, or of all types, where a hit must also have the right type.
+
+    Sentences on which the readers differ are left out.
+    """
     agreed = [(one.found, one.sentence.label) for one in rows if one.sentence.label is not None]
     wanted = [(found, label) for found, label in agreed if type_ in {None, found, label}]
     return Score(
@@ -56,7 +59,7 @@ def score(rows: Iterable[Judged], type_: str | None = None) -> Score:
 
 
 def kappa(sentences: Sequence[Sentence]) -> float:
-    """Cohen's: agreement beyond what chance would give."""
+    """Cohen's kappa: the agreement of the readers beyond chance."""
     count = len(sentences)
     observed = sum(one.label is not None for one in sentences) / count
     first, second = Counter(one.label_a for one in sentences), Counter(one.label_b for one in sentences)
@@ -74,7 +77,7 @@ def _of_message(labelled: Labelled, weights: BySpeaker) -> list[Judged]:
 
 
 def _place(anchor: FoundAnchor, labelled: Labelled) -> int:
-    """The sentence that an anchor counts for: of several, the one whose label it has, else the first."""
+    """The sentence that an anchor counts for: if there are several, the one with its label, otherwise the first."""
     end = anchor.offset + len(anchor.content)
     over = [
         number

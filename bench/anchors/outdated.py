@@ -1,9 +1,9 @@
-"""``python -m bench.anchors.outdated``: whether a replaced entry tells that the anchors of its messages are outdated.
+"""``python -m bench.anchors.outdated``: whether replaced entries show that anchors are outdated.
 
-Where an answer replaces or drops an entry, an anchor of one of that entry's messages may not hold any more. Rules that
-could say so are tried on the recorded answers of ``bench.trust`` (the open half, and the open sets of its ordinary
-talks). ``outdated.jsonl`` holds the anchors that one reader judged: sixty drawn by lot, and all that lost a value.
-``--unread`` prints what a rule marks and nobody has judged.
+If an answer replaces or drops an entry, an anchor from one of that entry's messages may not be true any more. Rules
+that could find such anchors are tried on the recorded answers of ``bench.trust`` (the open half, and the open sets of
+its ordinary talks). ``outdated.jsonl`` holds the anchors that one reader judged: sixty drawn at random, and all that
+lost a value. ``--unread`` prints the anchors that a rule marks and nobody has judged.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ Key = tuple[str, int, str]
 
 
 class Judged(NamedTuple):
-    """A reader's word on an anchor."""
+    """A reader's judgement of an anchor."""
 
     is_outdated: bool
-    """Untrue, settled or out of date by then."""
+    """Whether the anchor was untrue, settled or out of date by then."""
     by_lot: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """An anchor whose message is a source of entries that went because of a later message."""
+    """An anchor whose message is a source of entries that were removed because of a later message."""
 
     fold: str
     anchor: FoundAnchor
     is_cited: bool
-    """Whether what took their place names the anchor's message again."""
+    """Whether the entries in their place name the anchor's message as a source again."""
     lost: frozenset[str]
-    """The kinds of its values that they told, and nothing tells after them."""
+    """The kinds of the anchor's values that the removed entries had and no later entry has."""
     gained: frozenset[str]
-    """The kinds of the values that are new in what took their place."""
+    """The kinds of the values that are new in the entries in their place."""
 
     @property
     def key(self) -> Key:
-        """How its label is found."""
+        """The key by which its judgement is found."""
         return self.fold, self.anchor.seq, self.anchor.content
 
 
@@ -73,7 +73,7 @@ RULES: Final[Mapping[str, Callable[[Marked], bool]]] = {
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.anchors.outdated", description=__doc__)
     parser.parse_args()
     judged = read()
@@ -90,13 +90,13 @@ def main() -> int:
 
 
 def read() -> dict[Key, Judged]:
-    """What was judged, by fold, position and words."""
+    """The judgements, by fold, position and words of the anchor."""
     rows = map(json.loads, LABELS.read_text(encoding="utf-8").splitlines())
     return {(row["fold"], row["seq"], row["text"]): Judged(row["outdated"], row["by_lot"]) for row in rows}
 
 
 def marked() -> Iterator[Marked]:
-    """Of all recorded folds."""
+    """The marked anchors of all recorded folds."""
     for case in cases():
         candidate = parse_candidate(case.answer, case.request.schema)
         yield from marked_in(case.id, case.request.previous, candidate, case.request.anchors)
@@ -107,7 +107,7 @@ def marked() -> Iterator[Marked]:
 def marked_in(
     fold: str, previous: Sequence[StateEntry], candidate: Candidate, anchors: Sequence[FoundAnchor]
 ) -> Iterator[Marked]:
-    """Of one answer to what stood in the state before."""
+    """The marked anchors of one answer; ``previous`` are the state's entries before it."""
     gone = [entry for entry in previous if entry.id in _given_up(candidate)]
     stays = [entry.text for entry in previous if entry not in gone]
     after = _given([*stays, *(item.text for item in candidate.items), *candidate.narrative.values()])
@@ -131,7 +131,7 @@ def marked_in(
 
 
 def _claimed(version: str, judged: Mapping[Key, Judged]) -> list[str]:
-    """How many passages the answers under a version drop as useless now, and what becomes of them."""
+    """Counts of the passages that a version's answers drop as useless now, and of what becomes of these."""
     counts: Counter[str] = Counter()
     for case in recorded(version, list(cases()), WRITTEN).values():
         request, candidate = case.request, parse_candidate(case.answer, case.request.schema)
@@ -151,7 +151,10 @@ def _claimed(version: str, judged: Mapping[Key, Judged]) -> list[str]:
 
 
 def _days() -> tuple[float, float]:
-    """What days add to the lines of anchors at the end of the open talks: one for each, one where it changes."""
+    """The share that dates add to the lines of anchors at the end of the open talks.
+
+    The first number is for a date on each line, the second for a date only where it changes.
+    """
     weights: Counter[str] = Counter()
     for talk in (talk for talk in talks() if not talk.is_sealed):
         anchors = sorted(anchors_of(talk, talk.presets[0], ROUNDS), key=lambda one: (one.seq, one.offset))

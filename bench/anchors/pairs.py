@@ -1,8 +1,8 @@
 """Prints which anchors take the place of earlier ones by rule, for a reader to judge.
 
-``python -m bench.anchors.pairs [FILE …]`` reads the labelled conversations but the sealed ones, and talks that the
-rules were not made on: those of ``bench/trust`` (``ordinary`` and ``conversations``), the made-up ones, and LoCoMo
-where its data is there; or the talks of the files. Only a reader can tell which pairs are right.
+``python -m bench.anchors.pairs [FILE …]`` reads the talks of the files. Without files it reads the labelled
+conversations except the sealed ones, and talks that the rules were not made on: those of ``bench/trust`` (``ordinary``
+and ``conversations``), the made-up ones, and LoCoMo if its data is there. Only a reader can say which pairs are right.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bench.survival import DATA
 from bench.trust import ordinary
 
 Talk = tuple[str, Sequence[Mapping[str, Any]]]
-"""Its name and its messages."""
+"""The name of a talk, and its messages."""
 
 
 def pairs(given: Iterable[Talk]) -> Iterator[list[str]]:
-    """The talk, the anchor that gave way, and the one in its place, each with the number of its message."""
+    """Rows of a talk, the anchor that was replaced, and the anchor in its place, each with its message's number."""
     for name, told in given:
         anchors = {anchor.id: anchor for anchor in said(told).anchors}
         for old in anchors.values():
@@ -52,12 +52,12 @@ def of_others() -> list[Talk]:
 
 
 def of_files(paths: Iterable[Path]) -> list[Talk]:
-    """Those of files with a conversation a line."""
+    """The talks in files that have one conversation per line."""
     return [(talk.id, [*talk.messages]) for path in paths for talk in talks(path)]
 
 
 def _of_ordinary() -> Iterator[Talk]:
-    """Each talk whole: its answers hold a stretch of it each."""
+    """Each ordinary talk as a whole; its recorded answers hold one stretch of it each."""
     for name in ordinary.SETS:
         found: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
         for line in (ordinary.FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
@@ -70,7 +70,7 @@ def _of_ordinary() -> Iterator[Talk]:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.anchors.pairs", description=__doc__)
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="talks to read instead, one a line")
     asked = parser.parse_args()

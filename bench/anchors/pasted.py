@@ -1,10 +1,10 @@
-"""``python -m bench.anchors.pasted``: whose words the statements of a message are taken for.
+"""``python -m bench.anchors.pasted``: whether the rules know whose words a message's statements are.
 
-``pasted.jsonl`` holds messages of users in four languages: with somebody else's letters, mails, chats, terms and
-minutes in them, and controls that are all their own. ``others`` says where somebody else speaks. Half of the texts
-(``held``) were not looked at while the rules were made; the same texts are in the same half in each language.
-``--wrong`` prints what is taken for the wrong person's, ``--quotations`` what in other talks stands between quotation
-marks and is taken for pasted, for a reader to judge.
+``pasted.jsonl`` holds messages of users in four languages. Some have somebody else's letters, mails, chats, terms or
+minutes in them; others, as controls, are all the user's own words. ``others`` says where somebody else speaks. Half of
+the texts (``held``) were not looked at while the rules were made; a text is in the same half in each language.
+``--wrong`` prints statements that are taken for the wrong person's. ``--quotations`` prints texts in quotation marks,
+in other talks, that are taken for pasted, for a reader to judge.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Text:
 
     name: str
     kind: str
-    """``draft``: all of it but a few words is the user's own text, to be worked on."""
+    """The kind of text; in a ``draft`` all but a few words is the user's own text, to be worked on."""
     is_held: bool
     content: str
     others: tuple[tuple[int, int], ...]
 
     def whose(self, offset: int, text: str) -> str:
-        """Who says what stands there, by the middle of it."""
+        """Who says the text at that place, judged by its middle."""
         middle = offset + len(text) // 2
         if any(start <= middle < end for start, end in self.others):
             return "others"
@@ -52,17 +52,17 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A statement, or an anchor."""
+    """A statement or an anchor, with its true speaker and what it is taken for."""
 
     whose: str
     is_anchor: bool
     is_pasted: bool
-    """What it is taken for."""
+    """Whether it is taken for pasted."""
     text: str
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.anchors.pasted", description=__doc__)
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--wrong", action="store_true")
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def texts() -> list[Text]:
-    """All of them."""
+    """All texts of the file."""
     return [
         Text(
             name=row["name"],
@@ -99,7 +99,7 @@ def texts() -> list[Text]:
 
 
 def said(text: Text) -> Iterator[Said]:
-    """Its statements, and the anchors among them."""
+    """The statements of a text, and the anchors among them."""
     whole = message(1, "user", AT, text.content)
     found = statements(whole)
     own = OwnWords(whole, found)
@@ -122,7 +122,7 @@ def _print_quotations() -> None:
 
 
 def _quotation(content: str) -> str:
-    """The first words that are taken for somebody else's because of quotation marks, and what stands before them."""
+    """The first words that are taken for somebody else's because of quotation marks, with the words before them."""
     found = statements(message(1, "user", AT, content))
     start = next((start for start, _ in quoted(content, found)), None)
     return "" if start is None else " ".join(f"{content[max(0, start - 60) : start]} | {content[start:][:100]}".split())

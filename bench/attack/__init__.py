@@ -1,1 +1,1 @@
-"""Attacks on a running service from outside, and what holds: see ``docs/attacks.md``."""
+"""Attacks a running service from outside, and checks what holds: see ``docs/attacks.md``."""

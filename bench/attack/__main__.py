@@ -1,4 +1,4 @@
-"""``python -m bench.attack [--only PART] [--seed N …] [--examples N] [--write]``: 1 where something does not hold."""
+"""``python -m bench.attack [--only PART] [--seed N …] [--examples N] [--write]``: status 1 if something fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Part:
 
     attack: Attack
     examples: int
-    """Unless said otherwise; what they are, the part says."""
+    """The number of examples unless the command gives one; the part says what an example is."""
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -40,7 +40,7 @@ PARTS: Final[Mapping[str, Part]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Start a service for each part, attack it, print and perhaps write what came of it."""
+    """Start a service for each part, attack it, print the results and perhaps write them."""
     parser = argparse.ArgumentParser(prog="python -m bench.attack", description="Attacks on a running service.")
     parser.add_argument("--only", choices=list(PARTS), action="append", help="these parts (all)")
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="what is drawn (1); several: as many runs")
@@ -67,7 +67,7 @@ def _played(name: str, seed: int, examples: int | None, *, is_first: bool) -> Ou
     part = PARTS[name]
     count = examples or part.examples
     if name == document.NAME and not is_first:
-        count = min(count, document.SYSTEMATIC - 1)  # its coverage phase draws nothing: once is enough
+        count = min(count, document.SYSTEMATIC - 1)  # its coverage phase draws nothing at random: once is enough
     keys = twins.keys_for(count) if name == twins.NAME else KEYS
     with (
         tempfile.TemporaryDirectory(prefix="attack-") as folder,

@@ -1,8 +1,8 @@
-"""Part 1: what the OpenAPI document says, with every check of Schemathesis, as each scope of key.
+"""Part 1: whether the service does what the OpenAPI document says, for a key of each scope.
 
-Schemathesis runs as a process of its own over ``openapi.json``: its *coverage* phase (each boundary of each field, each
-method that is not described) once, as an administrator; its *fuzzing* phase as everybody, and without a key. Paths hold
-the ids of a conversation that is there.
+Schemathesis runs as a separate process over ``openapi.json``, with every check. Its *coverage* phase (each boundary of
+each field, each method that is not described) runs once, as an administrator; its *fuzzing* phase with each key, and
+without a key. Paths have the ids of an existing conversation.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tests.servers import ROOT
 NAME: Final = "document"
 KEYS: Final = ("admin", "writer", "reader", "user", None)
 SYSTEMATIC: Final = 5
-"""Cases per operation from which the coverage phase is run too."""
+"""The coverage phase is run too from so many cases per operation on."""
 PATIENCE: Final = 3_600
-"""Seconds for one run."""
+"""Seconds that one run may take."""
 OVERLAPPING: Final = (
     "POST /v1/responses/compact",
     "POST /v1/responses/input_tokens",
@@ -37,7 +37,7 @@ EXCLUDED: Final[Mapping[str, str]] = {
     "positive_data_acceptance": """the document cannot say that fields exclude each other, that a cursor has to be one
     that was given out, or that a key of idempotency was used before; the field is named then (part 2)"""
 }
-"""Checks that are wrong about us, and why."""
+"""Checks that are wrong about this service, each with the reason."""
 EXCLUDED_AT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "allow_header_conformance": (
         OVERLAPPING,
@@ -50,25 +50,25 @@ EXCLUDED_AT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
         every event of every test with it""",
     ),
 }
-"""Likewise, at some routes only."""
+"""Checks that are wrong at some routes only: the routes and the reason."""
 REFUSALS: Final = ("400", "401", "403", "404", "405", "409", "412", "413", "415", "422")
-"""What refuses data that is out of contract: a body may be too large too, or its conversation at another version."""
+"""Statuses that refuse data out of contract: a body may also be too large, or its conversation at another version."""
 
 
 class NotInstalledError(Exception):
-    """Schemathesis is a dependency of the benches alone."""
+    """Schemathesis is not installed: only the benches depend on it."""
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:
-    """Run it as everybody.
+    """Run Schemathesis with each key, and without one.
 
     Args:
         target: The service.
-        seed: Of what is drawn.
-        examples: Cases of each operation and key.
+        seed: The seed of what is drawn.
+        examples: How many cases each operation gets with each key.
 
     Raises:
-        NotInstalledError: There is no Schemathesis here.
+        NotInstalledError: Schemathesis is not installed.
     """
     if find_spec("schemathesis") is None:
         raise NotInstalledError("pip install --no-deps --require-hashes -r requirements-bench.lock")
@@ -85,7 +85,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
 
 
 def _conversations(target: Target) -> tuple[str, str]:
-    """One with messages and a state, of the end user, and one that may be deleted."""
+    """The ids of a conversation of the end user with messages and a state, and of one that may be deleted."""
     with target.client("user") as http:
         kept, doomed = (http.post("/conversations", json={}).raise_for_status().json()["id"] for _ in range(2))
         messages = [{"role": role, "content": content} for role, content in lines(24)]
@@ -95,7 +95,7 @@ def _conversations(target: Target) -> tuple[str, str]:
 
 
 def _config(kept: str, doomed: str) -> str:
-    """Which ids paths hold, and which checks are left out where."""
+    """The configuration: which ids paths have, and which checks are left out where."""
     lines_ = [
         "continue-on-failure = true",
         "max-stream-events = 3",
@@ -109,7 +109,7 @@ def _config(kept: str, doomed: str) -> str:
         'include-path-regex = "^/v1/"',
         f'parameters = {{ "path.conversation_id" = "{_openai(kept)}" }}',
         *_deleting("/conversations/{conversation_id}", doomed),
-        *_deleting("/users/{user_id}", "nobody", "user_id"),  # an end user that is erased loses the key
+        *_deleting("/users/{user_id}", "nobody", "user_id"),  # erasing the end user of a key would revoke the key
         *_deleting("/v1/conversations/{conversation_id}", _openai(doomed)),
     ]
     names = sorted({name for where, _ in EXCLUDED_AT.values() for name in where})
@@ -145,7 +145,7 @@ def _run(
 
 
 def read(events: Path, key: str, outcome: Outcome) -> None:
-    """Count what a run did, and note what failed; what could not be told is counted as *inconclusive*."""
+    """Count what a run did, and note what failed; cases without a verdict are counted as *inconclusive*."""
     for line in events.read_text(encoding="utf-8").splitlines():
         event: Mapping[str, Any] = json.loads(line)
         if "NonFatalError" in event:
@@ -159,7 +159,7 @@ def read(events: Path, key: str, outcome: Outcome) -> None:
 
 
 def failures(recorder: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Of one scenario, each check once."""
+    """The failures of one scenario, each check once."""
     seen: set[str] = set()
     for case, checks in (recorder.get("checks") or {}).items():
         for check in checks:

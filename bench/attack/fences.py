@@ -1,7 +1,8 @@
-"""What must hold of a context's structure, whoever wrote its texts: pure, and apart from the code that escapes.
+"""Checks what must hold of a context's structure, whoever wrote its texts: pure code, separate from the escaping.
 
-Whether a model obeys what stands there is not measured. That a text stands in its place is: in the role of who said it,
-or inside an element of ours that says whose it is; and that every element in our name is one that we wrote.
+Whether a model obeys an injected text is not measured. It is checked that each text is in its place: in the role of the
+one who said it, or inside an element of the service that says whose it is; and that every element that bears a name of
+the service's elements was written by the service.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Json = Mapping[str, Any]
 
 NAMES: Final = ("session_state", "anchors", "digests", "days", "left_out", "recalled", "passage", "message")
 _OURS: Final = re.compile(rf"^</?({'|'.join(NAMES)})(?: [a-z]+=\"[^\"<>\n]*\")*>$", re.MULTILINE)
-"""An element as the service writes it: on a line of its own."""
+"""The tag of an element as the service writes it: on a line of its own."""
 _INSIDE: Final[Mapping[str, frozenset[str]]] = {
     "anchors": frozenset({"session_state"}),
     "digests": frozenset({"session_state"}),
@@ -30,7 +31,7 @@ _INSIDE: Final[Mapping[str, frozenset[str]]] = {
     "passage": frozenset({""}),
     "message": frozenset({"recalled"}),
 }
-"""Where each may stand; ``""`` is outside of all."""
+"""The elements in which each element may be; ``""`` is outside of all elements."""
 _ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "session_state": frozenset({"user"}),
     "passage": frozenset({"user"}),
@@ -43,24 +44,24 @@ _SHORT: Final = "|".join(name.replace("_", "") for name in NAMES if name != "mes
 _ANY: Final = re.compile(
     rf"[<‹〈⟨](?:[\s/_\\-]*)(?:(?:{_SHORT})(?![a-z])|message(?=[\s/_\\-]*(?:role|of|part|seq)[\s_]*=))"
 )
-"""``message`` is a common word: without one of our attributes it opens nothing."""
+"""Anything that may be read as a tag of the service. ``message`` is a common word: it counts only with an attribute."""
 _MARKER: Final = re.compile(r"[→⟶➔➜⇒]\s*l\d\s*:")
 _SPEAKERS: Final[Mapping[str, str]] = {"A: ": "assistant", "U: ": "user"}
-"""How a line of a recalled message begins."""
+"""The marks with which lines of recalled messages begin, and the roles that they mean."""
 _OWN_MARKER: Final = re.compile(r"→L3:anchors\]")
-"""The one of ours that stands outside of digests: the anchors that there was no room for."""
+"""The only marker of the service outside of digests: it refers to anchors that did not fit."""
 _SAID_BY: Final[Mapping[str, frozenset[str]]] = {
     "system": frozenset({"system", "user"}),
     "named": frozenset({"assistant", "tool"}),
 }
-"""A tool's name is the assistant's in a call and the tool's in a result. A system message in the midst of a talk is a
-user's where a provider has no such role there: less, not more."""
+"""The roles in which a text may appear. A tool's name is the assistant's in a call and the tool's in a result. A system
+message in the middle of a talk becomes a user's if the provider has no such role there: it gets less authority."""
 CANARY: Final = re.compile(r"Qn\d{4}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
-    """A text in a role, as a model gets it."""
+    """A text with its role, as a model gets it."""
 
     role: Role
     text: str
@@ -68,16 +69,16 @@ class Speech:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a context was asked for."""
+    """What is expected of a context."""
 
     roles: Mapping[str, Role | Literal["passage", "nowhere", "state", "named"]]
-    """By canary: whose text it is."""
+    """Whose text each canary is in."""
     states: int
     passages: int
 
 
 def faults(speeches: Sequence[Speech], expected: Expected) -> list[str]:
-    """What does not hold, in words; nothing where all does."""
+    """What does not hold, in words; empty if everything holds."""
     found: list[str] = []
     elements: Counter[str] = Counter()
     for speech in speeches:
@@ -102,7 +103,7 @@ def _faults_of(speech: Speech, expected: Expected, elements: Counter[str]) -> It
     start = 0
     for element in (*_OURS.finditer(speech.text), None):
         if element and element.group() == "</message>" and not stack:
-            continue  # as common a word as the opening one: it closes nothing that is open
+            continue  # a common word too: it counts only if one is open
         end = element.start() if element else len(speech.text)
         yield from _faults_between(speech.text[start:end], speech.role, tuple(stack), expected)
         if element is None:
@@ -123,7 +124,7 @@ def _faults_of(speech: Speech, expected: Expected, elements: Counter[str]) -> It
 
 
 def _faults_between(text: str, role: Role, stack: tuple[str, ...], expected: Expected) -> Iterator[str]:
-    """Of what stands between two elements."""
+    """The faults of the text between two tags."""
     plain = skeleton(_OWN_MARKER.sub("]", text) if stack[-1:] == ("anchors",) else text)
     if forged := _ANY.search(plain):
         yield f"a forged element in {stack or role}: {plain[forged.start() : forged.end() + 60]!r}"
@@ -150,7 +151,7 @@ def _misplaced(canary: str, line: str, role: Role, stack: tuple[str, ...], expec
 
 
 def _is_state(text: str) -> bool:
-    """A line of JSON, and lines around elements."""
+    """Whether the text is a line of JSON, or lines around elements."""
     lines = [line for line in text.strip().split("\n") if line]
     try:
         return all(isinstance(json.loads(line), dict) for line in lines)
@@ -159,18 +160,18 @@ def _is_state(text: str) -> bool:
 
 
 def skeleton(text: str) -> str:
-    """How a reader may see it: without what nobody sees, letters and brackets in their common form."""
+    """The text as a reader may see it: without invisible characters, with letters and brackets in their common form."""
     shown = unicodedata.normalize("NFKC", text).translate(_LOOKALIKES).casefold()
     return "".join(one for one in shown if unicodedata.category(one) not in {"Cf", "Mn", "Me", "Cn", "Co"}).replace(
         "_", ""
     )
 
 
-# What each provider is sent, as speeches.
+# Speeches from the requests of each provider.
 
 
 def speeches_of(format_: str, system: Any, messages: Sequence[Json]) -> list[Speech]:
-    """Of a context in one of the formats of ``…/context``, or of a request as it came over the wire."""
+    """The speeches of a context in one of the formats of ``…/context``, or of a request as it was sent."""
     found = [Speech(role="system", text=text) for text in _texts(system)]
     for message in messages:
         found += _speeches(format_, message)
@@ -218,7 +219,7 @@ def _call(call: Json, key: str) -> Iterator[Speech]:
 
 
 def _arguments(value: Any) -> str:
-    """Every text in a call's arguments; JSON text is read first, for it can spell a bracket otherwise."""
+    """Every text in a call's arguments. JSON text is parsed first, since it can spell a bracket as an escape."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

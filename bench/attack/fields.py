@@ -1,4 +1,4 @@
-"""Every text field of every route, read from the OpenAPI document: where a hostile string can be put."""
+"""Lists every text field of every route from the OpenAPI document: each can take a hostile string."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Where = Literal["body", "query", "path", "header"]
 DEEPEST: Final = 8
 FIXED_FORMATS: Final = frozenset({"uuid"})
 HEADERS: Final = ("X-Request-Id", "If-Match", "X-Conversation-Id", "X-User-Id", "Content-Type", "Accept", "Origin")
-"""Read by us, and not all of them in the document."""
+"""Headers that the service reads; not all of them are in the document."""
 BASES: Final[Mapping[str, Json]] = {
     "POST /conversations/{conversation_id}/messages": {"role": "user", "content": "Hello."},
     "POST /conversations/{conversation_id}/messages/batch": {"messages": [{"role": "user", "content": "Hello."}]},
@@ -32,24 +32,24 @@ BASES: Final[Mapping[str, Json]] = {
     "POST /v1/responses/compact": {"input": "Hello.", "model": "throughline"},
     "POST /v1/chat/completions": {"model": "throughline", "messages": [{"role": "user", "content": "Hello."}]},
 }
-"""What a body needs beside the field, where its schema does not say so."""
+"""What a body needs besides the field where its schema does not say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A place for a text."""
+    """A place where a text can be put."""
 
     method: str
     path: str
     where: Where
     name: str
-    """A dotted path in a body, or a parameter's name; ``…<key>`` is the key of an open object."""
+    """A dotted path in a body, or a parameter's name; ``…<key>`` stands for the key of an open object."""
     template: Json | None = None
-    """The body with ``MARK`` in its place."""
+    """The body with ``MARK`` in the place of the text."""
 
     @property
     def operation(self) -> str:
-        """As Schemathesis names it."""
+        """The operation's name as Schemathesis writes it."""
         return f"{self.method} {self.path}"
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ MARK: Final = "(the text under attack)"
 
 
 def with_text(template: Any, text: str) -> Any:
-    """The body with a text in the place of the mark."""
+    """The template with a text in the place of the mark."""
     if isinstance(template, str):
         return text if template == MARK else template
     if isinstance(template, list):
@@ -71,18 +71,18 @@ def with_text(template: Any, text: str) -> Any:
 
 
 def in_path(text: str) -> str:
-    """A text as one step of a path; what no address can hold is left out."""
+    """A text as one segment of a path, without what no address can hold."""
     return quote(text.encode("utf-8", "replace")[:2_000], safe="") or "%20"
 
 
 def document() -> Json:
-    """The one that is checked in."""
+    """The OpenAPI document that is checked in."""
     found: Json = json.loads((ROOT / "openapi.json").read_text(encoding="utf-8"))
     return found
 
 
 def fields() -> list[Field]:
-    """All of them, in the order of the document."""
+    """All fields, in the order of the document."""
     read = document()
     found: list[Field] = []
     for path, methods in read["paths"].items():
@@ -103,7 +103,7 @@ def _of_operation(read: Json, method: str, path: str, operation: Json) -> Iterat
 
 
 def _on(base: Any, template: Any) -> Any:
-    """The base with the template's mark in it; what only the template has stays."""
+    """The base with the template's mark in it; fields that only the template has are kept."""
     if isinstance(base, dict) and isinstance(template, dict):
         both = {key: _on(base[key], value) if key in base else value for key, value in template.items()}
         return {**base, **both}
@@ -149,7 +149,7 @@ def _joined(name: str, below: str) -> str:
 
 
 def _smallest(read: Json, schema: Json, depth: int) -> Any:  # noqa: PLR0911 - one return for each kind
-    """A value that a schema takes, as small as it can be."""
+    """The smallest value that a schema accepts."""
     schema = _resolved(read, schema)
     if "const" in schema:
         return schema["const"]

@@ -1,4 +1,4 @@
-"""What a part of the attack comes to: what was done, in numbers, and what did not hold."""
+"""The outcome of a part of the attack: what was done, in numbers, and what did not hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LONGEST: Final = 600
-"""Characters of evidence that are kept."""
+"""The most characters of evidence that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,21 +24,21 @@ class Finding:
 
 @dataclass(slots=True)
 class Outcome:
-    """Of one part: filled while it runs."""
+    """The outcome of one part, filled while it runs."""
 
     part: str
     counts: Counter[str] = field(default_factory=Counter)
-    """How often what was done or answered."""
+    """How often each thing was done or answered."""
     figures: dict[str, str] = field(default_factory=dict)
-    """What is no count: ratios, seconds."""
+    """Figures that are not counts: ratios, seconds."""
     findings: list[Finding] = field(default_factory=list)
 
     def found(self, what: str, where: str, evidence: object = "") -> None:
-        """Note what did not hold."""
+        """Note something that did not hold."""
         self.findings.append(Finding(what=what, where=where, evidence=str(evidence)[:LONGEST]))
 
     def expect(self, holds: object, what: str, where: str, evidence: object = "") -> None:
-        """Count a check, and note it where it does not hold."""
+        """Count a check, and note it if it does not hold."""
         self.counts["checks"] += 1
         if not holds:
             self.found(what, where, evidence)

@@ -1,7 +1,7 @@
-"""Part 2: hostile strings through every text field of every route.
+"""Part 2: hostile strings in every text field of every route.
 
-Each is kept byte for byte and told again, or refused with a problem that names the field; nothing else of anybody's
-conversations is told, and nothing ends in a 5xx.
+Each is either kept and returned byte for byte, or refused with a problem that names the field. Nothing of another
+conversation is returned, and no request ends in a 5xx.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.attack.target import Target
 NAME: Final = "strings"
 Json = dict[str, Any]
 CANARY: Final = "Zugunruhe-4471"
-"""Said in another conversation: no answer may have it."""
+"""A word said in another conversation: no answer may contain it."""
 HOT: Final = frozenset(
     {
         ("POST /conversations", "title"),
@@ -37,7 +37,7 @@ HOT: Final = frozenset(
         ("POST /v1/conversations/{conversation_id}/items", "items.0.content"),
     }
 )
-"""These get all strings, the others as many as are asked for."""
+"""Fields that get all strings; the others get as many as are asked for."""
 KEPT: Final = frozenset(
     {
         ("POST /conversations", "title"),
@@ -61,32 +61,32 @@ KEPT: Final = frozenset(
         ("POST /v1/conversations", "metadata.<value>"),
     }
 )
-"""What is told again: in the answer, or in the newest messages."""
+"""Fields whose text is returned: in the answer, or in the newest messages."""
 READS: Final = ("/messages", "/chat", "/items", "/batch")
-"""Ends of paths after which the newest messages are looked at."""
+"""Endings of paths: after these requests the newest messages are read."""
 CONTRADICTED: Final[Mapping[str, tuple[str, ...]]] = {
     "conversation": ("store",),
     "parts": ("messages.0.parts",),
     "value>": ("",),
 }
-"""What may be named in place of a field: the one that contradicts it, and its place in a batch of one."""
+"""Names that a problem may use for a field: a field that contradicts it, or its place in a batch of one."""
 NO_HEADER: Final = bytes({*range(32), 127} - {9})
 """Bytes that a client does not send in a header; part 3 sends some over a raw socket."""
 SILENT: Final = 502
-"""The status of a model's failure: the scripted one finds nothing to tell in a word without an end."""
+"""The status of a model's failure: the scripted model finds nothing to say about a single endless word."""
 BAD: Final = 500
 REFUSED: Final = 400
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:
-    """Put ``examples`` strings into each field, and all of them into the hottest."""
+    """Put ``examples`` strings into each field, and all strings into the fields of ``HOT``."""
     outcome, chance = Outcome(NAME), random.Random(f"strings {seed}")
     outcome.counts["fields"] = len(fields())
     with target.client("writer") as http, Watch(target.url) as watch:
         _canary(http)
         ids = conversation(http)
         for field in fields():
-            ids = conversation(http) if field.where == "body" else ids  # a talk that grows is slow to chat in
+            ids = conversation(http) if field.where == "body" else ids  # a new one: chatting in a long talk is slow
             is_hot = (field.operation, field.name) in HOT
             for family, text in strings.everything() if is_hot else strings.drawn(chance, examples):
                 ids = put(http, ids, field, family, text, outcome)
@@ -106,7 +106,7 @@ def _canary(http: httpx.Client) -> None:
 
 
 def conversation(http: httpx.Client) -> Json:
-    """What paths name: a conversation with a message."""
+    """Make a conversation with a message; return the ids that paths name."""
     made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
     said = http.post(f"/conversations/{made}/messages", json={"role": "user", "content": "We use port 7001."})
     unknown = "00000000-0000-7000-8000-000000000000"
@@ -125,7 +125,7 @@ def conversation(http: httpx.Client) -> Json:
 
 
 def put(http: httpx.Client, ids: Json, field: Field, family: str, text: str, outcome: Outcome) -> Json:
-    """One string into one field; the ids go on with a new conversation where it was deleted."""
+    """Put one string into one field; return the ids, of a new conversation if the request deleted it."""
     path = path_of(field, ids, text)
     params: Json = {"q": "port"} if field.path.endswith("/search") else {}
     headers: dict[str, bytes] = {}
@@ -156,7 +156,7 @@ def path_of(field: Field, ids: Json, text: str) -> str:
 
 
 def header_bytes(text: str) -> bytes:
-    """A text as a client can send it: what would end a header is left out."""
+    """A text as a client can send it in a header, without bytes that would end the header."""
     sent = text.encode("utf-8", "replace").translate(None, NO_HEADER)
     return sent.strip()[:4_000] or b"-"
 
@@ -164,7 +164,7 @@ def header_bytes(text: str) -> bytes:
 def _sent(
     http: httpx.Client, method: str, path: str, params: Json, headers: dict[str, bytes], body: Any
 ) -> httpx.Response:
-    """The answer; of an event stream its beginning."""
+    """The answer, or the beginning of an event stream."""
     content = None if body is None else json.dumps(body).encode()
     whole: dict[str, Any] = {**headers}
     if content is not None and "Content-Type" not in headers:
@@ -201,7 +201,7 @@ def _judge(
 
 
 def _judge_refusal(field: Field, response: httpx.Response, what: str, outcome: Outcome) -> None:
-    """In our form, and the field is named."""
+    """Check that a refusal has the service's form, and names the field."""
     try:
         problem = response.json()
     except ValueError:
@@ -222,7 +222,7 @@ def _judge_refusal(field: Field, response: httpx.Response, what: str, outcome: O
 
 
 def _put_header(http: httpx.Client, ids: Json, header: str, family: str, text: str, outcome: Outcome) -> None:
-    """Any header of ours, on a read and on a write."""
+    """Put a string into a header that the service reads, on a read and on a write."""
     for field in (
         Field(method="GET", path="/conversations/{conversation_id}", where="header", name=header),
         Field(method="POST", path="/conversations/{conversation_id}/messages", where="header", name=header,

@@ -1,8 +1,8 @@
 """Part 4: injections wherever somebody's words reach a model, judged by structure alone.
 
-In every format of a context and on the wire to both scripted providers each stands in its role or its element, every
-element in our name is ours, no tool is called that the script did not call, and the originals are told byte for byte.
-That a model obeys them or not is not measured.
+In every format of a context, and in the requests to both scripted providers, each injection must be in its role or its
+element. Every element that looks like the service's must be its own, no tool may be called that the script did not
+call, and the originals must be returned byte for byte. Whether a model obeys an injection is not measured.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ NAME: Final = "injections"
 Json = dict[str, Any]
 FORMATS: Final = ("plain", "openai", "gemini", "anthropic")
 EACH: Final = 20
-"""Injections of one conversation."""
+"""How many injections one conversation gets."""
 PLACES: Final = (
     *("user", "user part", "assistant", "tool result", "tool arguments", "tool name", "user", "assistant", "anchor"),
     *("pin", "system message", "title", "metadata", "scratchpad", "system prompt", "summary", "verifier", "reply"),
     *("passage", "question"),
 )
-"""Where each of them goes."""
+"""The places of a conversation's injections, one each."""
 FILLER: Final = "We looked at the harbour crane, the billing export and the garden shed; the port of the service is"
 POLICY: Final[Json] = {"context_window": 24_000, "max_tokens": -1, "fallback_model": "offline"}
 PAGE: Final = 100
@@ -37,19 +37,19 @@ PAGE: Final = 100
 
 @dataclass(slots=True, kw_only=True)
 class Play:
-    """One conversation: what was sent, and whose each canary is."""
+    """One conversation: what is sent in it, and whose each canary is."""
 
     sent: list[Json] = field(default_factory=list)
     roles: dict[str, Role | Literal["passage", "nowhere", "state", "named"]] = field(default_factory=dict)
     by_place: dict[str, list[Injection]] = field(default_factory=dict)
 
     def text(self, place: str) -> str:
-        """Of the first one that goes there."""
+        """The text of the first injection at that place."""
         return next((one.text for one in self.by_place.get(place, ())), "Hello.")
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:
-    """So many injections, in conversations of twenty."""
+    """Try ``examples`` injections, in conversations with twenty each."""
     outcome = Outcome(NAME)
     injections = drawn(seed, examples)
     outcome.counts["injections"] = len(injections)
@@ -62,7 +62,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
 
 
 def prepared(some: Sequence[Injection]) -> Play:
-    """Which goes where."""
+    """A play with each injection in its place."""
     play = Play()
     owners: Mapping[str, Role | Literal["passage", "nowhere", "state", "named"]] = {
         "assistant": "assistant", "tool result": "tool", "tool arguments": "assistant", "tool name": "named",
@@ -76,7 +76,7 @@ def prepared(some: Sequence[Injection]) -> Play:
 
 
 def messages_of(play: Play) -> list[Json]:
-    """A talk with the injections in it: some at its beginning, which are folded, and some at its end."""
+    """The messages of a talk with the injections: some at its beginning, which is folded, and some at its end."""
     call: Json = {"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {"q": play.text("tool arguments")}}
     result: Json = {"type": "tool_result", "tool_call_id": "c1", "name": "look_up", "content": play.text("tool result")}
     users = play.by_place.get("user", [])
@@ -131,7 +131,7 @@ def _play(target: Target, http: httpx.Client, number: int, some: Sequence[Inject
 
 
 def _name_a_tool(http: httpx.Client, path: str, play: Play, outcome: Outcome) -> None:
-    """As a tool's name it is refused, or kept and never served as one."""
+    """Use an injection as a tool's name: it must be refused, or kept and never served as a tool's name."""
     part = {"type": "tool_call", "id": "c9", "name": play.text("tool name"), "arguments": {}}
     refused = http.post(f"{path}/messages", json={"role": "assistant", "content": "", "parts": [part]})
     outcome.counts["names of tools refused"] += refused.status_code >= 400
@@ -145,7 +145,7 @@ def _name_a_tool(http: httpx.Client, path: str, play: Play, outcome: Outcome) ->
 def _compact(
     gemini: Gemini, http: httpx.Client, path: str, play: Play, stored: Sequence[Json], outcome: Outcome
 ) -> None:
-    """The summary says what was said, with the injection in it, and where that is refused another; so the verifier."""
+    """Compact with an injection in the summary, and again without it if that is refused; the verifier has one too."""
     seq = next(one["seq"] for one in stored if one["content"] == play.text("summary"))
     said = {"text": play.text("summary"), "from": [seq], "replaces": []}
     lies = {"logos": [said], "conversation_summary": play.text("summary")}
@@ -175,7 +175,7 @@ def _expected(play: Play, passages: int) -> Expected:
 
 
 def _turns(target: Target, http: httpx.Client, path: str, play: Play, where: str, outcome: Outcome) -> None:
-    """One turn with each provider: the first answers with an injection."""
+    """Take one turn with each provider; the first answers with an injection."""
     target.gemini.script("chat", {"name": "text", "text": play.text("reply")}, default="honest", replace=True)
     before = len(target.gemini.requests("chat"))
     turn = http.post(f"{path}/chat", json={"content": play.text("question")}).raise_for_status().json()

@@ -1,7 +1,7 @@
-"""Part 3: hostile JSON in the families of JSONTestSuite, written anew, and lies about a body's length and encoding.
+"""Part 3: hostile JSON in the families of JSONTestSuite (our own texts), and lies about a body's length and encoding.
 
-What is no JSON (``no``) is refused with a 4xx of ours; what is (``yes``) is kept as it was given; where parsers may
-choose (``may``), anything but a 5xx. What a request says about its body goes over a raw socket.
+Text that is not JSON (``no``) must be refused with a 4xx of the service. Text that is JSON (``yes``) must be kept as it
+was given. Where parsers may choose (``may``), anything but a 5xx is right. Lies about a body go over a raw socket.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ VALUES: Final[dict[MUST, tuple[str, ...]]] = {
         '{"' + "k" * 5_000 + '":1}',
     ),
 }
-"""Values, each put into a field that takes any."""
+"""Values by family; each is put into a field that takes any value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +234,7 @@ BODIES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """What a request says of its body on the wire."""
+    """What a request's head says about its body."""
 
     name: str
     head: tuple[str, ...]
@@ -288,7 +288,7 @@ FRAMINGS: Final = (
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:  # noqa: ARG001 - every value is tried, whatever is drawn
-    """Every value, every body, every framing."""
+    """Try every value, every body and every framing."""
     outcome = Outcome(NAME)
     with target.client("writer") as http:
         ids = conversation(http)
@@ -304,7 +304,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:  # noqa: ARG001
 
 
 def values() -> Iterator[tuple[MUST, str]]:
-    """All of them."""
+    """All values, each with what must become of it."""
     for must, texts in VALUES.items():
         for text in texts:
             yield must, text
@@ -321,7 +321,7 @@ def _value(http: httpx.Client, path: str, must: MUST, value: str, outcome: Outco
 
 
 def _same(told: Any, given: Any) -> bool:
-    """Equal as JSON: Postgres keeps ``-0.0`` and ``1E22`` as numbers, not as they were spelt."""
+    """Whether two values are equal as JSON: Postgres keeps ``-0.0`` and ``1E22`` as numbers, not as spelt."""
     return bool(told == given)
 
 
@@ -347,7 +347,7 @@ def _judge(must: MUST, response: httpx.Response, where: str, what: str, outcome:
 
 
 def _framing(target: Target, path: str, framing: Framing, outcome: Outcome) -> None:
-    """One answer at most, and none of what stands behind the body."""
+    """Check that there is one answer at most, and none to what follows the body."""
     key = target.headers("writer")["Authorization"]
     head = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: {key}", f"Content-Type: {JSON}", *framing.head]
     with Raw(target.url) as raw:

@@ -1,4 +1,4 @@
-"""Whether somebody else still gets answers meanwhile: ``/healthz``, asked again and again."""
+"""Measures whether others still get answers during an attack: ``/healthz`` is asked again and again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import httpx
 
 PAUSE: Final = 0.05
 BASELINE: Final = 40
-"""Answers before an attack that are compared with."""
+"""How many answers before an attack are compared with those during it."""
 
 
 class Watch:
-    """Asks while it is entered; what it took is compared with what it took before."""
+    """Asks while it is entered, and compares the times with those before."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -23,7 +23,7 @@ class Watch:
         self._before: list[float] = []
         self._during: list[float] = []
         self.failed = 0
-        """Answers that did not come."""
+        """How many requests got no answer."""
 
     def __enter__(self) -> Self:
         with httpx.Client(base_url=self._url, timeout=30, trust_env=False) as http:
@@ -39,12 +39,12 @@ class Watch:
 
     @property
     def ratio(self) -> float:
-        """Of the medians: during the attack, and before it."""
+        """The median time during the attack, divided by the median before it."""
         return statistics.median(self._during or [0]) / statistics.median(self._before)
 
     @property
     def longest(self) -> float:
-        """Seconds of the slowest answer during the attack."""
+        """The seconds of the slowest answer during the attack."""
         return max(self._during, default=0.0)
 
     def _run(self) -> None:

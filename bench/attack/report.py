@@ -1,4 +1,4 @@
-"""What an attack comes to: on the terminal, and between the marks of ``docs/attacks.md``."""
+"""Writes the outcome of an attack: to the terminal, and between the marks of ``docs/attacks.md``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bench.measurements import write
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
 FOLDER: Final = Path(".data") / "bench" / "attack"
-"""Under the current folder: what each part came to."""
+"""The folder for the outcomes of the parts, relative to the current folder."""
 MARK: Final = "bench:attack"
 NOT_PLAYED: Final = "not played"
 MOST_SHOWN: Final = 40
-"""Findings of one part that are printed."""
+"""The most findings of one part that are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All parts under one seed."""
+    """The outcomes of all parts under one seed."""
 
     seed: int
     outcomes: Sequence[Outcome]
@@ -35,7 +35,7 @@ class Run:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Numbers, and what did not hold."""
+    """Print numbers, and what did not hold."""
     told = [f"{name} {count}" for name, count in outcome.counts.items()]
     told += [f"{name} {figure}" for name, figure in outcome.figures.items()]
     print(f"{outcome.part}: {', '.join(told)}; findings {len(outcome.findings)}", flush=True)
@@ -44,7 +44,7 @@ def print_outcome(outcome: Outcome) -> None:
 
 
 def save(outcome: Outcome, seed: int) -> None:
-    """Keep what a part came to, for ``saved``."""
+    """Write the outcome of a part to a file, for ``saved``."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     told = {
         "counts": dict(outcome.counts),
@@ -55,7 +55,7 @@ def save(outcome: Outcome, seed: int) -> None:
 
 
 def saved(part: str, seed: int) -> Outcome | None:
-    """What a part came to when it was last played with that seed; ``None`` where it never was."""
+    """The outcome of a part when it was last run with that seed; ``None`` if it never was."""
     if not (FOLDER / f"{seed}-{part}.json").exists():
         return None
     told = json.loads((FOLDER / f"{seed}-{part}.json").read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def table(runs: Sequence[Run], command: str) -> str:
 
 
 def write_page(runs: Sequence[Run], command: str) -> None:
-    """Into the page."""
+    """Write the table into the page."""
     write(MARK, table(runs, command), PAGE)
 
 

@@ -1,6 +1,6 @@
 """Part 6: clients that are slow, silent, or never read, over raw sockets.
 
-Each has to be ended by the service in a bounded time, and nobody else may wait meanwhile.
+The service has to end each connection in a bounded time, and nobody else may have to wait meanwhile.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ SETTINGS: Final = {
     "THROUGHLINE_MAX_CONNECTIONS": "120",
     "THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "6",
 }
-"""Short, so that an attack on them takes seconds."""
+"""Short limits, so that attacks on them take only seconds."""
 MARGIN: Final = 6.0
-"""Seconds beyond a limit that a busy machine is given."""
+"""Seconds beyond a limit that a busy machine may take."""
 SLOW: Final = 6
 PACE: Final = 0.05
 FLOOD: Final = 300
-"""Connections, above the most that there may be."""
+"""How many connections are tried: more than the service allows."""
 SAMPLES: Final = 30
 TOO_SLOW: Final = 5.0
-"""Times the median without slow clients."""
+"""The highest median with slow clients, as a multiple of the median without them."""
 BIG: Final = 3_000_000
-"""Bytes of one message: pages of them are more than sockets hold."""
+"""Bytes of one message: a page of such messages is more than sockets buffer."""
 
 
 class Raw:
-    """A connection of which every byte is ours."""
+    """A connection whose every byte this bench writes itself."""
 
     def __init__(self, url: str, *, small: bool = False) -> None:
         place = urlsplit(url)
@@ -61,7 +61,7 @@ class Raw:
         self._socket.close()
 
     def send(self, data: bytes) -> bool:
-        """Whether the other side took it."""
+        """Send data; return whether the other side took it."""
         try:
             self._socket.sendall(data)
         except OSError:
@@ -69,7 +69,7 @@ class Raw:
         return True
 
     def read_until_quiet(self, seconds: float) -> bytes:
-        """What comes until the end, or until nothing has come for so long."""
+        """Read until the connection ends, or until nothing has come for so many seconds."""
         self._socket.settimeout(seconds)
         got = b""
         with contextlib.suppress(OSError):
@@ -79,7 +79,7 @@ class Raw:
 
     @property
     def is_over(self) -> bool:
-        """Whether the other side has ended it; what came is thrown away."""
+        """Whether the other side has ended the connection; received data is dropped."""
         self._socket.settimeout(0.001)
         try:
             while True:
@@ -92,7 +92,7 @@ class Raw:
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:  # noqa: ARG001 - nothing is drawn
-    """Each kind of slowness, ``examples`` clients of it at once."""
+    """Try each kind of slowness, with ``examples`` clients at once."""
     outcome, limits = Outcome(NAME), {name: float(value) for name, value in SETTINGS.items()}
     head, whole = limits["THROUGHLINE_HEAD_SECONDS"], limits["THROUGHLINE_REQUEST_TIMEOUT_SECONDS"]
     clients = max(2, min(examples, 20))
@@ -129,7 +129,7 @@ def _closed(outcome: Outcome, name: str, took: list[float | None], limit: float)
 
 
 def _until_over(raw: Raw, patience: float, dripping: bytes = b"") -> float | None:
-    """Seconds until the service ended it, one byte after the other meanwhile; None where it did not."""
+    """Seconds until the service ended the connection, while bytes are sent one by one; ``None`` if it did not."""
     began = time.monotonic()
     while (passed := time.monotonic() - began) < patience:
         if raw.is_over:
@@ -141,7 +141,7 @@ def _until_over(raw: Raw, patience: float, dripping: bytes = b"") -> float | Non
 
 
 def silent(target: Target, patience: float) -> float | None:
-    """Nothing is sent: seconds until it is ended; ``None`` where it is not within the patience."""
+    """Send nothing; return the seconds until the connection is ended, ``None`` if it is not within ``patience``."""
     with Raw(target.url) as raw:
         return _until_over(raw, patience)
 
@@ -181,14 +181,17 @@ def _no_body(target: Target, patience: float) -> float | None:
 
 
 def _refused_body(target: Target, patience: float) -> float | None:
-    """Without a key: the answer is there before the body."""
+    """Send a request without a key: the answer must come before the body is sent."""
     with Raw(target.url) as raw:
         raw.send(_posting(target, None) + b'{"title":"')
         return _until_over(raw, patience, b"x")
 
 
 def _unread_answer(target: Target) -> float | None:
-    """An export of several megabytes: seconds until the service lets go, seen by what comes of it afterwards."""
+    """Leave an export of several megabytes unread; return the seconds until the service gives up.
+
+    That is seen by how much of the export can still be read afterwards.
+    """
     with target.client("writer") as http:
         made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
         body = json.dumps({"role": "user", "content": "wort " * (BIG // 5)})
@@ -200,13 +203,13 @@ def _unread_answer(target: Target) -> float | None:
         raw.send(f"GET /conversations/{made}/export HTTP/1.1\r\nHost: t\r\nAuthorization: {key}\r\n\r\n".encode())
         began = time.monotonic()
         time.sleep(limit + MARGIN)
-        took = time.monotonic() - began  # at most: what was on its way is read afterwards
+        took = time.monotonic() - began  # an upper bound: data already sent is read afterwards
         got = raw.read_until_quiet(2.0)
     return took if got and len(got) < 4 * BIG else None
 
 
 def _unread_stream(target: Target, outcome: Outcome) -> None:
-    """Events that nobody reads: who appends does not wait for them."""
+    """Leave a stream of events unread: appending must not wait for it."""
     with target.client("writer") as http:
         made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
         path = f"/conversations/{made}/messages"
@@ -224,7 +227,7 @@ def _unread_stream(target: Target, outcome: Outcome) -> None:
 
 
 def _seventh(target: Target, outcome: Outcome) -> None:
-    """Six slow clients of every kind, and a seventh that is not: in pairs, one with and one without them."""
+    """Compare a normal client beside six slow ones of every kind with one alone, in pairs."""
     ending = threading.Event()
     with target.client("writer") as http:
         made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
@@ -267,7 +270,7 @@ def _compare(outcome: Outcome, what: str, alone: list[float], beside: list[float
 
 
 def _flood(target: Target, outcome: Outcome) -> None:
-    """More connections than there may be, each silent: somebody who asks is answered all the same."""
+    """Open more silent connections than are allowed: a client that asks must still be answered."""
     with contextlib.ExitStack() as stack:
         opened = list(_many(target, stack))
         outcome.counts["connections"] += len(opened)

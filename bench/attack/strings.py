@@ -1,4 +1,4 @@
-"""Hostile strings, written anew, in the families of the Big List of Naughty Strings and some of our own."""
+"""Hostile strings of our own, in the families of the Big List of Naughty Strings and some further ones."""
 
 from __future__ import annotations
 
@@ -155,20 +155,20 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "case and look-alikes": ("ＡＤＭＩＮ", "аdmin", "ǅ ß ẞ ŉ ΐ", "ᴀᴅᴍɪɴ", "𝒶𝒹𝓂𝒾𝓃", "K (kelvin)"),
     "unassigned": ("\U000e0001\U000e007f", "\ufffe\uffff", "\U0010ffff", "\ue000\uf8ff", "\u0378", "\ufffd"),
 }
-"""By family; a text field is given each of them."""
+"""The strings by family; each is put into text fields."""
 
 
 def everything() -> list[tuple[str, str]]:
-    """``(family, string)``, all of them."""
+    """All strings, as pairs of family and string."""
     return [(family, text) for family, texts in FAMILIES.items() for text in texts]
 
 
 def drawn(chance: random.Random, count: int) -> list[tuple[str, str]]:
-    """Some of them, of as many families as there is room for."""
+    """``count`` of the strings, from as many families as possible."""
     families = chance.sample(list(FAMILIES), min(count, len(FAMILIES)))
     return [(family, chance.choice(FAMILIES[family])) for family in families]
 
 
 def shown(text: str) -> str:
-    """As a line of a report."""
+    """The text as a line of a report."""
     return json.dumps(text)[:60]

@@ -1,4 +1,4 @@
-"""The service that is attacked: API and worker in processes of their own, keys of every scope, scripted models."""
+"""The service that is attacked: API and worker as separate processes, keys of every scope, scripted models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TENANT: Final = "attacked"
 USER: Final = "eva"
 """The end user whose key is ``user``."""
 Keys = Mapping[str, tuple[str, frozenset[Scope], str | None]]
-"""By name: tenant, scopes, end user."""
+"""The tenant, scopes and end user of each key, by the key's name."""
 READ: Final[frozenset[Scope]] = frozenset({"read"})
 WRITE: Final[frozenset[Scope]] = frozenset({"read", "write"})
 KEYS: Final[Keys] = {
@@ -39,16 +39,16 @@ KEYS: Final[Keys] = {
     "user": (TENANT, WRITE, USER),
 }
 UNLIMITED: Final = json.dumps(dict.fromkeys(Limits.model_fields))
-"""Limits are no part of an attack: what is refused by them shows nothing."""
+"""No limits: a request that a limit refuses would show nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A service that wants keys."""
+    """A running service that requires keys."""
 
     service: Service
     keys: Mapping[str, str]
-    """Secrets by name."""
+    """The secrets of the keys, by name."""
     gemini: Gemini
     openai: OpenAI
 
@@ -62,12 +62,12 @@ class Target:
         return self.service.client(self.keys[name] if name else None)
 
     def headers(self, name: str | None) -> dict[str, str]:
-        """What a request carries for that key."""
+        """The headers of a request with that key."""
         return {"Authorization": f"Bearer {self.keys[name]}"} if name else {}
 
 
 def settings_for(gemini: Gemini, openai: OpenAI) -> dict[str, str]:
-    """The environment of the service: keys are asked for, nothing is limited, the models are scripted."""
+    """The environment of the service: keys are required, nothing is limited, the models are scripted."""
     return {
         "THROUGHLINE_AUTH_REQUIRED": "1",
         "THROUGHLINE_FAILED_KEYS_PER_MINUTE": "0",
@@ -84,7 +84,7 @@ def settings_for(gemini: Gemini, openai: OpenAI) -> dict[str, str]:
 
 
 def make_keys(database_url: str, redis_url: str, wanted: Keys) -> dict[str, str]:
-    """Keys by name; in a thread, for the caller may run in a loop already."""
+    """Make keys; return their secrets by name. It runs in a thread, since the caller may be in an event loop."""
     settings = Settings(_env_file=None, database_url=database_url, redis_url=redis_url)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(_make_keys(settings, wanted))).result(120)
@@ -103,7 +103,7 @@ async def _make_keys(settings: Settings, wanted: Keys) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running_target(folder: Path, wanted: Keys = KEYS, **settings: Any) -> Iterator[Target]:
-    """A service over servers of its own; everything is gone afterwards."""
+    """Run a service with servers of its own; everything is removed afterwards."""
     with OwnServers(folder / "servers") as servers, gemini_process() as gemini, running_openai() as openai:
         endpoints = servers.endpoints
         run_migrations(endpoints.database_url)

@@ -1,7 +1,7 @@
-"""Part 5: pairs of tenants with the same names and external ids, each probing what is the other's through every door.
+"""Part 5: pairs of tenants with the same names and external ids; each tries to reach what is the other's.
 
-What is another's looks exactly like what does not exist; nothing of it is told or written; and what goes through Redis
-has no word of anybody in it.
+On every route, another tenant's object must look exactly like one that does not exist; nothing of it may be returned or
+changed. The traffic through Redis must contain nobody's words.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ PAIRS: Final = 100
 Json = dict[str, Any]
 LISTS: Final = ("/conversations", "/compactions", "/audit", "/stats", "/v1/models")
 SAME: Final = "the very same name"
-"""Title, end user, external id, key of idempotency: of both."""
+"""The title, end user, external id and idempotency key of both tenants."""
 USERS: Final = ("eva", "emil")
-"""End users of one tenant, each with a key."""
+"""Two end users of one tenant, each with a key."""
 UUIDS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id", "file_id")
 HELLO: Final = {"role": "user", "content": "Hello."}
 BODIES: Final[Mapping[str, Json]] = {
@@ -62,24 +62,24 @@ NAMING: Final[tuple[tuple[str, Json], ...]] = (
         {"model": "throughline", "messages": [HELLO], "metadata": {"conversation_id": "{conversation}"}},
     ),
 )
-"""Fields of bodies that name something."""
+"""Routes with bodies that name something."""
 HOT: Final = ("", "/messages", "/context", "/search?q=word", "/events", "/export", "/usage", "/segments", "/anchors")
 SAID: Final[Mapping[str, Json]] = {"/chat": {"content": "Hello."}, "/messages": HELLO, "/compact": {}}
-"""Likewise, with a body."""
+"""Ends of paths of a conversation, with the body to send."""
 GONE: Final = {403, 404}
 Probe = tuple[str, httpx.Response, httpx.Response]
-"""Where, what came of another's id, and of one that is nobody's."""
+"""The place, the answer for another's id, and the answer for an id that nobody has."""
 
 
 def keys_for(pairs: int) -> Keys:
-    """Two tenants of each pair, one key each."""
+    """The keys of the two tenants of each pair, one each."""
     sides = [(side, number) for number in range(pairs) for side in ("a", "b")]
     tenants: Keys = {f"{side}{number}": (f"{side}-{number}", ALL_SCOPES, None) for side, number in sides}
     return {**tenants, **{user: ("users", WRITE, user) for user in USERS}}
 
 
 def attack(target: Target, seed: int, examples: int) -> Outcome:
-    """Every route with the first pair, the hot ones with ``examples`` pairs (or as many as there are keys for)."""
+    """Try every route with the first pair, hot routes with ``examples`` pairs (or as many as have keys)."""
     outcome = Outcome(NAME)
     pairs = min(examples, sum(name.startswith("a") for name in target.keys))
     with Overheard(target.service.redis_url) as heard:
@@ -95,7 +95,7 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
 
 
 class Overheard:
-    """Everything that anybody sends to Redis while it is entered."""
+    """Records everything that is sent to Redis while it is entered."""
 
     def __init__(self, url: str) -> None:
         self._client = redis.from_url(url)
@@ -111,7 +111,7 @@ class Overheard:
 
     def __exit__(self, *_: object) -> None:
         self._ending.set()
-        self._client.set("attack:end", "1", ex=10)  # so that the listener hears something
+        self._client.set("attack:end", "1", ex=10)  # so that the listener wakes up
         self._thread.join(10)
 
     def _listen(self) -> None:
@@ -124,7 +124,7 @@ class Overheard:
 
 
 class Side:
-    """One tenant of a pair, with everything that can be named of it."""
+    """One tenant of a pair, with everything of it that a request can name."""
 
     def __init__(self, target: Target, key: str, secret: str, *, whole: bool) -> None:
         self.key = key
@@ -174,7 +174,7 @@ class Side:
 
     @property
     def whole(self) -> tuple[Any, ...]:
-        """All that might have been written to."""
+        """Everything of the tenant that might have been changed."""
         paths = ("", "/messages?limit=100", "/compactions", "/anchors", "/segments")
         shown = [self._good("GET", f"/conversations/{self.id}{path}") for path in paths]
         return (*shown, len(self._good("GET", "/conversations")["data"]))
@@ -202,12 +202,12 @@ def _pair(target: Target, number: int, name: str, outcome: Outcome, *, whole: bo
 
 
 def _probes(mine: Side, other: Side, *, whole: bool) -> Iterator[Probe]:
-    """What is asked of the other's things, and the same of what there is not."""
+    """Probes of the other's objects, and the same probes of objects that do not exist."""
     yield from _every_route(mine, other) if whole else hot_routes(mine, other)
 
 
 def hot_routes(mine: Side, other: Side) -> Iterator[Probe]:
-    """What is asked most."""
+    """Probes of the routes that are used most."""
     for tail in HOT:
         named, unknown = (_asked(mine.http, "GET", f"/conversations/{one}{tail}") for one in (other.id, uuid4()))
         yield f"GET {tail}", named, unknown
@@ -260,7 +260,7 @@ def _of_route(http: httpx.Client, operation: str, ids: Json) -> httpx.Response:
 
 
 def _asked(http: httpx.Client, method: str, path: str, body: Json | None = None) -> httpx.Response:
-    """Its answer; of a stream that should not have begun, the beginning."""
+    """The answer; if a stream has begun, which it should not, only its beginning."""
     with http.stream(method, path, json=body) as response:
         if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
             response._content = next(response.iter_bytes(), b"")  # noqa: SLF001 - it has no end to read
@@ -270,7 +270,7 @@ def _asked(http: httpx.Client, method: str, path: str, body: Json | None = None)
 
 
 def judge(where: str, response: httpx.Response, unknown: httpx.Response, other: Side, outcome: Outcome) -> None:
-    """The same refusal as for what there is not, and not a byte of the other's."""
+    """Check that the refusal is the same as for an unknown id, and has nothing of the other's."""
     what = f"{response.status_code} {response.text[:300]}"
     outcome.counts["probes"] += 1
     outcome.expect(response.status_code in GONE, "not refused as what there is not", where, what)
@@ -279,21 +279,21 @@ def judge(where: str, response: httpx.Response, unknown: httpx.Response, other: 
 
 
 def leak(response: httpx.Response, secret: str) -> str | None:
-    """Where a secret stands in an answer; ``None``: nowhere."""
+    """The part of an answer that contains a secret; ``None`` if no part does."""
     if secret.encode() in response.content:
         return "body"
     return next((name for name, value in response.headers.items() if secret in value), None)
 
 
 def without_ids(response: httpx.Response) -> tuple[int, tuple[str, ...], str]:
-    """Status, names of headers and body, but for ids of requests and of what was asked for."""
+    """Status, names of headers, and body, without the ids of the request and of the object asked for."""
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|_[0-9a-f]{32}|nowhere|[a-z_]+_\d+", "…", response.text)
     told = re.sub(r'"request_id":"[^"]*"', "", text)
     return response.status_code, tuple(sorted(response.headers)), re.sub(r"'[^']*'", "'…'", told)
 
 
 def _socket(target: Target, mine: Side, other: Side, outcome: Outcome) -> None:
-    """The same through the socket of ``/v1/responses``."""
+    """Try the same through the WebSocket of ``/v1/responses``."""
     frame = {"type": "response.create", "model": "throughline", "input": "Hello."}
     named = {"conversation": other.openai["conversation"]}, {"previous_response_id": other.openai["response"]}
     frames = [{**frame, **one} for one in named]
@@ -315,7 +315,7 @@ async def _frames(target: Target, key: str, frames: list[Json]) -> list[Json]:
 
 
 def _end_users(target: Target, outcome: Outcome) -> None:
-    """Within one tenant: the keys of two end users."""
+    """Try the same with the keys of two end users of one tenant."""
     eva, emil = (Side(target, name, f"Kestrel-{name}", whole=True) for name in USERS)
     for mine, other in ((eva, emil), (emil, eva)):
         before = other.whole

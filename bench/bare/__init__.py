@@ -1,1 +1,1 @@
-"""Two small services that do less than ours, to hold its speed against. Nothing here is meant to be used."""
+"""Two small services that do less than Throughline, to compare its speed with. Nothing here is meant to be used."""

@@ -39,7 +39,7 @@ class Context(BaseModel):
 
 
 def address() -> str:
-    """The database of ``DATABASE_URL``, as asyncpg reads it."""
+    """The address in ``DATABASE_URL``, in the form that asyncpg reads."""
     url = make_url(os.environ["DATABASE_URL"])
     return url.set(drivername="postgresql").render_as_string(hide_password=False)
 

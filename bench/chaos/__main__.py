@@ -1,4 +1,4 @@
-"""``python -m bench.chaos --seed N --minutes M [--faults K] [--write]``: 1 where a property does not hold."""
+"""``python -m bench.chaos --seed N --minutes M [--faults K] [--write]``: status 1 if a property does not hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.chaos.running import run
 
 
 def main() -> int:
-    """Print the plan, play it, print what came of it."""
+    """Print the plan, play it, print the result; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description="A campaign of faults, and its checker.")
     parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same faults")
     parser.add_argument("--minutes", type=float, default=20.0, help="for how long (20)")

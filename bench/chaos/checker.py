@@ -1,6 +1,6 @@
-"""What must hold after a campaign, proved from what clients were told and what the database holds: pure functions.
+"""Checks what must hold after a campaign, from what clients were told and what the database has: pure functions.
 
-Each property is a function that yields what breaks it, in words; ``PROPERTIES`` names them.
+Each property is a function that yields what breaks it, in words; ``PROPERTIES`` names the functions.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bench.chaos.log import Answer, Log, Read, Said, Shown, Span
 from bench.chaos.rows import Conversation, Message
 
 STUCK_SECONDS: Final = 60.0
-"""So long after the last fault that touched it, nothing waits any more."""
+"""So many seconds after the last fault that touched it, nothing may wait any more."""
 IN_FLIGHT: Final = frozenset({"queued", "running"})
 _NOT_SERVED: Final = frozenset({"erased", "superseded"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """All that is known of one."""
+    """Everything that is known of one campaign."""
 
     log: Log
     conversations: Sequence[Conversation]
@@ -36,7 +36,7 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A property that does not hold, and what shows it."""
+    """A property that does not hold, with the evidence."""
 
     property: str
     told: str
@@ -50,7 +50,7 @@ def check(campaign: Campaign) -> list[Violation]:
 
 
 def nothing_lost(campaign: Campaign) -> Iterator[str]:
-    """Each acknowledged message, reply, compaction and restore is there, as it was acknowledged."""
+    """Each acknowledged message, reply, compaction and restore is stored as it was acknowledged."""
     for said, conversation in _said(campaign):
         found = _stored(said, conversation, campaign)
         for answer in said.answers[:1] if said.answered_at is not None else ():
@@ -91,7 +91,7 @@ def _commands_lost(campaign: Campaign) -> Iterator[str]:
 
 
 def nothing_doubled(campaign: Campaign) -> Iterator[str]:
-    """No message is stored twice, and none has two replies that stand."""
+    """No message is stored twice, and none has two valid replies."""
     for conversation in campaign.conversations:
         contents = Counter(one.content for one in conversation.messages if one.role == "user" and one.content)
         yield from (f"{content!r} is stored {count} times" for content, count in contents.items() if count > 1)
@@ -104,7 +104,7 @@ def nothing_doubled(campaign: Campaign) -> Iterator[str]:
 
 
 def nothing_reordered(campaign: Campaign) -> Iterator[str]:
-    """What was asked for after another message was acknowledged stands behind it."""
+    """A message that was sent after another was acknowledged comes after it."""
     by_conversation: dict[str, list[tuple[int, Said]]] = defaultdict(list)
     for said, conversation in _said(campaign):
         message = _stored(said, conversation, campaign)
@@ -128,7 +128,7 @@ def seq_gapless(campaign: Campaign) -> Iterator[str]:
 
 
 def one_effect_a_key(campaign: Campaign) -> Iterator[str]:
-    """A request that was sent again under its key is told the same, and one message comes of it."""
+    """A request that is sent again under its key gets the same answer, and makes only one message."""
     for said, conversation in _said(campaign):
         for other in said.answers[1:]:
             if not _agree(said.answers[0], other):
@@ -186,7 +186,7 @@ def _sums(message: Message | None) -> tuple[int, int]:
 
 
 def fences_right(campaign: Campaign) -> Iterator[str]:
-    """Versions follow one another, and each compaction that took effect made its own, none in between."""
+    """Versions follow one another, and each compaction that took effect made exactly one, without others in between."""
     for conversation in campaign.conversations:
         versions = [state.version for state in conversation.states]
         if versions != list(range(1, conversation.state_version + 1)):
@@ -208,7 +208,7 @@ def fences_right(campaign: Campaign) -> Iterator[str]:
 
 
 def events_once(campaign: Campaign) -> Iterator[str]:
-    """Events are numbered without a gap; each message, reply and applied compaction is told once, in order."""
+    """Events are numbered without a gap; each message, reply and applied compaction has one event, in order."""
     for conversation in campaign.conversations:
         numbers = [event.number for event in conversation.events]
         if numbers != list(range(1, conversation.last_event + 1)):
@@ -237,7 +237,7 @@ def events_once(campaign: Campaign) -> Iterator[str]:
 
 
 def followers_told(campaign: Campaign) -> Iterator[str]:
-    """Each follower was told every event once, and in order."""
+    """Each follower got every event once, and in order."""
     for followed in campaign.log.followed:
         rows = [(event.number, event.type) for event in campaign.by_id[followed.conversation].events]
         told = list(followed.events)
@@ -251,7 +251,7 @@ def followers_told(campaign: Campaign) -> Iterator[str]:
 
 
 def reads_whole(campaign: Campaign) -> Iterator[str]:
-    """Whoever reads sees what was acknowledged before, without a gap, and nothing that had been erased."""
+    """Each read shows what was acknowledged before it, without a gap, and nothing that had been erased."""
     erased = {one.message_id: one for one in campaign.log.erased if one.answered_at is not None}
     last_by: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for said, conversation in _said(campaign):
@@ -272,7 +272,7 @@ def reads_whole(campaign: Campaign) -> Iterator[str]:
 
 
 def tails_verbatim(campaign: Campaign) -> Iterator[str]:
-    """What a context has of the history is there word for word (decision 0023); what no state covers is all there."""
+    """Messages in a context are verbatim (decision 0023); those that no state covers are all in it."""
     for read in campaign.log.reads:
         if read.is_context:
             yield from _tail_wrong(read, campaign.by_id[read.conversation])
@@ -308,7 +308,7 @@ def _verbatim(shown: Shown, message: Message) -> bool:
 
 
 def erased_stays_erased(campaign: Campaign) -> Iterator[str]:
-    """What was erased is a tombstone, and its words are in no message."""
+    """Each erased message is a tombstone, and its words are in no message."""
     for one in campaign.log.erased:
         message = campaign.by_id[one.conversation].by_id.get(one.message_id)
         if one.answered_at is not None and (message is None or message.status != "erased" or message.content):
@@ -316,7 +316,7 @@ def erased_stays_erased(campaign: Campaign) -> Iterator[str]:
 
 
 def nothing_stuck(campaign: Campaign) -> Iterator[str]:
-    """Sixty seconds after the last fault that touched it nothing waits: no client, no compaction, no turn."""
+    """Sixty seconds after the last fault that touched it, no client, compaction or turn waits any more."""
     log = campaign.log
     for said in log.said:
         if said.refused is None:
@@ -342,12 +342,12 @@ def _stuck(what: str, asked_at: float, answered_at: float | None, log: Log) -> I
 
 
 def _touched(span: Span, asked_at: float, end: float) -> float:
-    """When a fault stopped to hold up what went on in that time; 0 where it never did."""
+    """When a fault stopped holding up work of that time; 0 if it never did."""
     return min(span.ended_at, end) if span.began_at < end and span.ended_at > asked_at else 0.0
 
 
 def nothing_odd(campaign: Campaign) -> Iterator[str]:
-    """No client was told what no client should be told."""
+    """No client got an answer that no client should get."""
     yield from campaign.log.defects
 
 
@@ -376,7 +376,7 @@ def _said(campaign: Campaign) -> Iterator[tuple[Said, Conversation]]:
 
 
 def _stored(said: Said, conversation: Conversation, campaign: Campaign) -> Message | None:
-    """The message that a client's words became, also where they were erased later."""
+    """The stored message of a client's words, even if it was erased later."""
     for answer in said.answers:
         if answer.message_id is not None:
             return conversation.by_id.get(answer.message_id)
@@ -387,7 +387,7 @@ def _stored(said: Said, conversation: Conversation, campaign: Campaign) -> Messa
 
 
 def _first_gap(numbers: Sequence[int]) -> str:
-    """Where a row of numbers does not go on by one."""
+    """The first place where a sequence of numbers does not increase by one."""
     for one, two in pairwise([0, *numbers]):
         if two != one + 1:
             return f"{two} follows {one}"

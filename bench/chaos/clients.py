@@ -1,4 +1,4 @@
-"""Clients that never give up while a campaign lasts, and note what they were told."""
+"""Clients that do not give up while a campaign lasts, and record the answers that they get."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.acceptance.talk import Talk, small_talk
 
 RETRY_SECONDS: Final = 0.3
 PAUSE: Final = (0.1, 0.5)
-"""Between two messages of a client."""
+"""The least and the most seconds between two messages of a client."""
 REPEATED: Final = 0.15
-"""Of the requests: these are sent again after they were acknowledged."""
+"""The share of requests that are sent again after they were acknowledged."""
 PAGE: Final = 100
 NO_SUMMARY: Final = frozenset({"summarizer_failed", "empty_summary"})
-"""A compaction that a model fails is over for its client; one that another change overtook is tried again."""
+"""Problems after which a client gives up a compaction: the model failed. After a conflict it tries again."""
 
 
 class Campaign:
@@ -32,9 +32,9 @@ class Campaign:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.ending = threading.Event()
-        """No client begins anything more."""
+        """Set when clients must not begin anything new."""
         self.over = threading.Event()
-        """Nobody waits for an answer any more."""
+        """Set when clients must not wait for answers any more."""
         self._began = time.monotonic()
 
     def now(self) -> float:
@@ -42,7 +42,7 @@ class Campaign:
         return time.monotonic() - self._began
 
     def begin(self) -> None:
-        """From now on time counts."""
+        """Start the campaign's clock."""
         self._began = time.monotonic()
 
 
@@ -57,7 +57,7 @@ class Client(threading.Thread):
         self._http = front.client()
 
     def run(self) -> None:
-        """Act until the end; a defect of the client's own is no silence."""
+        """Act until the end; an error in the client itself is recorded as a defect."""
         try:
             while not self._campaign.ending.is_set():
                 self.act()
@@ -77,15 +77,15 @@ class Client(threading.Thread):
         self._http = self._front.client()
 
     def persist(self, work: Callable[[], Any], conversation: str, final: frozenset[str] = frozenset()) -> Any:
-        """What the work comes to, however often it has to be tried. ``None``: time was over before.
+        """Try the work until it succeeds; return its result, or ``None`` if the time was over before.
 
         Args:
-            work: One try.
-            conversation: Whose; it is taken back where it was set aside.
-            final: Codes that are an answer, though another request may do better.
+            work: Makes one try.
+            conversation: The conversation concerned; it is released if it was quarantined.
+            final: Codes of refusals that are raised instead of being tried again.
 
         Raises:
-            RefusedError: For good.
+            RefusedError: The service refused for good.
         """
         while not self._campaign.over.is_set():
             try:
@@ -101,7 +101,7 @@ class Client(threading.Thread):
         return None
 
     def _release(self, conversation: str) -> None:
-        """As an operator does where the processes that ended were ended by somebody else."""
+        """Release the conversation as an operator would whose processes were ended by somebody else."""
         try:
             self._http.post(f"/conversations/{conversation}/release", json={})
         except httpx.TransportError:
@@ -109,7 +109,7 @@ class Client(threading.Thread):
 
 
 class Writer(Client):
-    """Sends one message after the other through one door, each under its key until it is acknowledged."""
+    """Sends one message after the other through one door; each is sent under its key until it is acknowledged."""
 
     def __init__(
         self, name: str, door_name: str, door: Door, talk: Talk, campaign: Campaign, front: Front, seed: str
@@ -120,7 +120,7 @@ class Writer(Client):
         self._texts = small_talk(self._drawn.randrange(1, 1_000_000))
 
     def act(self) -> None:
-        """Say the next thing; now and then send it again afterwards."""
+        """Send the next message; now and then send it again afterwards."""
         self._number += 1
         question = next(self._texts)[0][1]
         log = self._campaign.log
@@ -175,7 +175,7 @@ class Keeper(Client):
         self._number = 0
 
     def act(self) -> None:
-        """One of them, on one conversation."""
+        """Do one of these on one conversation."""
         self._number += 1
         talk = self._drawn.choice(self._talks)
         act = self._drawn.choices(
@@ -252,7 +252,7 @@ class Keeper(Client):
         return found
 
     def _post(self, path: str, body: Json) -> Json | None:
-        """Under one key until it is answered; a refusal for good is an answer too, with its code as ``status``."""
+        """Send under one key until it is answered; a final refusal is an answer too, with its code as ``status``."""
         key = {"Idempotency-Key": f"{self.name}-{self._number}"}
         try:
             found: Json | None = self.persist(
@@ -270,13 +270,13 @@ def _checked(response: httpx.Response) -> Json:
 
 
 def shown_messages(conversation: str, asked_at: float, page: Json, *, is_last: bool = False) -> Read:
-    """A page of the history, the newest first, as it is noted."""
+    """The record of a page of the history, which has the newest message first."""
     shown = [_shown(item, item["id"]) for item in reversed(page["data"])]
     return Read(conversation=conversation, asked_at=asked_at, shown=tuple(shown), is_last=is_last)
 
 
 def shown_context(conversation: str, asked_at: float, context: Json, *, is_last: bool = False) -> Read:
-    """A context as it is noted: what in it is a message of the history."""
+    """The record of a context: those of its messages that are messages of the history."""
     shown = [_shown(item, None) for item in context["messages"] if item["seq"] is not None]
     return Read(
         conversation=conversation,

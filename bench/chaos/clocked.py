@@ -1,7 +1,7 @@
-"""A module run with a clock that can be set: ``python -m bench.chaos.clocked MODULE ARGUMENTS…``.
+"""Runs a module with a clock that can be set: ``python -m bench.chaos.clocked MODULE ARGUMENTS…``.
 
-The processes of a campaign run under it. The clock of the service (``SystemClock.now``) is off by as many seconds as
-the file holds that ``CHAOS_CLOCK`` names; times of the database, waiting and monotonic times stay as they are.
+The processes of a campaign run under it. The clock of the service (``SystemClock.now``) is off by the seconds in the
+file that ``CHAOS_CLOCK`` names. Times of the database, waiting and monotonic times stay right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VARIABLE: Final = "CHAOS_CLOCK"
 
 
 def offset(file: Path) -> timedelta:
-    """By how much the clock is off; 0 while nobody has set it."""
+    """By how much the clock is off; 0 until it is set."""
     try:
         return timedelta(seconds=float(file.read_text() or 0))
     except OSError:
@@ -27,7 +27,7 @@ def offset(file: Path) -> timedelta:
 
 
 def main() -> None:
-    """Run the module as if it had been called itself."""
+    """Run the module as if it had been started itself."""
     file = Path(os.environ[VARIABLE])
 
     def now(_: SystemClock) -> datetime:

@@ -1,4 +1,4 @@
-"""Two APIs and two workers over one PostgreSQL and one Valkey, with a proxy on every way between them."""
+"""Two APIs and two workers with one PostgreSQL and one Valkey, and a proxy on every connection between them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.gemini_server import Gemini, gemini_process
 from tests.servers import execute_sql
 
 REQUEST_SECONDS: Final = 10.0
-"""What a client waits for an answer before it asks again."""
+"""How many seconds a client waits for an answer before it asks again."""
 _SETTINGS: Final = {
     "THROUGHLINE_WORKER_CONCURRENCY": "1",
     "THROUGHLINE_REQUEST_TIMEOUT_SECONDS": "15",
@@ -61,13 +61,13 @@ class Node(Service):
 
 
 def _clocked(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The same under a clock that can be set: ``python -m MODULE …``."""
+    """The same command (``python -m MODULE …``) under a clock that can be set."""
     python, flag, *module = command
     return (python, flag, "bench.chaos.clocked", *module)
 
 
 class Front(Service):
-    """What clients know of the service: the addresses of its APIs, each behind its proxy, taken by turns."""
+    """The service as clients see it: the addresses of its APIs, each behind its proxy, used in turn."""
 
     def __init__(self, folder: Path, addresses: tuple[str, ...]) -> None:
         super().__init__(folder, database_url="", redis_url="", settings={})
@@ -98,13 +98,13 @@ class Cluster:
 
     @property
     def database_url(self) -> str:
-        """Past every proxy, for those who look."""
+        """The address of the database without a proxy, for checks."""
         return self.servers.endpoints.database_url
 
 
 @contextlib.contextmanager
 def running_cluster(folder: Path) -> Iterator[Cluster]:
-    """All of it, ready; stopped whatever happens."""
+    """Run a cluster that is ready; it is stopped whatever happens."""
     with OwnServers(folder / "servers") as servers, gemini_process() as gemini, Links() as links:
         _keep_memory_apart(servers)
         run_migrations(servers.endpoints.database_url)
@@ -129,10 +129,10 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def _keep_memory_apart(servers: OwnServers) -> None:
-    """Let PostgreSQL hold its shared memory in segments of System V, which a limit of files does not reach.
+    """Let PostgreSQL keep its shared memory in System V segments, which a limit on file sizes does not affect.
 
-    Otherwise what stands for a full disk also takes its memory away, which no full disk does: its recovery then fails
-    in the first moment, and its version 18 may wait for ever for a recovery that has ended.
+    Otherwise the limit that imitates a full disk would also take memory away, which no full disk does: recovery would
+    then fail at once, and PostgreSQL 18 may wait for ever for a recovery that has ended.
     """
     execute_sql(servers.endpoints.database_url, "ALTER SYSTEM SET dynamic_shared_memory_type = 'sysv'")
     servers.kill("PostgreSQL")
@@ -140,7 +140,7 @@ def _keep_memory_apart(servers: OwnServers) -> None:
 
 
 def wait_ready(cluster: Cluster) -> None:
-    """Return once every process does its work; a busy machine takes its time."""
+    """Return once every process does its work, which may take long on a busy machine."""
     for process in cluster.processes.values():
         for last in (False, False, True):
             try:
@@ -153,7 +153,7 @@ def wait_ready(cluster: Cluster) -> None:
 
 
 def _node(folder: Path, links: Links, servers: Endpoints, gemini_url: str, number: int) -> Node:
-    """A node whose servers stand behind proxies of its own."""
+    """A node whose connections to the servers go through proxies of its own."""
     database, broker = make_url(servers.database_url), servers.redis_url.partition("?")[0]
     socket = f"unix://{database.query['host']}/{_POSTGRES_SOCKET}"
     database_port = links.open(DATABASE_LINKS[number], socket)

@@ -1,4 +1,4 @@
-"""One message through each door of the service, until it is acknowledged or refused."""
+"""Sends a message through each door (kind of request) of the service, once per call."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.acceptance.talk import END, STREAM, Talk, read_events
 
 MODEL: Final = "throughline"
 OVERTAKEN: Final = "conversation_moved_on"
-"""Says that a message whose turn failed is stored, and that a later turn's reply answered it with its own."""
+"""The problem of a message whose turn failed: it is stored, and a later turn's reply answered it with its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A message and the key under which it is sent, however often."""
+    """A message and the key under which it is sent, once or several times."""
 
     content: str
     key: str
@@ -32,11 +32,11 @@ class Asked:
 
 
 class BrokenError(Exception):
-    """No answer came, or half of one: nobody knows what was done."""
+    """No answer came, or only half of one: it is unknown what was done."""
 
 
 class RefusedError(Exception):
-    """The service said no."""
+    """The service refused the request."""
 
     def __init__(self, status: int, code: str, *, retryable: bool) -> None:
         super().__init__(f"{status} {code}")
@@ -59,7 +59,7 @@ def chat(talk: Talk, asked: Asked) -> Answer:
 
 
 def streamed_chat(talk: Talk, asked: Asked) -> Answer:
-    """A turn as server-sent events."""
+    """A turn, answered as server-sent events."""
     headers = {**STREAM, "Idempotency-Key": asked.key}
     pieces: list[str] = []
     with talk.http.stream("POST", talk.path("/chat"), json={"content": asked.content}, headers=headers) as response:
@@ -75,7 +75,7 @@ def streamed_chat(talk: Talk, asked: Asked) -> Answer:
 
 
 def ui(talk: Talk, asked: Asked) -> Answer:
-    """A turn as a frontend of the AI SDK has it: the message's own id is the key."""
+    """A turn as a frontend with the AI SDK makes it: the message's own id is the key."""
     message = {"id": asked.key, "role": "user", "parts": [{"type": "text", "text": asked.content}]}
     body = {"id": "chat", "trigger": "submit-message", "message": message}
     pieces: list[str] = []
@@ -152,7 +152,7 @@ DOORS: Final[Mapping[str, Door]] = {
     "responses": response,
     "responses, socket": socket,
 }
-"""Those that answer."""
+"""The doors that answer with a reply."""
 
 
 def _post(talk: Talk, path: str, body: Json, asked: Asked) -> httpx.Response:
@@ -166,7 +166,7 @@ def _whole(answer: httpx.Response) -> Json:
 
 
 def check(answer: httpx.Response) -> None:
-    """Raise ``RefusedError`` for a problem, and ``BrokenError`` for what is no answer of the service."""
+    """Raise ``RefusedError`` for a problem, and ``BrokenError`` for an answer that is not the service's."""
     if not answer.is_success:
         answer.read()
         try:
@@ -177,7 +177,7 @@ def check(answer: httpx.Response) -> None:
 
 
 def _refusal(status: int, problem: Any) -> RefusedError:
-    """The problem of ours, or OpenAI's error."""
+    """The error for the service's own problem, or for an error in OpenAI's format."""
     error = problem.get("error") or problem
     code = str(error.get("code"))
     retryable = error.get("retryable", status >= 500 or (status in {409, 429} and code != OVERTAKEN))
@@ -200,7 +200,7 @@ def _response(body: Json, pieces: str | None = None) -> Answer:
 
 
 def _data(answer: httpx.Response) -> Iterator[Json]:
-    """Each piece of JSON of a stream whose events have no names."""
+    """Each JSON object of a stream whose events have no names."""
     for line in answer.iter_lines():
         if line.startswith("data: ") and line != f"data: {END}":
             yield json.loads(line.removeprefix("data: "))

@@ -1,4 +1,4 @@
-"""Bringing faults about and taking them back, in the thread that started the servers: they end with it."""
+"""Causes faults and ends them, in the thread that started the servers, since the servers end with it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from tests.acceptance.chaos import ServerName, pool_children
 from tests.gemini_server import Kind
 
 FULL: Final = 65_536
-"""Bytes up to which files may still be written on a full disk: the log of the database, and most tables, are beyond."""
+"""Files may grow to so many bytes on a "full disk": the database's log and most tables are larger."""
 MISBEHAVIOUR: Final = ("model hangs", "model lies", "model breaks off", "model refuses")
 _TICK: Final = 0.1
 _LOOK: Final = 1.0
-"""Between two looks at what is starting."""
+"""Seconds between two looks at processes that are starting."""
 
 Act = Callable[[Fault], None]
 
 
 class Conductor:
-    """Plays a plan over a cluster, and starts again what died by itself, as ``throughline run`` does."""
+    """Plays a plan on a cluster, and restarts processes that died by themselves, as ``throughline run`` does."""
 
     def __init__(self, cluster: Cluster, now: Callable[[], float]) -> None:
         self._cluster = cluster
         self._now = now
         self._down: set[str] = set()
-        """What is to stay dead for now."""
+        """The processes that must not be restarted for now."""
         self._healing: list[tuple[float, Fault, float]] = []
-        """(when it is taken back, the fault, when it began)."""
+        """The faults that last: each with the time when it is ended, and the time when it began."""
         self._acts: Mapping[str, tuple[Act, Act]] = {
             "kill -9": (self._kill, self._revive),
             "kill -9 of a server": (self._kill, self._revive),
@@ -57,20 +57,20 @@ class Conductor:
             "clock step": (self._set_clock, self._right_clock),
             **dict.fromkeys(MISBEHAVIOUR, (self._mislead, self._be_honest)),
         }
-        """What brings a kind about, and what takes it back."""
+        """The actions that cause and end a fault of each kind."""
         self.spans: list[Span] = []
         self.ending: set[str] = set()
-        """What was asked to end and has not ended yet."""
+        """The processes that were asked to end and have not ended yet."""
         self._held: dict[str, set[int]] = {}
-        """The processes of a server that are frozen: a list of children may miss one while another ends."""
+        """The frozen processes of each server, kept since a list of children may miss one while another ends."""
         self._starting: dict[str, float] = {}
-        """What was started again and does not answer yet, and when it went."""
+        """The restarted processes that do not answer yet, each with the time when it went away."""
         self._looked_at = 0.0
         self.revived: list[str] = []
-        """What died by itself and was started again."""
+        """The processes that died by themselves and were restarted."""
 
     def play(self, plan: tuple[Fault, ...], seconds: float, say: Callable[[str], None]) -> None:
-        """Every fault at its time; returns once all are taken back and the time is over."""
+        """Cause every fault at its time; return once all faults and the time are over."""
         waiting = list(plan)
         while waiting or self._healing or self._now() < seconds:
             while waiting and waiting[0].at <= self._now():
@@ -82,17 +82,17 @@ class Conductor:
             time.sleep(_TICK)
 
     def end(self) -> None:
-        """Take back whatever still holds, at once."""
+        """End all faults that still last, at once."""
         self._heal(float("inf"))
         self._supervise()
 
     @property
     def started(self) -> bool:
-        """Whether every process that was started again answers."""
+        """Whether every restarted process answers."""
         return not self._starting and not self.ending
 
     def keep(self, seconds: float, done: Callable[[], bool]) -> None:
-        """Watch over the processes until something is done, at most so long."""
+        """Watch over the processes until ``done`` is true, for ``seconds`` at most."""
         deadline = self._now() + seconds
         while not _is_so(done) and self._now() < deadline:
             self._supervise()
@@ -120,7 +120,7 @@ class Conductor:
     def _supervise(self) -> None:
         for name, process in self._cluster.processes.items():
             if name not in self._down and not process.alive:
-                process.kill()  # what is left of its group
+                process.kill()  # end what is left of its process group
                 process.start(wait=False)
                 self._starting[name] = self._now()
                 if name not in self.ending:
@@ -132,7 +132,7 @@ class Conductor:
             self._note_started()
 
     def _note_started(self) -> None:
-        """A process is away until it answers: on a busy machine that takes longer than the fault itself."""
+        """Note which processes answer again: until then they are away, which may last longer than the fault."""
         for name, began in tuple(self._starting.items()):
             if name not in self._down and self._cluster.processes[name].ready:
                 del self._starting[name]
@@ -152,11 +152,11 @@ class Conductor:
             process.kill()
 
     def _revive(self, fault: Fault) -> None:
-        """Who supervises starts it again."""
+        """Start the process again, as a supervisor does."""
         self._down.discard(fault.target)
 
     def _revive_servers(self) -> None:
-        """Start those that are dead, if any; one that cannot start yet is tried again."""
+        """Start the servers that are dead, if any; one that cannot start yet is tried again later."""
         with contextlib.suppress(AssertionError, EmbeddedError):
             self._cluster.servers.revive()
 
@@ -165,7 +165,7 @@ class Conductor:
             os.kill(child, signal.SIGKILL)
 
     def _restart(self, fault: Fault) -> None:
-        """Asked to end; it is started again when it has."""
+        """Ask the process to end; it is started again once it has ended."""
         self.ending.add(fault.target)
         self._cluster.processes[fault.target].signal(signal.SIGTERM)
 
@@ -200,7 +200,7 @@ class Conductor:
         self._cluster.servers.redis.config_set("maxmemory", 0)
 
     def _fill_disk(self, _: Fault) -> None:
-        """No file of the database grows any more: its writes fail as they do on a full disk, with another number."""
+        """Let no file of the database grow: writes fail as on a full disk, but with another error number."""
         self._down.add(DATABASE)
         self._limit_files(FULL)
 
@@ -209,12 +209,12 @@ class Conductor:
         self._limit_files(resource.RLIM_INFINITY)
 
     def _limit_files(self, most: int) -> None:
-        for _ in range(2):  # the second time those that were started before the server itself had its limit
+        for _ in range(2):  # again, for processes started before the server itself had the limit
             for pid in self._cluster.servers.pids(DATABASE):
                 with contextlib.suppress(ProcessLookupError):
                     resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
-    # Ways.
+    # Connections.
 
     def _cut(self, fault: Fault) -> None:
         self._cluster.links.cut(fault.target)
@@ -252,7 +252,7 @@ class Conductor:
 
 
 def _is_so(done: Callable[[], bool]) -> bool:
-    """False also while the database that is asked comes up again."""
+    """The result of ``done``; false also while the database that it asks is starting."""
     try:
         return done()
     except (DBAPIError, OSError):
@@ -260,11 +260,11 @@ def _is_so(done: Callable[[], bool]) -> bool:
 
 
 def _nothing(_: Fault) -> None:
-    """It was over at once."""
+    """Do nothing: the fault was over at once."""
 
 
 def _server(target: str) -> ServerName | None:
-    """The server of that name; ``None``: it is a process of ours."""
+    """The server of that name; ``None`` for a process of the service."""
     if target == "PostgreSQL":
         return "PostgreSQL"
     return "Valkey" if target == "Valkey" else None

@@ -1,4 +1,4 @@
-"""The ways between clients, processes and servers: each through a proxy that can be slowed, cut and closed."""
+"""The connections between clients, processes and servers, each through a proxy that can be slowed, cut and closed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATIENCE: Final = 10.0
 
 
 class Links:
-    """Proxies by name, on an event loop of their own in a thread."""
+    """Proxies by name, on an event loop in a thread of their own."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -31,21 +31,21 @@ class Links:
         self._thread.join(_PATIENCE)
 
     def open(self, name: str, target: str) -> int:
-        """Lead a port of this machine to ``unix:///path`` or ``tcp://host:port``; the port."""
+        """Forward a port of this machine to ``unix:///path`` or ``tcp://host:port``; return the port."""
         proxy = self._proxies[name] = RedisProxy(target)
         self.set(name, "pass")
         return proxy.port
 
     def set(self, name: str, mode: Mode) -> None:
-        """Change what becomes of connections; those that are open are cut."""
+        """Change how connections are treated; open ones are cut."""
         self._wait(self._proxies[name].set(mode))
 
     def cut(self, name: str) -> None:
-        """Reset what is open."""
+        """Reset all open connections."""
         self._loop.call_soon_threadsafe(self._proxies[name].cut)
 
     def delay(self, name: str, seconds: float) -> None:
-        """Hold back every piece for so long, both ways."""
+        """Delay all data by so many seconds, in both directions."""
         self._proxies[name].delay = seconds
 
     def _wait(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,4 +1,4 @@
-"""What the clients of a campaign were told: every acknowledgement, with its times on one clock."""
+"""Records what the clients of a campaign were told: every acknowledgement, with times on one clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a request was acknowledged with; ``None`` where its door does not tell it."""
+    """The acknowledgement of a request; a field is ``None`` if the door does not give it."""
 
     message_id: str | None = None
     seq: int | None = None
@@ -22,12 +22,12 @@ class Answer:
     reply: str | None = None
     """The whole reply."""
     pieces: str | None = None
-    """Its pieces, put together."""
+    """The pieces of the streamed reply, joined."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Said:
-    """One message of a client, and what came of it. Its content is nobody else's."""
+    """One message of a client, and its outcome. No other message has the same content."""
 
     client: str
     door: str
@@ -37,9 +37,9 @@ class Said:
     answered_at: float | None = None
     tries: int = 0
     answers: list[Answer] = field(default_factory=list)
-    """The first one, and those to the same request sent again."""
+    """The first answer, and those to the same request sent again."""
     refused: str | None = None
-    """What refused it for good; its effect is then open."""
+    """The code of a final refusal; it is then open whether the message took effect."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Erased:
 
 @dataclass(slots=True, kw_only=True)
 class Restored:
-    """An earlier state that a client had brought back."""
+    """An earlier state that a client had restored."""
 
     conversation: str
     version: int
@@ -78,7 +78,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One message as it was shown."""
+    """One message as a client saw it."""
 
     seq: int
     id: str | None
@@ -93,7 +93,7 @@ class Read:
     conversation: str
     asked_at: float
     shown: tuple[Shown, ...]
-    """In order of ``seq`` for messages; in the order of the context for a context."""
+    """The messages seen: in order of ``seq``, or in the order of the context."""
     is_context: bool = False
     truncated: bool = False
     is_last: bool = False
@@ -102,7 +102,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """Everything that a follower of events was told, as (number, type)."""
+    """Everything that a follower of events got, as pairs of number and type."""
 
     follower: str
     conversation: str
@@ -111,7 +111,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A fault while it lasted."""
+    """The time during which a fault lasted."""
 
     fault: str
     began_at: float
@@ -120,7 +120,7 @@ class Span:
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """All of it; threads may add to it at the same time."""
+    """All records; several threads may add to it at the same time."""
 
     said: list[Said] = field(default_factory=list)
     erased: list[Erased] = field(default_factory=list)
@@ -130,19 +130,19 @@ class Log:
     followed: list[Followed] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     defects: list[str] = field(default_factory=list)
-    """What no client should ever see, in words."""
+    """Descriptions of things that no client should ever see."""
     ended_at: float = 0.0
-    """When nobody waited any more."""
+    """The time when no client waited any more."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def defect(self, told: str) -> None:
-        """Note something that must not be, once."""
+        """Record a defect; the same text is recorded only once."""
         with self._lock:
             if told not in self.defects:
                 self.defects.append(told)
 
     def write(self, path: Path) -> None:
-        """As lines of JSON: the name of a list and one of its rows."""
+        """Write lines of JSON, each with the name of a list and one of its rows."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as file:
             for line in self._lines():

@@ -1,4 +1,4 @@
-"""Which faults are brought about, when and for how long: drawn by a seed, the same for the same numbers."""
+"""Decides which faults are caused, when and for how long: drawn by a seed, so the same numbers give the same plan."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SILENT: Final = (2.0, 8.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a kind of fault may be done to."""
+    """The targets and durations of a kind of fault."""
 
     targets: Sequence[str]
     seconds: tuple[float, float]
-    """The least and the most that it lasts; zeros: it is over at once."""
+    """The shortest and the longest duration; zeros: it is over at once."""
     variants: Sequence[str] = ("",)
 
 
@@ -72,7 +72,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
         variants=("chat:error_429", "chat:error_503", "chat:safety_empty", "compaction:error_500", "compaction:safety"),
     ),
 }
-"""By kind; every kind comes before any comes again."""
+"""The shape of each kind; every kind is used before any is used again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +84,12 @@ class Fault:
     kind: str
     target: str
     seconds: float
-    """Until it is taken back; 0: nothing is to be taken back."""
+    """Seconds until the fault is ended; 0 if it is over at once."""
     variant: str = ""
 
     @property
     def ends(self) -> float:
-        """When it is taken back."""
+        """The time when it is ended."""
         return self.at + self.seconds
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class Fault:
 
 
 def faults_of(minutes: float) -> int:
-    """How many faults so many minutes have, unless somebody says it: one in six seconds."""
+    """How many faults so many minutes have by default: one in six seconds."""
     return max(1, round(minutes * 10))
 
 
@@ -107,9 +107,9 @@ def plan(seed: int, minutes: float, count: int) -> tuple[Fault, ...]:
     """The faults of a campaign, in order; those of one target never overlap.
 
     Args:
-        seed: The same gives the same.
-        minutes: How long the clients are at it while faults begin.
-        count: How many faults.
+        seed: The same seed gives the same plan.
+        minutes: For how many minutes faults begin, while the clients work.
+        count: How many faults there are.
     """
     drawn = random.Random(seed)
     step, free_at = minutes * 60 / count, dict[str, float]()
@@ -133,7 +133,7 @@ def plan(seed: int, minutes: float, count: int) -> tuple[Fault, ...]:
 
 
 def _kinds(drawn: random.Random, count: int) -> list[str]:
-    """So many kinds, each as often as any other, shuffled."""
+    """So many kinds in random order, each about as often as any other."""
     kinds: list[str] = []
     while len(kinds) < count:
         kinds += drawn.sample(sorted(SHAPES), len(SHAPES))

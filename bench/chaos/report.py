@@ -1,4 +1,4 @@
-"""What a campaign comes to: on the terminal, and as a row of ``docs/reliability.md``."""
+"""Writes the outcome of a campaign: to the terminal, and as a row of ``docs/reliability.md``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.measurements import write
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 MARK: Final = "chaos"
 MOST_SHOWN: Final = 5
-"""Of one property."""
+"""The most violations of one property that are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +28,15 @@ class Outcome:
     campaign: Campaign
     violations: Sequence[Violation]
     settled_after: float
-    """Seconds after the last fault until nothing was open any more."""
+    """Seconds from the last fault until all work was done."""
     revived: Sequence[str] = ()
-    """Processes that ended without being in the plan."""
+    """Processes that ended although the plan did not end them, and were restarted."""
     unexpected: Sequence[str] = ()
-    """What the processes logged of errors that nobody expected."""
+    """Unexpected errors in the logs of the processes."""
 
     @property
     def figures(self) -> Mapping[str, str]:
-        """What was done, in numbers."""
+        """The numbers of what was done."""
         log, rows = self.campaign.log, self.campaign.conversations
         acknowledged = [one for one in log.said if one.answered_at is not None]
         compactions = Counter(row.status for one in rows for row in one.compactions)
@@ -61,12 +61,12 @@ class Outcome:
 
 
 def command(seed: int, minutes: float, faults: int) -> str:
-    """What repeats a campaign."""
+    """The command that repeats a campaign."""
     return f"python -m bench.chaos --seed {seed} --minutes {minutes:g} --faults {faults}"
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Figures, then each property."""
+    """Print the figures, then each property."""
     print()
     for name, value in outcome.figures.items():
         print(f"{value:>8}  {name}")

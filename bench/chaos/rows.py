@@ -1,4 +1,4 @@
-"""What the database holds of the conversations of a campaign, once everything is at rest."""
+"""Reads what the database has of a campaign's conversations, once everything is at rest."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ _TURNS: Final = _rows_of(
 )
 _EVENTS: Final = _rows_of("events", "number, type, data", "number")
 AT_REST_SECONDS: Final = 30
-"""For so long nothing begins by itself once everything is at rest: time to read what there is."""
+"""For so many seconds nothing begins by itself once everything is at rest: enough time to read the database."""
 _OPEN: Final = f"""
 SELECT (SELECT count(*) FROM compactions WHERE status IN ('queued', 'running'))
     + (SELECT count(*) FROM turns WHERE status = 'running')
@@ -136,7 +136,7 @@ SELECT (SELECT count(*) FROM compactions WHERE status IN ('queued', 'running'))
 
 
 def read_conversation(books: Books, id_: str) -> Conversation:
-    """All rows of one."""
+    """All rows of one conversation."""
     (head,) = books.rows(_CONVERSATION, id=id_)
     return Conversation(
         id=id_,
@@ -150,13 +150,13 @@ def read_conversation(books: Books, id_: str) -> Conversation:
 
 
 def open_work(books: Books) -> int:
-    """Compactions, turns and verifications that are not over, and the compactions that a sweeper will claim soon."""
+    """How many compactions, turns and verifications are not over, or will soon be claimed by a sweeper."""
     found: int = books.value(_OPEN)
     return found
 
 
 def busy_connections(books: Books) -> list[str]:
-    """What each busy connection does and waits for, and for whom, in words: for whoever asks why nothing goes on."""
+    """What each busy connection does, and what and whom it waits for, in words: it explains why nothing goes on."""
     statement = """
         SELECT pid, state, wait_event_type, wait_event, pg_blocking_pids(pid) AS behind, left(query, 80) AS query
         FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() ORDER BY query_start

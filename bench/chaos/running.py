@@ -1,4 +1,4 @@
-"""One campaign from its start to its verdict."""
+"""Runs one campaign from its start to its verdict."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.acceptance.talk import WINDOW, Talk
 
 TALKS: Final = 3
 START_SECONDS: Final = 300.0
-"""Until every process answers again on a busy machine; what clients wait for counts from there."""
+"""The most seconds until every process answers again on a busy machine. Clients' waiting is counted from then on."""
 KEEPERS: Final = 2
 CALLS_PER_HOUR: Final = 100_000
-"""Of a conversation: no limit of spending is what a campaign looks for."""
+"""The limit of a conversation's model calls: so high that a campaign does not reach it."""
 FOLDER: Final = Path(".data") / "bench" / "chaos"
-"""Where the log of a campaign goes, under the current folder."""
+"""The folder for the log of a campaign, relative to the current folder."""
 
 
 def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str], None]) -> Outcome:
@@ -76,7 +76,7 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
 def clients_of(
     cluster: Cluster, campaign: Campaign, talks: Sequence[Talk], followers: Sequence[FaithfulFollower], seed: int
 ) -> list[Client]:
-    """Who writes where: each conversation has somebody who appends, and two doors that answer."""
+    """The clients: each conversation has one that appends, and two that use doors with replies."""
     clients: list[Client] = []
     for number, (name, door) in enumerate([*[("append", doors.append)] * len(talks), *doors.DOORS.items()]):
         talk = talks[number % len(talks)]
@@ -97,7 +97,7 @@ def _play(
     books: Books,
     say: Callable[[str], None],
 ) -> float:
-    """All faults; then until nothing is open any more, or for so long that it is stuck. Seconds of the latter."""
+    """Play all faults, then wait until all work is done or is stuck; return the seconds of that wait."""
     try:
         conductor.play(plan, seconds, say)
     finally:
@@ -140,7 +140,7 @@ def _followed(number: int, follower: FaithfulFollower) -> Followed:
 
 
 def _read_at_rest(cluster: Cluster, talks: Sequence[Talk], campaign: Campaign) -> None:
-    """The last word on every conversation, past the proxies."""
+    """Read every conversation one last time, without the proxies."""
     reads = campaign.log.reads
     with cluster.nodes[0].client() as http:
         for talk in talks:
@@ -152,12 +152,12 @@ def _read_at_rest(cluster: Cluster, talks: Sequence[Talk], campaign: Campaign) -
 
 
 def _unexpected(log: str) -> list[str]:
-    """Lines about errors that are not a server's that is away."""
+    """The lines about errors, except those about a server that is away."""
     return [line for line in log.splitlines() if "http.failed" in line and "DependencyUnavailable" not in line]
 
 
 def _keep_logs(cluster: Cluster, log: Log, seed: int) -> None:
-    """What the clients were told and what the processes wrote, for whoever looks for a cause."""
+    """Keep what the clients were told and what the processes logged, for finding causes."""
     log.write(FOLDER / f"{seed}.jsonl")
     for name, process in cluster.processes.items():
         (FOLDER / f"{seed}-{name}.log").write_text(process.log)

@@ -1,4 +1,4 @@
-"""What pytest says of each test in the file that ``--junitxml`` writes."""
+"""Reads what pytest says of each test from the file that ``--junitxml`` writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Case:
     """The id without the file: class, function and parameters."""
     ending: Ending
     seconds: float
-    """Setting up and clearing away included."""
+    """Seconds of the test, set-up and tear-down included."""
 
     @property
     def test(self) -> str:
@@ -29,7 +29,7 @@ class Case:
 
 
 def cases_of(junit: Path) -> Iterator[Case]:
-    """Every test in the file; one that also failed while clearing away comes twice."""
+    """Every test in the file; one that also failed in its tear-down comes twice."""
     for case in ET.parse(junit).iter("testcase"):  # noqa: S314 - our own file
         file, classes = _module_and_classes(case.get("classname", ""))
         yield Case(
@@ -47,7 +47,7 @@ def _ending(case: ET.Element) -> Ending:
 
 
 def _module_and_classes(classname: str) -> tuple[str, list[str]]:
-    """``tests.unit.test_x.TestY``: the module's path and the names of the classes in it."""
+    """The module's path and the names of the classes in it, from a name such as ``tests.unit.test_x.TestY``."""
     parts = classname.split(".")
     last = max((place for place, part in enumerate(parts) if part.startswith("test_")), default=len(parts) - 1)
     return "/".join(parts[: last + 1]) + ".py", parts[last + 1 :]

@@ -1,13 +1,13 @@
-"""Folds and questions of commit 150b694 against plain Python, for what ``bench.speed`` measures of today's code.
+"""Measures folds and questions of commit 150b694 relative to plain Python, to compare them with ``bench.speed``.
 
-Milliseconds of two machines can't be compared; how many times a fixed piece of plain Python something takes can. Run
-it in a checkout of that commit, with its requirements installed there:
+Milliseconds of two machines can't be compared, but multiples of the time of a fixed piece of plain Python can. Run it
+in a checkout of that commit, with its requirements installed there:
 
     python THIS-CHECKOUT/bench/figures/pieces.py 1000 100000 > pieces.json
 
-The modules are those of that commit, found by their names then; nothing of today's code is imported. What is measured,
-and how often, is the same as in ``bench.speed``: folds of a hundred messages, and contexts with a new question in
-conversations of so many messages.
+The modules are those of that commit, imported by their names then; nothing of today's code is imported. The same is
+measured as in ``bench.speed``, and as often: folds of a hundred messages, and contexts with a new question in
+conversations with the given numbers of messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PLACES: Final = ("harbour", "bakery", "workshop", "gallery", "orchard", "statio
 
 
 def piece(text: str) -> int:
-    """Plain Python on text, as ``bench.speed`` has it."""
+    """The piece of plain Python on text that ``bench.speed`` has too."""
     total = 0
     for _ in range(_PIECE):
         counted = Counter(re.findall(r"\w+", text.lower()))
@@ -44,7 +44,7 @@ def piece(text: str) -> int:
 
 
 def question(number: int) -> str:
-    """A question that was not asked before, as ``bench.speed`` asks."""
+    """A question that was not asked before, as in ``bench.speed``."""
     place = _PLACES[number % len(_PLACES)]
     return f"Which invoice did we send to the {place} on day {number}, and who asked for ORD-{10_000 + 7 * number}?"
 
@@ -57,7 +57,7 @@ def ratio_of(times: Sequence[float], pieces: Sequence[float]) -> dict[str, float
 
 
 def folds(growth: Any, text: str) -> dict[str, float]:
-    """Folds of texts that are new each time, in turns with the piece, by the processor's time."""
+    """CPU times of folds of texts that are new each time, measured in turn with the piece."""
     times, pieces = [], []
     for number in range(ROUNDS + 1):
         span = growth.talk(100, seed=2_000 + number)
@@ -66,14 +66,14 @@ def folds(growth: Any, text: str) -> dict[str, float]:
         growth.compact(span)
         folded = time.process_time()
         piece(text)
-        if number:  # what is compiled once is no part of a fold
+        if number:  # the first fold is left out: it compiles patterns
             times.append(folded - began)
             pieces.append(time.process_time() - folded)
     return ratio_of(times, pieces)
 
 
 async def questions(scale: Any, servers: Any, sizes: Sequence[int], text: str) -> dict[int, dict[str, float]]:
-    """Contexts with a question, in turns for all sizes and the piece, by the clock on the wall."""
+    """Wall times of contexts with a question, measured in turn for all sizes and the piece."""
     api = import_module("app.client.endpoints")
     numbers = itertools.count()
     async with scale.bench_on(servers) as bench:

@@ -1,8 +1,8 @@
-"""The figures of the tests: how many there are, how long they take, and how much of the code they run.
+"""Writes the figures of the tests: how many there are, how long they take, and how much of the code they run.
 
 ``python -m bench.figures.tests --junit FILE --out FOLDER`` writes ``tests.json`` (cases and seconds by tier and file)
-and ``tests.csv.gz`` (every test with its ending and its seconds). ``--coverage FILE``, a coverage file with branches,
-measured where its paths still lead, adds ``coverage.json`` (lines and branches by package).
+and ``tests.csv.gz`` (every test with its outcome and its seconds). ``--coverage FILE``, a coverage file with branches
+whose paths still exist, adds ``coverage.json`` (lines and branches by package).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _COUNTS: Final = {
     "branches": "num_branches",
     "branches_taken": "covered_branches",
 }
-"""Our names of the counts, and those of the coverage library."""
+"""The names of the counts in ``coverage.json``, and those of the coverage library."""
 
 
 def figures_of(cases: Sequence[Case]) -> dict[str, Any]:
-    """Cases by ending and seconds: of all, by tier (the folder) and by file."""
+    """Numbers of cases by outcome, and seconds: of all, by tier (the folder) and by file."""
     tiers: dict[str, list[Case]] = defaultdict(list)
     files: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
@@ -56,7 +56,7 @@ def _sums(cases: Sequence[Case]) -> dict[str, Any]:
 
 
 def write_cases(path: Path, cases: Iterable[Case]) -> None:
-    """Every test as a line of compressed CSV, in the order of the run; the same cases give the same bytes."""
+    """Write every test as a line of compressed CSV, in the order of the run; the same cases give the same bytes."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["test", "ending", "seconds"])
@@ -65,7 +65,7 @@ def write_cases(path: Path, cases: Iterable[Case]) -> None:
 
 
 def coverage_of(file: Path) -> dict[str, Any]:
-    """Lines and branches, of all and by package; the code is read where it was measured."""
+    """Lines and branches, in all and by package; the code must still be where it was measured."""
     coverage = Coverage(data_file=str(file), config_file=False)
     coverage.load()
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
@@ -83,14 +83,14 @@ def coverage_of(file: Path) -> dict[str, Any]:
 
 
 def package_of(file: str) -> str:
-    """The package below ``app`` or ``worker`` that a file belongs to; a module directly in one counts as that one."""
+    """The package below ``app`` or ``worker`` that a file belongs to; a module directly in one of them counts as it."""
     parts = Path(file).parts
     start = max(place for place, part in enumerate(parts[:-1]) if part in {"app", "worker"})
     return ".".join(parts[start : min(start + 2, len(parts) - 1)])
 
 
 def _with_shares(counts: Mapping[str, int]) -> dict[str, float]:
-    """With percentages; a package without branches has no share of them."""
+    """The counts with percentages; a package without branches has no percentage of branches."""
     shares = {
         f"{what}_percent": round(100 * counts[run] / counts[what], 2)
         for what, run in (("lines", "lines_run"), ("branches", "branches_taken"))
@@ -100,7 +100,7 @@ def _with_shares(counts: Mapping[str, int]) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.figures.tests", description="Write the tests' figures.")
     parser.add_argument("--junit", type=Path, help="written by pytest --junitxml")
     parser.add_argument("--coverage", type=Path, help="a coverage file with branches")

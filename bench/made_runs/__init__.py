@@ -1,4 +1,4 @@
-"""Made-up agent runs of kinds that no data set at hand has: by code, from a seed."""
+"""Makes agent runs of kinds that no data set at hand has: by code, from a seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS: Final[Mapping[str, Callable[[random.Random, str], dict[str, Any]]]] = {
     "cluster": cluster.run,
     "diary": diary.run,
 }
-"""By name: what makes one run."""
+"""The function that makes one run of each kind, by name."""
 
 RUNS: Final = 15
 

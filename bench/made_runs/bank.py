@@ -1,4 +1,4 @@
-"""A bank's desk: accounts, cards, payees, a month of transactions; held out, nothing was chosen on it."""
+"""A bank's desk: accounts, cards, payees, a month of transactions. Held out: nothing was chosen on these runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Final = ("checking", "savings", "joint")
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: who it is, their accounts, then three or four things to be done."""
+    """One run: identify the customer, look up the accounts, then do three or four tasks."""
     bank = _bank(draw)
     talk = Transcript(_SYSTEM, draw)
     customer = bank["customer"]

@@ -33,7 +33,7 @@ class _Service:
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: what is wrong, where, since when, and then what is done about it, step by step."""
+    """One run: find out what is wrong, where and since when, then fix it step by step."""
     space = draw.choice(_SPACES)
     nodes = [f"ip-10-{draw.randint(0, 99)}-{draw.randint(0, 255)}-{draw.randint(0, 255)}" for _ in range(4)]
     here, other, third = (_service(draw, space, nodes, title) for title in draw.sample(_SERVICES, 3))

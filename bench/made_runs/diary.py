@@ -1,4 +1,4 @@
-"""A diary's assistant: calendars, free times, people, rooms and invitations, each thing deep inside its envelope."""
+"""A diary's assistant: calendars, free times, people, rooms and invitations, all deeply nested in their envelopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ZONES: Final = ("Europe/Madrid", "Europe/Oslo", "America/Lima")
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: what is on, who it is with, then bookings and changes; some of them come back to the first ones."""
+    """One run: look up the appointments and people, then book and change; some steps come back to the first ones."""
     zone = draw.choice(_ZONES)
     people = [_person(draw, who) for who in draw.sample(_PEOPLE, 5)]
     calendars = [_calendar(draw, title, zone) for title in ("Work", "Private", "Team")]

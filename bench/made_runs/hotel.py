@@ -1,4 +1,4 @@
-"""A hotel group's desk: guests, bookings, offers of rooms and rates, extras; held out, nothing was chosen on it."""
+"""A hotel group's desk: guests, bookings, offers of rooms and rates, extras. Held out: nothing was chosen on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXTRAS: Final = ("parking", "airport_transfer", "late_checkout", "baby_cot", "s
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: who it is, which booking, then three or four wishes."""
+    """One run: identify the guest and the booking, then fulfil three or four wishes."""
     guest, bookings = _guest(draw)
     talk = Transcript(_SYSTEM, draw)
     booking = draw.choice(bookings)

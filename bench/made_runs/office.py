@@ -16,7 +16,7 @@ _ROOMS: Final = ("Cedar", "Maple", "Aspen", "Rowan")
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: a search or two in each place, then what the user wants done with what was found."""
+    """One run: search once or twice in each place, then do what the user wants with the results."""
     people = [_person(draw, who) for who in draw.sample(_PEOPLE, 5)]
     mails = [_mail(draw, people) for _ in range(6)]
     events = [_event(draw, people) for _ in range(5)]

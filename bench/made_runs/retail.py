@@ -55,7 +55,7 @@ class _Shop:
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: who it is, what they have, then two or three wishes, one after the other."""
+    """One run: identify the user and their orders, then fulfil two or three wishes, one after the other."""
     shop = _shop(draw)
     talk = Transcript(_SYSTEM, draw)
     first, second, *_ = shop.orders

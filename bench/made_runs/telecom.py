@@ -16,7 +16,7 @@ _PHONES: Final = ("Pixel 7", "Galaxy S22", "iPhone 13", "Moto G60")
 
 
 def run(draw: random.Random, name: str) -> dict[str, Any]:
-    """One run: who it is, which lines, then three or four steps on one or two of them."""
+    """One run: identify the customer and the lines, then take three or four steps on one or two lines."""
     customer, plans, bills = _customer(draw)
     talk = Transcript(_SYSTEM, draw)
     line, other = draw.sample(customer["lines"], 2)

@@ -19,15 +19,15 @@ class Transcript:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system, "parts": []}]
 
     def user(self, *ways: str) -> None:
-        """What the user says: one of these."""
+        """Add a user's message: one of these, chosen at random."""
         self._say("user", self.draw.choice(ways))
 
     def assistant(self, *ways: str) -> None:
-        """What the assistant says: one of these."""
+        """Add an assistant's message: one of these, chosen at random."""
         self._say("assistant", self.draw.choice(ways))
 
     def call(self, name: str, result: Any, /, **arguments: Any) -> None:
-        """A call and what came back: data as JSON, a text as it is."""
+        """Add a call and its result: data as JSON, a text as it is."""
         told = result if isinstance(result, str) else json.dumps(result)
         made = f"call_{digits(self.draw, 8)}"
         call = {"type": "tool_call", "id": made, "name": name, "arguments": json.dumps(arguments)}
@@ -44,7 +44,7 @@ class Transcript:
 
 
 def digits(draw: random.Random, count: int) -> str:
-    """So many digits, no leading zero."""
+    """So many digits, without a leading zero."""
     return draw.choice(_DIGITS[1:]) + "".join(draw.choices(_DIGITS, k=count - 1))
 
 
@@ -54,7 +54,7 @@ def hexadecimal(draw: random.Random, count: int) -> str:
 
 
 def shown(options: Mapping[str, Any]) -> str:
-    """Options of a thing, as an assistant tells them."""
+    """Options of a thing, as an assistant describes them."""
     return ", ".join(f"{name}: {value}" for name, value in options.items())
 
 

@@ -1,1 +1,1 @@
-"""Throughline beside what people would pick instead: frameworks' own memories, and two bare services."""
+"""Compares Throughline with what people would use instead: frameworks' own memories, and two bare services."""

@@ -1,14 +1,14 @@
-"""Throughline beside what people would pick instead, in one run, on the same talk and the same database server.
+"""Compares Throughline with what people would use instead, in one run, on the same talk and database server.
 
 ``python -m bench.peers [--quick] [--messages 10 1000 …] [--peers adk …] [--rounds 20] [--write]`` plays turns in
-conversations of 10, 1 000, 10 000 and 100 000 messages: the user's message is stored, what the model would be sent is
-loaded, the reply is stored. No model is asked. Each peer has a database of its own, each framework a process in an
-environment of its own, which times itself by the clock and by the processor; services are called over HTTP, and their
-time is that of the caller, their CPU that of the caller and the service. The database's own CPU is nobody's.
+conversations of 10, 1 000, 10 000 and 100 000 messages: the user's message is stored, the model's input is loaded, the
+reply is stored. No model is asked. Each peer has its own database. Each framework runs as a process in its own
+environment, and measures its own wall and CPU time. Services are called over HTTP: their time is that of the caller,
+their CPU that of the caller and the service. The CPU of the database is not counted.
 
-A ratio is the median of one round's ratios against the first row, with the 95 % interval of that median. Prompt tokens
-are those of our own estimator for everybody; *from cache* is the longest beginning that the prompt before had too, and
-*paid* counts that at a tenth. A framework whose packages cannot be installed is left out, and named.
+A ratio is the median of the rounds' ratios to the first row, with the 95 % interval of that median. Prompt tokens are
+those of Throughline's estimator for every peer. *From cache* is the longest beginning that the prompt before also had;
+*paid* counts it at a tenth. A framework whose packages cannot be installed is left out, and named.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ QUICK: Final = (10, 1_000)
 ROUNDS: Final = 20
 QUICK_ROUNDS: Final = 3
 TURNS: Final = 60
-"""Of those who fold: several foldings."""
+"""The least number of turns of peers that fold, so that they fold several times."""
 LONG: Final = 1_000
-"""From so many messages on they play more turns than the others; shorter conversations would become longer by them."""
+"""From so many messages on these peers play more turns; a shorter conversation would become much longer by them."""
 
 
 @contextlib.contextmanager
 def opened(names: Sequence[str], servers: Endpoints, folder: Path) -> Iterator[list[Peer]]:
-    """Those of these names that can be had, ours first."""
+    """Start the peers of these names that are available, Throughline first."""
     with contextlib.ExitStack() as stack:
         found: list[Peer] = []
         if not set(OURS).isdisjoint(names):
@@ -72,12 +72,12 @@ def _database(servers: Endpoints, name: str) -> Database:
 
 @functools.lru_cache(maxsize=500_000)
 def tokens(role: str, text: str) -> int:
-    """Of one message, as a model would be sent it."""
+    """The tokens of one message as it would be sent to a model."""
     return weigh(role, text).tokens
 
 
 def run(messages: Sequence[int], names: Sequence[str], rounds: int, turns: int) -> Iterator[Played]:
-    """Every length, by the same peers."""
+    """Play conversations of every length with the same peers."""
     with tempfile.TemporaryDirectory(prefix="tl-") as name, EmbeddedServers(Path(name), durable=False) as servers:
         folder = Path(name)
         talk = Talk(max(messages) + 2 * (max(rounds, turns) + 2), folder)
@@ -88,7 +88,7 @@ def run(messages: Sequence[int], names: Sequence[str], rounds: int, turns: int) 
 
 
 def page(played: Played) -> str:
-    """For ``docs/measurements.md``."""
+    """The text for ``docs/measurements.md``."""
     made = f"Python {platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[1]:.0f}"
     said = f"{played.messages:,} messages, {played.rounds} rounds ({datetime.now(UTC).date()}, {made}):"
     return f"{said}\n\n{markdown(HEADERS, table(played))}"

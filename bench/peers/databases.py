@@ -24,16 +24,16 @@ class Database:
         self._run(self._server, lambda connection: connection.execute(f'CREATE DATABASE "{name}"'))
 
     def size(self) -> int:
-        """Bytes of its tables and indexes, as files."""
+        """Bytes of the files of its tables and indexes."""
         found = self.run(lambda connection: connection.fetchval("SELECT pg_database_size(current_database())"))
         return int(found)
 
     def settle(self) -> None:
-        """What the database does by itself after a while."""
+        """Do now what the database does by itself after a while."""
         self.run(lambda connection: connection.execute("VACUUM ANALYZE"))
 
     def run(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
-        """Work with a connection of its own."""
+        """Do the work with a separate connection; return its result."""
         return self._run(_plain(self.url), work)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""An environment for each framework, made by ``venv`` and ``pip`` in a cache folder: our locks have none of them."""
+"""Makes an environment for each framework, by ``venv`` and ``pip`` in a cache folder: no lock file has frameworks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CACHE: Final = FOLDER / "peers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A framework: what is installed, and the module that speaks for it."""
+    """A framework: the packages to install, and the module that runs it."""
 
     title: str
     module: str
     requirements: tuple[str, ...]
     folds: bool = False
-    """Whether what it sends stops growing at its defaults."""
+    """Whether its input to a model stops growing, at its defaults."""
 
 
 FRAMEWORKS: Final[Mapping[str, Wanted]] = {
@@ -51,11 +51,11 @@ FRAMEWORKS: Final[Mapping[str, Wanted]] = {
 
 
 class UnavailableError(RuntimeError):
-    """A framework's packages cannot be had; the message says why."""
+    """A framework's packages cannot be installed; the message says why."""
 
 
 def python_of(name: str, cache: Path = CACHE) -> Path:
-    """The interpreter of a framework's environment, which is made where it is not there as wanted.
+    """The interpreter of a framework's environment; it is made if it does not exist with the wanted packages.
 
     Raises:
         UnavailableError: The packages cannot be installed.

@@ -1,4 +1,4 @@
-"""A framework as a process of its own environment."""
+"""Runs a framework as a process in its own environment."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ class Framework:
 
     @property
     def rows(self) -> Mapping[str, str]:
-        """One, with the version of the framework."""
+        """The one row, whose title has the version of the framework."""
         package, number = next(iter(self.versions.items()))
         return {self.name: f"{FRAMEWORKS[self.name].title} ({package} {number})"}
 
     def fill(self, conversation: str, talk: Talk, count: int) -> float:
-        """As the framework does it fastest."""
+        """Fill a conversation in the framework's fastest way."""
         asked = {"do": "fill", "conversation": conversation, "file": str(talk.file), "count": count}
         return float(self._ask(asked)["seconds"])
 
     def turn(self, conversation: str, user: str, assistant: str) -> Mapping[str, Turn]:
-        """Timed in that process."""
+        """Play a turn, timed in the framework's process."""
         asked = {"do": "turn", "conversation": conversation, "user": user, "assistant": assistant}
         found = self._ask(asked)
         rest = [(role, text) for role, text in found["rest"]]
         return {self.name: Turn(seconds=found["seconds"], cpu=found["cpu"], common=found["common"], rest=rest)}
 
     def size(self) -> int:
-        """Of the database that it alone uses."""
+        """The size of the database, which only this framework uses."""
         return self._database.size()
 
     def settle(self) -> None:
-        """What its database does by itself after a while."""
+        """Do now what its database does by itself after a while."""
         self._database.settle()
 
     def _ask(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
 
 @contextlib.contextmanager
 def framework(name: str, database: Database, folder: Path) -> Iterator[Framework]:
-    """A framework over a database of its own, until it is no longer needed. Raises ``UnavailableError``."""
+    """Run a framework with a database of its own. Raises ``UnavailableError``."""
     argv = [str(python_of(name)), "-m", f"bench.peers.children.{FRAMEWORKS[name].module}"]
     env = {**os.environ, "DATABASE_URL": database.url, "PYTHONPATH": str(ROOT), "OTEL_SDK_DISABLED": "true"}
     log = folder / f"{name}.log"

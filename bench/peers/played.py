@@ -1,4 +1,4 @@
-"""What a peer is to the rounds, and what a turn of it gave."""
+"""The interface of a peer, and the results of a turn."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ SEED: Final = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn: how long it took, and what a model would have been sent in it."""
+    """One turn: its times, and the prompt that a model would have got."""
 
     seconds: float
     cpu: float
-    """Seconds of the processor, of every process but the database and the workers in the background."""
+    """Seconds of CPU of all processes except the database and background workers."""
     common: int
-    """Messages that the prompt before began with as well."""
+    """How many messages at the beginning the prompt before also had."""
     rest: Sequence[Said]
     """All messages of the prompt after those."""
 
 
 class Peer(Protocol):
-    """Somebody who keeps conversations."""
+    """A program that stores conversations."""
 
     @property
     def name(self) -> str:
-        """One word."""
+        """Its name, in one word."""
 
     @property
     def folds(self) -> bool:
-        """Whether something is folded, or dropped, each few turns."""
+        """Whether it folds or drops messages every few turns."""
 
     @property
     def rows(self) -> Mapping[str, str]:
-        """By the name of each row, its title: a peer can load in more than one way."""
+        """The titles of its rows, by name: a peer can load a context in more than one way."""
 
     def fill(self, conversation: str, talk: Talk, count: int) -> float:
-        """Make a conversation of the talk's first messages; the seconds that it took."""
+        """Make a conversation of the talk's first messages; return the seconds that it took."""
 
     def turn(self, conversation: str, user: str, assistant: str) -> Mapping[str, Turn]:
-        """Play a turn; what each row gave."""
+        """Play a turn; return the result for each row."""
 
     def size(self) -> int:
-        """Bytes of its database."""
+        """The bytes of its database."""
 
     def settle(self) -> None:
         """Do now what its database does by itself after a while."""
 
 
 class Talk:
-    """One talk for all, and a file that has it: a longer one begins with the shorter one."""
+    """One talk for all peers, also as a file: a longer talk begins with the shorter one."""
 
     def __init__(self, messages: int, folder: Path) -> None:
         self.messages: list[Said] = list(said(messages))
@@ -66,7 +66,7 @@ class Talk:
             file.writelines(json.dumps(message, ensure_ascii=False) + "\n" for message in self.messages)
 
     def turns(self, after: int) -> Iterator[tuple[str, str]]:
-        """What user and assistant say after so many messages, turn by turn. Raises ``ValueError`` for half a turn."""
+        """The texts of user and assistant after so many messages, by turn. Raises ``ValueError`` within a turn."""
         if after % 2:
             raise ValueError(f"{after} messages end in the middle of a turn")
         for place in range(after, len(self.messages) - 1, 2):
@@ -74,34 +74,34 @@ class Talk:
 
 
 def said(messages: int) -> Iterator[Said]:
-    """Roles and texts: user and assistant in turns."""
+    """Roles and texts: user and assistant in turn."""
     return itertools.islice(contents(messages, SEED), messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Tokens of a prompt."""
+    """The tokens of a prompt."""
 
     tokens: int
     cached: int
-    """Of the longest beginning that the prompt before has too: what a provider's cache can have of it."""
+    """The tokens of the longest beginning that the prompt before also has: a provider's cache can have these."""
 
     @property
     def fresh(self) -> int:
-        """What the model has to read anew."""
+        """The tokens that are not in the cache."""
         return self.tokens - self.cached
 
 
 class Prompts:
-    """The prompts of one conversation, one after the other, of which only the last is kept."""
+    """Counts the prompts of one conversation, one after the other; only the last one is kept."""
 
     def __init__(self, weigh: Callable[[str, str], int]) -> None:
         self._weigh = weigh
         self._last: list[Said] = []
-        self._sums = [0]  # tokens of the first so many messages
+        self._sums = [0]  # the tokens of the first n messages, by n
 
     def count(self, common: int, rest: Sequence[Said]) -> Counted:
-        """The next prompt: the last one's first messages, then these."""
+        """Count the next prompt: the first ``common`` messages of the last prompt, then ``rest``."""
         cached = self._sums[common] + self._begun(common, rest)
         del self._last[common:], self._sums[common + 1 :]
         for role, text in rest:
@@ -110,7 +110,7 @@ class Prompts:
         return Counted(tokens=self._sums[-1], cached=cached)
 
     def _begun(self, common: int, rest: Sequence[Said]) -> int:
-        """Tokens of the beginning of the first other message, where it begins as the one that stood there."""
+        """Tokens that the first different message has in common with the one in its place, at its beginning."""
         if common == len(self._last) or not rest or self._last[common][0] != rest[0][0]:
             return 0
         role, text = self._last[common]

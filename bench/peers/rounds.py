@@ -1,4 +1,4 @@
-"""The rounds: in each, every peer plays the talk's next turn, in an order that moves on."""
+"""Plays the rounds: in each, every peer plays the talk's next turn; the order of the peers rotates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.peers.played import Counted, Peer, Prompts, Talk, Turn
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """What one way to load a context gave in conversations of one length."""
+    """The results of one way to load a context, in conversations of one length."""
 
     title: str
     prompts: Prompts
@@ -20,10 +20,10 @@ class Row:
     cpu: list[float] = field(default_factory=list)
     counted: list[Counted] = field(default_factory=list)
     grown: list[int] = field(default_factory=list)
-    """Bytes that the database became larger by, of each turn."""
+    """The bytes by which the database grew, for each turn."""
 
     def add(self, turn: Turn, grown: int, *, timed: bool) -> None:
-        """One more turn."""
+        """Add a turn."""
         self.counted.append(self.prompts.count(turn.common, turn.rest))
         self.grown.append(grown)
         if timed:
@@ -32,17 +32,17 @@ class Row:
 
     @property
     def tokens(self) -> float:
-        """Of a turn's prompt: the mean of all turns but the first, which has no prompt before it."""
+        """The mean tokens of a turn's prompt, over all turns but the first, which has no prompt before it."""
         return statistics.fmean(each.tokens for each in self.counted[1:])
 
     @property
     def fresh(self) -> float:
-        """Of these, those that no cache can have."""
+        """The mean of those tokens that no cache can have."""
         return statistics.fmean(each.fresh for each in self.counted[1:])
 
     @property
     def stored(self) -> float:
-        """Bytes that a turn adds to the database."""
+        """The bytes that a turn adds to the database."""
         return statistics.fmean(self.grown[1:])
 
 
@@ -54,21 +54,21 @@ class Played:
     rounds: int
     rows: Mapping[str, Row]
     filled: Mapping[str, float]
-    """Seconds by peer."""
+    """The seconds that filling took, by peer."""
 
 
 def play(
     peers: Sequence[Peer], talk: Talk, messages: int, *, rounds: int, turns: int, weigh: Callable[[str, str], int]
 ) -> Played:
-    """Fill a conversation of each peer, and play on.
+    """Fill a conversation of each peer, and play the rounds.
 
     Args:
-        peers: Who takes part.
-        talk: With more messages than the conversation is filled with: two for each turn.
-        messages: With which the conversation is filled.
-        rounds: How many count, after one that does not.
-        turns: How many are played at least by those who fold, so that tokens are a mean over several foldings.
-        weigh: Tokens of a message by role and text.
+        peers: The peers that take part.
+        talk: The talk: it needs two more messages for each turn than the conversation is filled with.
+        messages: How many messages the conversation is filled with.
+        rounds: How many rounds count, after one that does not.
+        turns: How many turns peers that fold play at least, so that tokens are a mean over several folds.
+        weigh: Gives the tokens of a message, by role and text.
     """
     conversation = f"c{messages}"
     filled = {each.name: _filled(each, conversation, talk, messages) for each in peers}

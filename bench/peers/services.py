@@ -1,4 +1,4 @@
-"""Services over HTTP as processes of their own: ours in two windows, and the two bare ones."""
+"""Services over HTTP as separate processes: Throughline with two windows, and the two bare services."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bench.speed import Bare, Visited
 from tests.acceptance.service import SHORT_TIMINGS, running_service
 
 WINDOW: Final = 32_000
-"""Of the second of our conversations; LlamaIndex's memory has 30 000 by default."""
+"""Tokens of the smaller window of Throughline; LlamaIndex's memory has 30 000 by default."""
 OURS: Final = (f"throughline-{WINDOW}", "throughline")
 BARE: Final = ("honest", "naive")
 _BATCH: Final = 1_000
@@ -40,11 +40,11 @@ _TENANT: Final = "00000000-0000-7000-8000-000000000001"
 _SECRET: Final = "bench"  # noqa: S105 - of a bare service that nobody else reaches
 
 Load = Callable[[str, str], dict[str, Any]]
-"""Of a conversation's path and the user's message, the served context."""
+"""Gives the served context for a conversation's path and the user's message."""
 
 
 class _Caller:
-    """Requests to one service, timed."""
+    """Makes timed requests to one service."""
 
     def __init__(self, http: httpx.Client, pid: int) -> None:
         self._visited = Visited(http=http, pid=pid)
@@ -64,13 +64,13 @@ class _Caller:
         return response.json()
 
     def timed(self, work: Callable[[], Any]) -> tuple[Any, float, float]:
-        """What came back, the seconds on the wall, and those of the processor: the caller's and the service's."""
+        """The result, the seconds of wall time, and the seconds of CPU of caller and service."""
         cpu, began = time.process_time() + self._visited.cpu(), time.perf_counter()
         found = work()
         return found, time.perf_counter() - began, time.process_time() + self._visited.cpu() - cpu
 
     def turn(self, at: str, user: str, assistant: str, loads: Mapping[str, Load]) -> dict[str, Turn]:
-        """The user's message, the context in every way, the reply: what each way would take without the others."""
+        """Append the user's message, load the context in every way, append the reply; return each way's own turn."""
         key = str(uuid7())
         _, *asked = self.timed(lambda: self._append(at, "user", user, f"{key}-u"))
         self._turns += 1
@@ -93,7 +93,7 @@ class _Caller:
 
 
 class BareService:
-    """A bare service: it sends everything."""
+    """A bare service: it would send the whole history."""
 
     folds = False
 
@@ -105,7 +105,7 @@ class BareService:
         self._ids: dict[str, str] = {}
 
     def fill(self, conversation: str, talk: Talk, count: int) -> float:
-        """By ``COPY``, with what its appends would leave: they have no batches."""
+        """Fill by ``COPY`` with the rows that its appends would write, since it has no batches."""
         began = time.perf_counter()
         made = self._ids[conversation] = self._caller.post("/conversations", {})["id"]
         now = datetime.now(UTC)
@@ -126,24 +126,24 @@ class BareService:
         )
 
     def turn(self, conversation: str, user: str, assistant: str) -> Mapping[str, Turn]:
-        """All messages are loaded."""
+        """Play a turn: all messages are loaded."""
         at = f"/conversations/{self._ids[conversation]}"
         return self._caller.turn(at, user, assistant, {self.name: lambda at, _: self._caller.get(f"{at}/context")})
 
     def size(self) -> int:
-        """Of the database that it alone uses."""
+        """The size of the database, which only this service uses."""
         return self._database.size()
 
     def settle(self) -> None:
-        """What its database does by itself after a while."""
+        """Do now what its database does by itself after a while."""
         self._database.settle()
 
 
 class OurService:
-    """A conversation of ours in one window; the compactions that a turn starts are waited for after it, untimed."""
+    """Throughline with one window. Compactions that a turn starts are waited for after it, without being timed."""
 
     def __init__(self, caller: _Caller, database: Database, window: int | None) -> None:
-        self.folds = window is not None  # the default window is a million tokens: it folds each some hundred turns
+        self.folds = window is not None  # the default window is a million tokens: it folds every few hundred turns
         self.name = f"throughline-{window}" if window else "throughline"
         in_window = f"Throughline, window {window:,}" if window else "Throughline, default window"
         self.rows = {self.name: in_window, **({f"{self.name}-recall": f"{in_window}, with recall"} if window else {})}
@@ -153,7 +153,7 @@ class OurService:
         self._ids: dict[str, str] = {}
 
     def fill(self, conversation: str, talk: Talk, count: int) -> float:
-        """By batches; then what its worker folds of them."""
+        """Fill in batches, then wait for the worker's folds."""
         began = time.perf_counter()
         self._ids[conversation] = self._caller.post("/conversations", {"policy": self._policy})["id"]
         at = self._path(conversation)
@@ -164,7 +164,7 @@ class OurService:
         return time.perf_counter() - began
 
     def turn(self, conversation: str, user: str, assistant: str) -> Mapping[str, Turn]:
-        """The context as it is, and with what is recalled for the user's message."""
+        """Play a turn: the context is loaded as it is, and with what is recalled for the user's message."""
         loads: dict[str, Load] = {self.name: lambda at, _: self._caller.post(f"{at}/context", {})}
         loads |= {
             name: lambda at, query: self._caller.post(f"{at}/context", {"query": query})
@@ -176,18 +176,18 @@ class OurService:
         return found
 
     def size(self) -> int:
-        """Of the database of both windows."""
+        """The size of the database, which both windows use."""
         return self._database.size()
 
     def settle(self) -> None:
-        """What its database does by itself after a while."""
+        """Do now what its database does by itself after a while."""
         self._database.settle()
 
     def _path(self, conversation: str) -> str:
         return f"/conversations/{self._ids[conversation]}"
 
     def _settle(self, at: str) -> None:
-        """Until nothing is to be folded, or what is left cannot be."""
+        """Wait until nothing is left to fold, or the rest cannot be folded."""
         quiet_since, pause = time.monotonic(), _POLL
         while (folding := self._folding(at)) or (self._due(at) and time.monotonic() < quiet_since + _QUIET):
             if folding:
@@ -205,7 +205,7 @@ class OurService:
 
 @contextlib.contextmanager
 def bare(name: str, database: Database, folder: Path) -> Iterator[BareService]:
-    """A bare service over a database of its own."""
+    """Run a bare service with a database of its own."""
     service = Bare(name, folder, database.url)
     service.process.start()
     try:
@@ -226,7 +226,7 @@ def bare(name: str, database: Database, folder: Path) -> Iterator[BareService]:
 
 @contextlib.contextmanager
 def ours(database: Database, redis_url: str, folder: Path) -> Iterator[dict[str, OurService]]:
-    """API and worker of ours over a database of their own, with the offline model and a key: one for each window."""
+    """Run Throughline's API and worker with a database of their own, the offline model and a key; one per window."""
     run_migrations(database.url)
     servers = Endpoints(database_url=database.url, redis_url=redis_url)
     settings = {name: str(_default(name)) for name in SHORT_TIMINGS} | {"THROUGHLINE_LOG_LEVEL": "WARNING"}

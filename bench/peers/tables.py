@@ -1,4 +1,4 @@
-"""The table of conversations of one length, and what the runs say as JSON."""
+"""The table for conversations of one length, and the figures of the runs as JSON."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ HEADERS: Final = (
     "paid: times", "stored: kB",
 )  # fmt: skip
 LARGEST_WINDOW: Final = 1_048_576
-"""Tokens that Gemini takes; a prompt above it is marked."""
+"""The most tokens that Gemini takes; a larger prompt is marked."""
 CACHED_PRICE: Final = 0.1
-"""Of a token from a provider's cache, where one that is read anew costs 1."""
+"""The price of a token from a provider's cache, relative to one that is not."""
 
 
 def ratios(name: str, row: Row, base: Row) -> tuple[Ratio, Ratio]:
-    """By the clock and by the processor: how many times as long as the other's a turn takes."""
+    """How many times as long a turn takes as the base's, in wall time and in CPU time."""
     return ratio_of(name, row.seconds, base.seconds), ratio_of(name, row.cpu, base.cpu)
 
 
 def paid(row: Row) -> float:
-    """Tokens of a turn's prompt as they are paid for: those from the cache at a tenth."""
+    """The tokens of a turn's prompt as they are paid for: those from the cache count a tenth."""
     return row.fresh + CACHED_PRICE * (row.tokens - row.fresh)
 
 
@@ -48,18 +48,18 @@ def cells(name: str, row: Row, base: Row) -> list[str]:
 
 
 def shown(value: float) -> str:
-    """With two or three digits that say something."""
+    """A number with two or three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def table(played: Played) -> list[list[str]]:
-    """The lines of one length; their ratios are against the first."""
+    """The lines of one length; the ratios are relative to the first line."""
     base = next(iter(played.rows.values()))
     return [cells(name, row, base) for name, row in played.rows.items()]
 
 
 def figures(played: Played) -> dict[str, Any]:
-    """Everything as JSON."""
+    """All figures for the JSON."""
     base = next(iter(played.rows.values()))
     return {
         "messages": played.messages,

@@ -1,1 +1,1 @@
-"""The token estimator against the Gemma 3 vocabulary: how its prices come to be, and how far off it is."""
+"""Fits the token estimator's prices to the Gemma 3 vocabulary, and measures its error."""

@@ -15,7 +15,7 @@ from bench.tokens.vocabulary import counter
 
 
 def main() -> int:
-    """Run one of the commands; 1 when a kind of text is outside what is claimed."""
+    """Run one of the commands; return 1 if the error for a kind of text is larger than claimed."""
     parser = argparse.ArgumentParser(prog="python -m bench.tokens", description=__doc__)
     parser.add_argument("command", choices=["fit", "error"])
     parser.add_argument("--cache", type=Path, default=_default_cache(), help="where packages are fetched to")

@@ -15,8 +15,8 @@ from bench.tokens.sources import EMOJI, SOURCES, Source, Split
 
 _PAGE: Final = 1_200  # characters
 _LEAST_PAGE: Final = 120
-_MOST_OTHER: Final = 500  # of the languages that are not reported one by one
-_MOST_FILE: Final = 12_000  # characters of one file: a source should be many files
+_MOST_OTHER: Final = 500  # pages of all languages that are not reported one by one
+_MOST_FILE: Final = 12_000  # characters taken from one file, so that a source is many files
 
 OTHER: Final = "other languages"
 """Languages of the fit that are not reported one by one."""
@@ -69,7 +69,7 @@ LANGUAGES: Final = {
     "Indonesian": "id id_ID ind indonesian ms",
     "Tagalog": "tl tgl fil",
 }
-"""The languages that are reported, with the codes that the packages have for them."""
+"""The languages that are reported, with their codes in the packages."""
 
 _BY_CODE: Final = {code: name for name, codes in LANGUAGES.items() for code in codes.split()}
 
@@ -78,12 +78,12 @@ _POPULAR: Final = (
     "💖👀😋😏😢👉💗😩💯🌹💞🎈💙😃😡💐😜🙈🤞😄🤤🙌🤪❣️😀💋💀👇💔😌💓🤩🙃😬😱😴"
     "🤭😐🌞😒😇🌸😈🎶✌️🎊🥵😞💚☀️🖤💰😚👑🎁💥🙋☹️😑🥴👈💩✅🚀⚠️📅"
 )
-"""Emoji that chats are full of, most frequent ones first."""
+"""The emoji most used in chats, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A text and its true count."""
+    """A text and its true number of tokens."""
 
     split: Split
     kind: str
@@ -93,7 +93,7 @@ class Page:
 
 
 def pages(cache: Path) -> list[Page]:
-    """Every page of every source, fetching what is not in the cache; always the same ones."""
+    """Every page of every source; missing packages are fetched. The pages are always the same."""
     made: list[Page] = []
     for source in SOURCES:
         made += _of_source(source, cache)
@@ -101,7 +101,7 @@ def pages(cache: Path) -> list[Page]:
 
 
 def _capitals(made: Sequence[Page]) -> Iterator[Page]:
-    """People shout: the first sentences of some pages in capitals."""
+    """Pages in capitals, as if shouted: the first sentences of some pages."""
     for page in made[::3]:
         if page.kind in {"English chat", "English prose", "Russian", "Ukrainian"}:
             yield Page(page.split, "capitals", page.source, page.text[:300].upper())
@@ -130,7 +130,7 @@ def _language(source: Source, path: str) -> str:
 
 
 def _is_foreign(kind: str, passages: Sequence[str]) -> bool:
-    """Whether a file that should be of another script is not: catalogues are full of untranslated English."""
+    """Whether a file is not in the script that it should be in: catalogues have much untranslated English."""
     if kind not in {"Russian", "Chinese", "Japanese", "Arabic", "Korean", "Hebrew"}:
         return False
     sample = "".join(passages)[:4_000]
@@ -164,17 +164,17 @@ def _joined(passages: Iterable[str]) -> Iterator[str]:
 
 
 def _glue(passages: Sequence[str]) -> str:
-    """Paragraphs or one run of sentences, by turns."""
+    """The passages as paragraphs or as one run of sentences, in turn."""
     return ("\n" if sum(map(len, passages)) % 2 else " ").join(passages)
 
 
 def _spread(texts: Sequence[str], most: int) -> list[str]:
-    """At most so many, from all over."""
+    """At most so many of the texts, evenly spread."""
     return [texts[number * len(texts) // most] for number in range(most)] if len(texts) > most else list(texts)
 
 
 def _with_emoji(made: Sequence[Page], cache: Path) -> Iterator[Page]:
-    """Chat lines with emoji behind them, popular ones three times in four; any other of the standard else."""
+    """Chat lines with emoji after them: popular ones three times in four, otherwise any other of the standard."""
     everything = _all_emoji(cache)
     popular = re.findall(".\ufe0f?", _POPULAR)
     for split in ("fit", "held"):

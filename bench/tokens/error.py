@@ -1,4 +1,4 @@
-"""How far the estimate is off, per kind of text, beside the two rules of thumb."""
+"""Measures the error of the estimate for each kind of text, compared with the two rules of thumb."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ESTIMATORS: Final[Mapping[str, Callable[[str], float]]] = {
 }
 
 CLAIMED: Final = 0.10
-"""Every kind's total is to be within this."""
+"""The claimed bound of the error of every kind's total."""
 
 _FIRST: Final = ("English chat", "English prose", "markdown", "JSON", "mixed", "emoji-rich chat", "capitals")
 _PAGE: Final = 1_200  # characters of a talk that are counted together
@@ -28,7 +28,7 @@ _PAGE: Final = 1_200  # characters of a talk that are counted together
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error:
-    """Relative errors of one estimator on one kind of text; ``total`` is of the sums, ``p90`` of the absolute."""
+    """Relative errors of one estimator on one kind of text: ``total`` is of the sums, ``p90`` of absolute errors."""
 
     total: float
     median: float
@@ -52,7 +52,7 @@ def _error(pages: Sequence[Page], estimate: Callable[[str], float]) -> Error:
 
 
 def talks(folder: Path) -> Iterator[Page]:
-    """Pages of the conversations to measure on, where they are there; nothing is ever fitted on them."""
+    """Pages of the conversations to measure on, if they are there; nothing is ever fitted on them."""
     for name, path in (("LoCoMo (chat)", "locomo/conversations"), ("tau-bench (agent)", "tau_bench/airline")):
         file = folder / f"{path}.jsonl"
         for line in file.read_text().splitlines() if file.exists() else ():
@@ -71,7 +71,7 @@ def _sent(part: Mapping[str, Any]) -> str:
 
 
 def report(pages: Sequence[Page]) -> bool:
-    """Print the table and write it as JSON; whether every kind is within what is claimed."""
+    """Print the table and write it as JSON; return whether every kind is within the claimed bound."""
     by_kind: dict[str, list[Page]] = {}
     for page in pages:
         if page.split == "held":

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 Row = tuple[float, Mapping[str, float]]
-"""(weight, what the text has per true token): prices are right when every row sums up to 1."""
+"""A text's weight, and its counts per true token: with right prices, the priced counts of every row add up to 1."""
 
 _SWEEPS: Final = 120
-_STILL: Final = 3e-4  # no price moved by more: a thousandth of the cheapest that matters
+_STILL: Final = 3e-4  # the fit ends when no price changes by more: a thousandth of the lowest price that matters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinkage:
-    """How strongly a price is drawn towards where it started: rare things keep their class's price."""
+    """How strongly a price is drawn towards its start value: rare characters keep their class's price."""
 
     towards: Mapping[str, float]
     strength: Mapping[str, float]
@@ -55,7 +55,7 @@ def _sweep(
     pull: Sequence[float],
     prices: list[float],
 ) -> Iterator[float]:
-    """One round over all prices, in place; how far each moved."""
+    """Update all prices once, in place; yield how much each changed."""
     for number, line in enumerate(gram):
         others = sum(value * prices[other] for other, value in line.items() if other != number)
         wanted = aim[number] - others + pull[number] * prior[number]

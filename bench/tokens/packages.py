@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-_MOST_BYTES: Final = 50_000_000  # of one member; the vocabulary has 33 million
+_MOST_BYTES: Final = 50_000_000  # bytes of one member; the vocabulary has 33 million
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

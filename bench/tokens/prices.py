@@ -1,4 +1,4 @@
-"""From the pages to the prices: what is fixed, what is fitted, and the module ``app.core.text.token_prices``."""
+"""Makes the prices from the pages: fixed prices, fitted prices, and the module ``app.core.text.token_prices``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FIXED: Final[Mapping[str, float]] = {
     "rare_ideograph": 2.0,
     "skin": 1.0,
 }
-"""What the vocabulary fixes: no digit is ever joined, runs of blanks and breaks are one token, and so on.
+"""Prices that follow from the vocabulary: digits are never joined, runs of blanks and breaks are one token, and so on.
 
-Two hardly stand in any text: rare ideographs (some have a token, the others are spelled out in bytes) and Cyrillic
+Two kinds are hardly in any text: rare ideographs (some have a token, the others are spelled out in bytes) and Cyrillic
 runs longer than a word (measured on repeated letters and syllables).
 """
 
@@ -46,21 +46,21 @@ _WEIGHTS: Final[Mapping[str, float]] = {
     "capitals": 1,
     OTHER: 1,
 }
-"""How much each kind counts; every other language 1. Within a kind its sources count alike."""
+"""The weight of each kind; every other language has 1. Within a kind all sources have the same weight."""
 
 _LITERARY: Final[Mapping[str, float]] = {"quran-json": 0.1, "sentences-bundle": 0.1}
-"""Sources that count less than others: scripture and quotations are not how people write to each other."""
+"""Sources with less weight: people do not write to each other in scripture and quotations."""
 
-_LEAST_PAGES: Final = 40  # that a character stands in, to have a price of its own
+_LEAST_PAGES: Final = 40  # pages that must have a character for it to get a price of its own
 _SHRINK_LETTER: Final = 3e-4
 _SHRINK: Final = 1e-4
-_STEP: Final = 0.1  # of the letters' prices
+_STEP: Final = 0.1  # to which the letters' prices are rounded
 _NOT_APART: Final = frozenset({"ascii", "digit", "control", "emoji", "flag", "skin", "fallback"})
 _LINE: Final = 84  # columns of a string; wide characters take two
 
 
 def fitted(pages: Sequence[Page]) -> tuple[dict[str, float], dict[str, float]]:
-    """Prices of classes and runs, and of single letters; from the pages of the split ``fit`` only."""
+    """Prices of classes and runs, and of single letters, from the pages of the split ``fit`` only."""
     chosen = [page for page in pages if page.split == "fit"]
     apart = _letters(chosen)
     weights = _weights(chosen)
@@ -69,7 +69,7 @@ def fitted(pages: Sequence[Page]) -> tuple[dict[str, float], dict[str, float]]:
     drawn = Shrinkage(towards=start, strength=dict.fromkeys(apart, _SHRINK_LETTER), otherwise=_SHRINK)
     prices = fit(_rows(chosen, weights, apart), FIXED, drawn)
     letters = {letter: round(round(prices[letter] / _STEP) * _STEP, 1) for letter in sorted(apart)}
-    # Once more, so that the others make up for the rounding of the letters.
+    # The other prices are fitted again, to make up for the rounding of the letters.
     others = {name: price for name, price in prices.items() if name not in apart}
     last = Shrinkage(towards=others, strength={}, otherwise=_SHRINK)
     prices = fit(_rows(chosen, weights, apart), {**FIXED, **letters}, last)
@@ -103,7 +103,7 @@ def _rows(pages: Sequence[Page], weights: Sequence[float], apart: Iterable[str])
 
 
 def as_module(prices: Mapping[str, float], letters: Mapping[str, float], names: Iterable[str]) -> str:
-    """The source of ``token_prices.py``; a name that no page had gets its price from what is nearest."""
+    """The source of ``token_prices.py``; a name that no page had gets the price of the nearest name."""
     everything = {**dict.fromkeys(names, 1.0), **prices}
     lines = [
         '"""What each kind of character and run costs in tokens, as printed by ``python -m bench.tokens fit``.',

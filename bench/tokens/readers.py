@@ -1,4 +1,4 @@
-"""From the files of packages to running text: each reader yields the passages of one file."""
+"""Reads running text from the files of packages: each reader yields the passages of one file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def whole(text: str) -> Iterator[str]:
 
 
 def catalogue(text: str) -> Iterator[str]:
-    """The longer translations of a gettext catalogue; labels of a word or two are no running text."""
+    """The longer translations of a gettext catalogue; labels of one or two words are left out."""
     for entry in _ENTRY.findall(text.partition("\n\n")[2]):
         translated = "".join(_unquoted(quoted) for quoted in _STRING.findall(entry)).strip()
         if len(translated) >= (_LEAST_WIDE if _WIDE.search(translated) else _LEAST):
@@ -65,7 +65,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def answers(text: str) -> Iterator[str]:
-    """Every longer string literal of a Python module that has words and no pattern."""
+    """Every longer string literal of a Python module that has words and is not a pattern."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             line = re.sub(r"%\d", "it", node.value).strip()
@@ -74,7 +74,7 @@ def answers(text: str) -> Iterator[str]:
 
 
 def strings(*keys: str) -> Reader:
-    """A reader of JSON that yields the strings under these keys; every string when none is given."""
+    """A reader of JSON that yields the strings under these keys, or every string if none is given."""
 
     def read(text: str) -> Iterator[str]:
         yield from _strings(json.loads(text), keys)
@@ -95,7 +95,7 @@ def _strings(value: Any, keys: tuple[str, ...], *, inside: bool = False) -> Iter
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Prose paragraphs of plain or reStructured text: no code, no lists, no headings."""
+    """Prose paragraphs of plain or reStructured text, without code, lists and headings."""
     for block in re.split(r"\n\s*\n", text):
         line = " ".join(block.split())
         if not block.startswith((" ", "*", "-", ".", "=")) and len(line) > 160 and line.endswith("."):
@@ -103,7 +103,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def data(text: str) -> Iterator[str]:
-    """JSON as it is sent, rows of the file's value in turn compact, with blanks, and indented."""
+    """JSON as it is sent: rows of the file's value, in turn compact, with blanks, and indented."""
     value = json.loads(text)
     rows = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
     for number, row in enumerate(rows[:_MOST_ROWS]):

@@ -34,11 +34,11 @@ class Source:
     reader: Reader
     split: Split
     kind: str = ""
-    """Of every text; empty: the language is the kind."""
+    """The kind of every text; if it is empty, the language is the kind."""
     running: bool = True
-    """Passages are joined to running text; otherwise every file is cut into pages."""
+    """Whether passages are joined to running text; otherwise every file is cut into pages."""
     most: int = 60
-    """Pages of one kind that are taken, from all over the source."""
+    """The most pages of one kind, taken evenly from the source."""
 
 
 def _npm(name: str, version: str) -> Package:
@@ -264,4 +264,4 @@ SOURCES: Final[tuple[Source, ...]] = (
 )
 
 EMOJI: Final = _npm("cldr-annotations-full", "48.2.0")
-"""The emoji and their names; which of them stand in chats is ours to say, see ``corpus``."""
+"""The emoji and their names; the list of those used in chats is in ``corpus``."""

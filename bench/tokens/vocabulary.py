@@ -14,7 +14,7 @@ Counter = Callable[[Sequence[str]], list[int]]
 
 
 def counter(cache: Path) -> Counter:
-    """A function that counts the tokens of texts, without the marker that begins a prompt."""
+    """A function that counts the tokens of texts, without the token that begins a prompt."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - everything but counting works without it
 
     unpacked = cache / "gemma3-tokenizer.json"

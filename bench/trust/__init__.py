@@ -1,1 +1,1 @@
-"""Whether summaries can be trusted: conversations, recorded answers of a strong writer, planted lies, and the bench."""
+"""Tests whether summaries can be trusted: conversations, recorded answers of a strong writer, and planted lies."""

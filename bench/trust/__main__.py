@@ -1,10 +1,10 @@
-"""``python -m bench.trust``: what checks do to honest summaries and to lies, and what verifiers do beside them.
+"""``python -m bench.trust``: what checks and verifiers do to honest summaries and to lies.
 
 Without options the open half of the corpus is measured; ``--final`` opens the sealed half. ``--changes FILE`` writes
-every honest text that was changed, for readers who judge it blind, and ``--readers FILE FILE`` reads what two of them
-say; ``--lies FILE`` writes every lie that went through. ``--rounds`` plays ten rounds of every conversation, with
-``--before FOLDER`` also by the code of another checkout. ``--requests FOLDER`` writes a sample of what a verifier would
-be asked, for verdicts recorded blind, and ``--collect FOLDER`` puts the answers beside the corpus.
+every honest text that was changed, for readers who judge it blind, and ``--readers FILE FILE`` reads the judgements of
+two of them; ``--lies FILE`` writes every lie that passed. ``--rounds`` plays ten rounds of every conversation, with
+``--before FOLDER`` also by the code of another checkout. ``--requests FOLDER`` writes a sample of a verifier's
+requests, for verdicts recorded blind, and ``--collect FOLDER`` adds the answers to the corpus.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.trust.tables import cost_tables, frame_tables, readers_table, recorde
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.trust", description=__doc__)
     parser.add_argument("--final", action="store_true", help="the sealed half; each use is logged in docs/trust.md")
     parser.add_argument("--changes", type=Path, help="where to write changed honest texts for readers")
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _blind(requests: Path | None, answered: Path | None) -> int:
-    """Write requests, or collect what was answered to them; always of the open half."""
+    """Write requests, or collect the answers to them; always for the open half."""
     corpus = list(cases())
     if requests:
         print(f"{write_requests(requests, plan(corpus))} requests written to {requests}")

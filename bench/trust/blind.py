@@ -1,7 +1,7 @@
-"""Verdicts recorded blind: requests that do not tell which claims are lies, and the answers that were given to them.
+"""Verdicts recorded blind: requests that do not show which claims are lies, and the answers to them.
 
 ``python -m bench.trust --requests FOLDER`` plans a sample by a fixed seed and writes each request as a verifier would
-get it; ``--collect FOLDER`` puts the answers beside the corpus. Which lies stand in which request is in ``PLAN``.
+get it; ``--collect FOLDER`` adds the answers to the corpus. ``PLAN`` says which lies are in which request.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from bench.trust.verifying import requests, subject
 VERDICTS: Final = HERE / "verdicts"
 PLAN: Final = VERDICTS / "plan.json"
 SENTENCES: Final = VERDICTS / "sentences.json"
-"""Verdicts on the sentences of sixty false items, each with whether it is true; two that differ from the honest item's
-in words alone were called true by hand."""
+"""Verdicts on the sentences of sixty false items, each with whether it is true. Two sentences that differ from the
+honest item's only in words were marked as true by hand."""
 SEED: Final = 20_261_121
 SAMPLE: Final = 40
-"""Answers that are asked about."""
+"""How many answers are asked about."""
 MOST_LIES: Final = 3
-"""In one of them."""
-_LIES: Final = (0, 2, 3, 3, 3, 3, 3, 3)  # of which a lot says how many at most: some answers are honest
+"""The most lies in one of these answers."""
+_LIES: Final = (0, 2, 3, 3, 3, 3, 3, 3)  # one is drawn for the most lies of an answer: some answers are honest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +46,27 @@ class Planned:
 
     @property
     def answer(self) -> str:
-        """What is judged."""
+        """The answer that is judged."""
         return planted(self.case, *self.lies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What one recorder answered to one planned request."""
+    """One recorder's answer to one planned request."""
 
     recorder: str
     planned: Planned
     told: Played
     verdicts: tuple[Verdict, ...]
-    """On today's claims: what was asked otherwise then has no verdict."""
+    """Verdicts on today's claims; a claim that was worded differently then has none."""
     is_current: bool
     """Whether the same request would be sent today."""
 
 
 def plan(corpus: Sequence[Case]) -> list[Planned]:
-    """A sample over all conversations and presets, with lies of all kinds that code alone does not see.
+    """A sample over all conversations and presets, with lies of all kinds that code alone does not find.
 
-    Of each conversation and preset, the round with the most such lies; then other rounds, by lot.
+    It has the round with the most such lies of each conversation and preset; then other rounds, drawn at random.
     """
     lot = Random(SEED)
     shuffled = lot.sample(list(corpus), len(corpus))
@@ -85,7 +85,7 @@ def plan(corpus: Sequence[Case]) -> list[Planned]:
 
 
 def write_requests(folder: Path, planned: Sequence[Planned]) -> int:
-    """Write each call, and what stands in it to ``PLAN``; the number of calls."""
+    """Write each call to the folder, and its contents to ``PLAN``; return the number of calls."""
     folder.mkdir(parents=True, exist_ok=True)
     key: dict[str, Any] = {}
     for name, one, call, prompt, _ in _calls(planned):
@@ -98,7 +98,7 @@ def write_requests(folder: Path, planned: Sequence[Planned]) -> int:
 
 
 def collect(folder: Path, corpus: Sequence[Case]) -> list[Path]:
-    """Put ``answers/*.json`` of a folder beside the corpus, one file for each model.
+    """Add ``answers/*.json`` of a folder to the corpus, one file for each model.
 
     Raises:
         ValueError: A request that was answered is not the one that would be sent today.
@@ -132,7 +132,7 @@ def collect(folder: Path, corpus: Sequence[Case]) -> list[Path]:
 
 
 def recorded(corpus: Sequence[Case], folder: Path = VERDICTS) -> Iterator[Recorded]:
-    """Every answer that was recorded, on today's claims."""
+    """Every recorded answer, with its verdicts on today's claims."""
     files = [
         json.loads(path.read_text("utf-8"))
         for path in sorted(folder.glob("*.json"))
@@ -154,7 +154,7 @@ def recorded(corpus: Sequence[Case], folder: Path = VERDICTS) -> Iterator[Record
 
 
 def planned_of(corpus: Sequence[Case], path: Path = PLAN) -> list[Planned]:
-    """What was planned when the requests were written."""
+    """The sample that was planned when the requests were written."""
     by_id = {case.id: case for case in corpus}
     found: dict[str, Planned] = {}
     for one in json.loads(path.read_text("utf-8"))["requests"].values():
@@ -165,13 +165,13 @@ def planned_of(corpus: Sequence[Case], path: Path = PLAN) -> list[Planned]:
 
 
 def key_of(claim: Claim) -> str:
-    """A claim's name in recordings, whatever its number is."""
+    """A claim's name in recordings, which does not depend on its number."""
     about = claim.target if claim.gives_up else claim.field
     return _digest(f"{claim.kind} {about} {claim.text}")
 
 
 def _calls(planned: Iterable[Planned]) -> Iterator[tuple[str, Planned, int, SummaryPrompt, tuple[Claim, ...]]]:
-    """Name, answer, number of the call, prompt and claims."""
+    """Each call: name, answer, number of the call, prompt and claims."""
     number = 0
     for one in planned:
         told = played(one.case, one.answer)
@@ -188,7 +188,7 @@ def _on_claims(verdicts: Iterable[Mapping[str, Any]], claims: Iterable[Claim]) -
 
 
 def _passes(case: Case, lie: Lie) -> bool:
-    """Whether it is left to the verifier: served in spite of all checks, or kept in doubt alone."""
+    """Whether a lie is left to the verifier: it is served in spite of all checks, or only kept in doubt."""
     told = played(case, planted(case, lie))
     return told.applied is not None and (
         lie["kind"] in {"dropped_valid", "replaced_valid"} or is_served(case, lie, told)
@@ -196,7 +196,7 @@ def _passes(case: Case, lie: Lie) -> bool:
 
 
 def _apart(lies: Iterable[Lie]) -> tuple[Lie, ...]:
-    """The first few of them that touch no text that another one touches."""
+    """The first few of the lies that change different texts."""
     chosen: list[Lie] = []
     taken: set[tuple[Any, ...]] = set()
     for lie in lies:

@@ -1,7 +1,7 @@
-"""What asking again and verifying cost, beside the chunk and beside the call that summarizes it.
+"""Computes what asking again and verifying cost, compared with the chunk and the call that summarizes it.
 
-Tokens are the service's own estimate; an answer of verdicts weighs as it would be written, without what a model thinks
-before. Prices are those of the default model, none of it read from a cache. Seconds are of code alone.
+Tokens are the service's own estimate; an answer of verdicts is counted as it would be written, without a model's
+thoughts. Prices are those of the default model, without a cache. Seconds are of code alone.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from bench.trust.verifying import PROFILE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Of one or more calls."""
+    """The tokens of one or more calls."""
 
     read: int = 0
     written: int = 0
 
     @property
     def total(self) -> int:
-        """Both."""
+        """Tokens read and written together."""
         return self.read + self.written
 
     def plus(self, other: Tokens) -> Tokens:
-        """With other calls."""
+        """The sum with other calls' tokens."""
         return Tokens(read=self.read + other.read, written=self.written + other.written)
 
     def dollars(self) -> float:
-        """At the default model's price; 0 where the price table does not know it."""
+        """The cost at the default model's price; 0 if the price table does not have the model."""
         provider, _, model = DEFAULT_GEMINI_MODEL.partition(":")
         usage = RequestUsage(input_tokens=self.read, output_tokens=self.written)
         return cost_of(ModelResponse(parts=[], usage=usage, model_name=model, provider_name=provider)) or 0.0
@@ -58,37 +58,37 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one chunk."""
+    """The cost for one chunk."""
 
     chunk: int
     """Tokens of its messages."""
     framed: int
-    """Tokens of them as every model reads them: numbered, with role and time."""
+    """Tokens of its messages as a model reads them: numbered, with role and time."""
     verifying: Tokens
     calls: int
     again: Tokens = Tokens()
-    """Asking about failures again; nothing where all held."""
+    """Tokens of asking again about failures; none if nothing failed."""
     summarizing: Tokens | None = None
     seconds: float = 0.0
-    """Of code, where it was measured: checks, merge, claims, requests, verdicts."""
+    """Seconds of code, where they were measured: checks, merge, claims, requests, verdicts."""
 
     @property
     def share(self) -> float:
-        """Asking again and verifying, in tokens of the chunk."""
+        """The tokens of asking again and verifying, divided by the chunk's tokens."""
         return self.again.plus(self.verifying).total / self.chunk
 
     @property
     def share_of_framed(self) -> float:
-        """The same, in tokens of the chunk as it is read."""
+        """The same tokens, divided by the tokens of the chunk as it is read."""
         return self.again.plus(self.verifying).total / self.framed
 
     def dollars(self) -> float:
-        """Of asking again and verifying."""
+        """The cost of asking again and verifying."""
         return self.again.plus(self.verifying).dollars()
 
 
 def cost_of_play(play: Play) -> Cost:
-    """Of an honest answer of the corpus that was accepted."""
+    """The cost for an honest answer of the corpus that was accepted."""
     case = play.case
     started = perf_counter()
     asked = asked_of(case, play.told)
@@ -106,7 +106,7 @@ def cost_of_play(play: Play) -> Cost:
 
 
 def cost_of_fold(fold: Fold) -> Cost:
-    """Of a large chunk."""
+    """The cost for a large chunk."""
     requests = fold.subject.requests(PROFILE)
     return Cost(
         chunk=fold.tokens,
@@ -117,7 +117,7 @@ def cost_of_fold(fold: Fold) -> Cost:
 
 
 def verifying(requests: Iterable[VerificationRequest]) -> Tokens:
-    """Of these calls with their answers."""
+    """The tokens of these calls with their answers."""
     calls = Tokens()
     for request in requests:
         calls = calls.plus(_call(render_verification(request), answer_to(request.claims)))
@@ -125,12 +125,12 @@ def verifying(requests: Iterable[VerificationRequest]) -> Tokens:
 
 
 def answer_to(claims: Sequence[Claim]) -> str:
-    """An answer as a model writes it that contradicts nothing."""
+    """An answer as a model would write it, with no contradictions."""
     return json.dumps({"supported": [claim.n for claim in claims], "verdicts": []})
 
 
 def row_of(name: str, costs: Sequence[Cost]) -> list[str]:
-    """For the table: mean and greatest of what stands in ``HEADERS``."""
+    """A row of the table: means and maxima, as named in ``HEADERS``."""
     shares = [cost.share for cost in costs]
     framed = [cost.share_of_framed for cost in costs]
     beside = [
@@ -164,7 +164,7 @@ HEADERS: Final = (
     "seconds of code, mean",
     "seconds, greatest",
 )
-"""``share``: tokens of asking again and verifying by those of the chunk's messages."""
+"""The headers; ``share`` is the tokens of asking again and verifying, divided by those of the chunk's messages."""
 
 
 def _again(case: Case) -> Tokens:

@@ -1,9 +1,9 @@
-"""``python -m bench.trust.cuts``: what comes back of the statements that code cut for a value, by a model's verdicts.
+"""``python -m bench.trust.cuts``: which statements that code cut for a value come back by a model's verdicts.
 
-Statements that fail the check of values: honest ones, most of which tell something calculated, and wrong ones, which
-look like what the conversation says, or hold a random value. The verifier is asked about them as the service asks,
-and is not told which are which. ``--requests FOLDER`` writes the calls, ``--collect FOLDER`` keeps what was answered
-to them (``answers/*.json``: by name of the call, with ``model``) beside the corpus.
+The statements fail the check of values. Honest ones mostly state something calculated; wrong ones look like what the
+conversation says, or have a random value. The verifier is asked about them as the service asks, without being told
+which are which. ``--requests FOLDER`` writes the calls, ``--collect FOLDER`` adds the answers to them
+(``answers/*.json``: by name of the call, with ``model``) to the corpus.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ class Call:
 
     name: str
     source: str
-    """Where its statements are from."""
+    """The source of its statements."""
     request: VerificationRequest
     is_honest: bool
 
     @property
     def prompt(self) -> tuple[str, str]:
-        """What the verifier reads."""
+        """The texts that the verifier reads."""
         told = render_verification(self.request)
         return told.system, told.user
 
 
 def calls(*, sealed: bool = False) -> Iterator[Call]:
-    """All of them, in a fixed order: of short conversations, ordinary talks and the corpus; or of its sealed half."""
+    """All calls in a fixed order: of short conversations, ordinary talks and the corpus; or of its sealed half."""
     if not sealed:
         yield from _of_others()
     yield from _of_corpus(sealed=sealed)
 
 
 def _of_corpus(*, sealed: bool) -> Iterator[Call]:
-    """What was cut of honest answers of one half, and of their copies with a lie; whose letter it is, is drawn."""
+    """Calls on what was cut from honest answers of one half, and from copies with a lie; their letters are drawn."""
     dice, half = random.Random(SEED), "sealed" if sealed else "corpus"
     number = 0
     for play in _plays(sealed=sealed):
@@ -92,10 +92,10 @@ def _plays(*, sealed: bool) -> tuple[Play, ...]:
 
 
 def _of_others() -> Iterator[Call]:
-    """Of short conversations and ordinary talks.
+    """Calls of short conversations and ordinary talks.
 
-    Honest and wrong statements stand in two calls, the first of them by lot. They often differ in one value alone. So
-    nobody is to answer calls of both letters.
+    Honest and wrong statements are in two calls, whose order is drawn. They often differ in a single value, so nobody
+    may answer calls of both letters.
     """
     dice = random.Random(SEED)
     found = [*_of_values(), *(call for name in SETS for call in _of_talks(name, dice))]
@@ -116,7 +116,7 @@ _Found = tuple[str, Sequence[Message], list[tuple[CandidateItem, bool]]]
 
 
 def _of_values() -> Iterator[_Found]:
-    """Of the short conversations full of values, those of which an honest statement fails."""
+    """The short conversations full of values in which an honest statement fails."""
     for name in _READ:
         for row in map(json.loads, HALVES[name].open(encoding="utf-8")):
             messages = [message(*one) for one in row["text"]["messages"]]
@@ -133,7 +133,7 @@ def _of_values() -> Iterator[_Found]:
 
 
 def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
-    """Of honest answers about ordinary talks what fails, and beside each another statement with a random value."""
+    """Failing statements of honest answers about ordinary talks, each with another that has a random value."""
     for answer in answers(name):
         failing = {one.key for one in examine(answer.candidate, answer.shown).failures if one.field != "segments"}
         told = [(item, (item.field, index, item.text) in failing) for index, item in enumerate(answer.candidate.items)]
@@ -157,11 +157,11 @@ def _item(text: str, seqs: Iterable[int], field: str = "facts") -> CandidateItem
 
 
 Answered = Mapping[str, Verdict]
-"""Verdicts by the statement that they are about (``key_of``), whatever their numbers were."""
+"""Verdicts by the statement that they are about (``key_of``), not by their numbers."""
 
 
 def recorded() -> Answered:
-    """What was answered."""
+    """The recorded verdicts."""
     told = json.loads(ANSWERED.read_text("utf-8"))["verdicts"]
     return {key: Verdict(n=0, **verdict) for key, verdict in told.items()}
 
@@ -172,7 +172,7 @@ def on_claims(answered: Answered, claims: Iterable[Claim]) -> list[Verdict]:
 
 
 def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tuple[bool, str]]]:
-    """By source: how many honest and wrong statements were asked about, were supported, and come back."""
+    """For each source, how many honest and wrong statements were asked about, were supported, and come back."""
     found: dict[str, Counter[tuple[bool, str]]] = {}
     for call in calls(sealed=sealed):
         verdicts = on_claims(answered, call.request.claims)
@@ -185,7 +185,7 @@ def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tu
 
 
 def honest_after(answered: Answered, *, sealed: bool) -> dict[str, tuple[Figure, Figure]]:
-    """What is changed of the corpus's honest answers by code alone, and once these verdicts were applied."""
+    """How much of the corpus's honest answers is changed by code alone, and after these verdicts are applied."""
     plays = _plays(sealed=sealed)
     before, after = honest_figures_of(plays), honest_figures_of([_after(play, answered) for play in plays])
     return {name: (before[name], after[name]) for name in before if name.endswith(("changed", "changed or gone"))}
@@ -199,7 +199,7 @@ def _after(play: Play, answered: Answered) -> Play:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.trust.cuts", description=__doc__)
     parser.add_argument("--requests", type=Path, metavar="FOLDER")
     parser.add_argument("--collect", type=Path, metavar="FOLDER")

@@ -1,7 +1,7 @@
-"""The verifier's frame, without any model: whether what decides a claim is shown, and whether right verdicts work.
+"""Tests the code around the verifier, without a model: whether evidence is shown, and whether right verdicts work.
 
-*Evidence*: the message that decides a claim stands in the very call that asks about it. *Effect*: with verdicts that
-make no error, every false statement goes, every valid entry comes back, and everything honest stays as it is.
+*Evidence*: the message that decides a claim is in the very call that asks about it. *Effect*: with verdicts without
+errors, every false statement is removed, every valid entry comes back, and all honest text stays as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bench.trust.verified import (
 from tests.unframing import unframe
 
 Counts = Mapping[str, Sequence[bool]]
-"""By figure: whether it holds, for each that was looked at."""
+"""For each figure, whether it holds in each case."""
 Asking = Callable[[Case, Played], Asked]
 
 LIES_SHOWN: Final = "false claims left to the verifier: a deciding message is shown whole"
@@ -55,7 +55,7 @@ CUT_BACK: Final = "honest statements that code cut for a value: served again"
 
 
 def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
-    """Of claims that a label decides: whether what decides them was shown."""
+    """For claims that a label decides, whether the deciding message was shown."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
         if play.told.applied is not None:
@@ -79,9 +79,9 @@ def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
 
 
 def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
-    """With verdicts from the labels: whether everything that is served is as it should be.
+    """Whether everything that is served is as it should be, with verdicts from the labels.
 
-    A lie whose deciding message was not shown cannot be proved by any verdict, and is counted under evidence alone.
+    A lie whose deciding message was not shown cannot be proved by any verdict, and is only counted under evidence.
     """
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
@@ -110,7 +110,7 @@ def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
 
 
 def giving_up_of(plays: Iterable[Play]) -> Counts:
-    """What honest answers give up, with a verifier that makes no error and without any."""
+    """Whether what honest answers give up is removed, with a verifier without errors and with none."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
         if play.told.applied is None:
@@ -129,13 +129,13 @@ def giving_up_of(plays: Iterable[Play]) -> Counts:
 
 
 def is_told(case: Case, lie: Lie, told: Played) -> bool:
-    """Whether the lie misleads still; of one that gives up a valid entry: also whether its invented item is served."""
+    """Whether the lie still misleads; if it gives up a valid entry, also whether its invented item is served."""
     invented = lie["kind"] == "replaced_valid" and lie["text"] in told.items.values()
     return invented or is_served(case, lie, told)
 
 
 def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterator[tuple[str, bool]]:
-    """For every claim that no lie makes."""
+    """The effects on every claim that no lie makes."""
     false = false_claims(asked, lies)
     refuted = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
     in_doubt = doubted(after)
@@ -164,7 +164,7 @@ def _is_given_up_by_another(claim: Claim, asked: Asked, refuted: set[str]) -> bo
 
 
 def _is_shown(asked: Asked, claim: Claim, seq: int) -> bool:
-    """Whether the whole message stands in the call that asks about the claim, among the new or the earlier ones."""
+    """Whether the whole message is in the call that asks about the claim, among the new or the earlier messages."""
     shown = asked.shown_for(claim).get(seq)
     if shown is None:
         return False
@@ -178,7 +178,7 @@ def _last(asked: Asked) -> int:
 
 @cache
 def _texts_of(talk: str, seq: int) -> tuple[frozenset[str], str]:
-    """A message's texts as they are framed, and all of it in one."""
+    """A message's texts as they are framed, and the whole message as one text."""
     message = redact_message(talk_named(talk).messages[seq - 1])
     (framed,) = unframe(frame([message]))
     texts = [framed.content, *(text for _, text in framed.parts)]
@@ -186,7 +186,7 @@ def _texts_of(talk: str, seq: int) -> tuple[frozenset[str], str]:
 
 
 def _replaced(case: Case) -> Iterator[tuple[str, list[str]]]:
-    """Each entry that the honest answer replaces, with the texts that it puts there."""
+    """Each entry that the honest answer replaces, with the replacing texts."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     known = {entry.id for entry in case.request.previous if entry.role != "narrative"}
     for item in parse_candidate(case.answer, case.request.schema).items:

@@ -1,6 +1,6 @@
-"""Recorded answers through the checks and merges of whatever checkout this runs in: what is served in the end.
+"""Puts recorded answers through the checks and merges of the current checkout, and returns what is served at the end.
 
-``python bench/trust/folding.py < talks.json > served.json``, with the checkout as the current folder and in
+Run it as ``python bench/trust/folding.py < talks.json > served.json``, with the checkout as the current folder and in
 ``PYTHONPATH``. It uses only what ``bench/replay.py`` has had since commit d479d5f.
 """
 
@@ -23,14 +23,14 @@ from bench import replay
 from bench.replay import Replay
 
 FOLDED = 8_000
-"""Tokens of a usual chunk. Those of the corpus are smaller, their records longer than was asked for, and whether a
-record is smaller than what it replaces is not measured here."""
+"""Tokens of a usual chunk, which is assumed for all chunks. Those of the corpus are smaller, and their records longer
+than was asked for; whether a record is smaller than what it replaces is not measured here."""
 
 
 def folded(told: Mapping[str, Any]) -> dict[str, Any]:
-    """One conversation under one preset: the text that is served after its last round, and why answers were refused.
+    """Play one conversation under one preset: the text served after its last round, and why answers were refused.
 
-    Whatever is refused is summarized offline instead, as the service does.
+    A chunk whose answer is refused is summarized offline instead, as the service does.
     """
     line = Replay.in_window(told["window"], told["preset"])
     entries: dict[str, str] = {}
@@ -54,7 +54,7 @@ def folded(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _taken(line: Replay, plan: CompactionPlan, answer: str) -> Applied | str:
-    """The recorded answer in the place of the offline one: checked as a model's, who repeats himself if asked again."""
+    """Apply the recorded answer instead of the offline one, as that of a model that repeats itself if asked again."""
     said = Proposal(text=answer, finish="stop", model="recorded")
     with (
         patch.object(replay, "compress", lambda _: answer),
@@ -75,7 +75,7 @@ def _judged(said: Proposal, request: SummaryRequest) -> Any:
 
 
 def _numbered(answer: dict[str, Any], entries: Mapping[str, str]) -> dict[str, Any]:
-    """The answer with the ids that its entries have here; what is not served here can be given up no more."""
+    """The answer with the ids that its entries have here; an entry that is not served here cannot be given up."""
     made = {
         field: [{**item, "replaces": _ids(item["replaces"], entries)} for item in value]
         if isinstance(value, list) and field not in {"dropped", "anchors"}

@@ -1,4 +1,4 @@
-"""Recorded verdicts, played: which lies go and which honest statements are lost, by kind, with intervals."""
+"""Applies recorded verdicts: which lies are removed and which honest statements are lost, by kind, with intervals."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bench.trust.lies import kind_of
 from bench.trust.verified import asked_of, doubted, false_claims, stands, verified
 
 _Z: Final = 1.96
-"""Of a 95 % interval."""
+"""The quantile for a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How many of how many."""
+    """A share: how many of how many."""
 
     found: int
     count: int
@@ -38,28 +38,28 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What recorded verdicts did."""
+    """The effects of recorded verdicts."""
 
     recorders: tuple[str, ...]
     requests: int
     current: int
-    """Requests that would be sent to the letter today."""
+    """How many of the requests would be sent verbatim today."""
     lies_gone: dict[str, Share]
-    """By kind; also in all."""
+    """The share of lies that were removed, by kind and in all."""
     lies_doubted: Share
-    """False items that stayed, but in doubt."""
+    """The share of false items that are still served, but in doubt."""
     honest_lost: dict[str, Share]
-    """By kind of claim; also in all."""
+    """The share of honest claims that were lost, by kind of claim and in all."""
     honest_doubted: Share
-    """Honest items."""
+    """The share of honest items that were put in doubt."""
     given_up: Share
-    """Entries honestly given up that are gone, those left out that a false statement replaced too."""
+    """The share of honestly given up entries that are gone, except entries that a false statement replaced too."""
     unproven: int
-    """Contradictions without a quote that stands there."""
+    """How many contradictions have no quote that is in the messages."""
 
 
 def heard_of(answers: Sequence[Recorded]) -> Heard | None:
-    """The figures of all answers together; ``None`` where there are none."""
+    """The figures of all answers together; ``None`` if there are no answers."""
     if not answers:
         return None
     gone: defaultdict[str, list[bool]] = defaultdict(list)
@@ -107,7 +107,7 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
 
 
 def sentences_heard(path: Path = SENTENCES) -> dict[str, Share]:
-    """Of the recorded sentences of false items, how many stay: those that are supported, true and false ones apart."""
+    """The shares of the recorded sentences of false items that are supported, and so kept: true and false ones."""
     told = [one for item in json.loads(path.read_text("utf-8"))["items"] for one in item["sentences"]]
     return {
         name: _share([one["verdict"] == "supported" for one in told if one["is_true"] is is_true])
@@ -116,7 +116,7 @@ def sentences_heard(path: Path = SENTENCES) -> dict[str, Share]:
 
 
 def wilson(found: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share; all of it where nothing was counted."""
+    """The 95 % interval of a share; the whole range from 0 to 1 if nothing was counted."""
     if not count:
         return 0.0, 1.0
     share, square = found / count, _Z * _Z

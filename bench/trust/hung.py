@@ -1,9 +1,9 @@
-"""``python -m bench.trust.hung``: a sentence that nobody said, hung on a true item, and what asking again brings.
+"""``python -m bench.trust.hung``: what a second question achieves if a false sentence is appended to a true item.
 
-A sentence of another conversation stands behind or before a true item of each recorded answer of the open half. A
-verifier finds the item as a whole not stated, and is asked about its sentences. With verdicts that make no error the
-true sentences stay as they are, and the other is in doubt alone. The table has what verifiers do that lie or guess at
-this second question, and the last line what the question costs.
+A sentence of another conversation is put after or before a true item of each recorded answer of the open half. A
+verifier finds that the item as a whole is not stated, and is asked about its sentences. With verdicts without errors
+the true sentences stay as they are, and only the other one is in doubt. The table shows what verifiers do that lie or
+guess at this second question; the last line shows what the question costs.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Hung:
     item: Claim
     parts: tuple[Claim, ...]
     share: float
-    """Tokens of the first question, by those of the chunk."""
+    """The tokens of the first question, divided by those of the chunk."""
     share_again: float
-    """Of the second one."""
+    """The tokens of the second question, divided by those of the chunk."""
 
     @property
     def first(self) -> tuple[Verdict, ...]:
@@ -68,13 +68,13 @@ class Hung:
         return verified(asked, (*self.first, *further))
 
     def is_true(self, part: Claim) -> bool:
-        """Whether the honest item says so too."""
+        """Whether the honest item says the same."""
         return undated(part.text) in honest_sentences(self.case, self.lie)
 
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What became of the sentences of such items, and of all other statements."""
+    """The outcome for the sentences of such items, and for all other statements."""
 
     true: int = 0
     true_in_doubt: int = 0
@@ -89,7 +89,7 @@ Verifier = Callable[[Hung, Random], Iterable[Verdict]]
 
 
 def hung_of(corpus: Sequence[Case]) -> Iterator[Hung]:
-    """One of each answer in which such a sentence is served."""
+    """One such item of each answer in which the added sentence is served."""
     dice = Random(SEED)
     strange = {case.id: tuple(_alone(case)) for case in corpus}
     for case in corpus:
@@ -106,7 +106,7 @@ def hung_of(corpus: Sequence[Case]) -> Iterator[Hung]:
 
 
 def outcome_of(found: Iterable[Hung], verifier: Verifier) -> Outcome:
-    """What the verifier's second answers do."""
+    """The effect of the verifier's second answers."""
     dice, counts = Random(SEED), Outcome()
     for one in found:
         after = one.after(verifier(one, dice))
@@ -127,7 +127,7 @@ def outcome_of(found: Iterable[Hung], verifier: Verifier) -> Outcome:
 
 
 def _said(word: Callable[[Hung, Claim, Random], VerdictWord], *, truly: bool = False) -> Verifier:
-    """One that says so, with quotes that are invented, or that stand in a message."""
+    """A verifier with the given verdicts, whose quotes are invented, or (``truly``) from a message."""
 
     def verdicts(one: Hung, dice: Random) -> Iterator[Verdict]:
         quote = true_quote(one.asked.shown, one.item.seqs) if truly else None

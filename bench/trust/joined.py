@@ -1,7 +1,7 @@
-"""Chunks of the size that presets fold: several conversations of the corpus as one, their recorded answers together.
+"""Makes chunks of the size that presets fold: several conversations of the corpus as one, with their recorded answers.
 
 The conversations take turns, round by round. A state holds as many of the recorded statements as its preset plans for,
-by the service's own pruning; so a larger chunk leads to no larger state.
+by the service's own pruning, so a larger chunk does not lead to a larger state.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from bench.trust.rounds import ROUNDS, WINDOW, Case, merged
 from bench.trust.verifying import subject_with, version_of
 
 _IDS_EACH = 1_000
-"""Entry numbers of one conversation."""
+"""How many entry numbers are reserved for each conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """One large chunk with what a verifier would be asked about it."""
+    """One large chunk, and what a verifier would be asked about it."""
 
     preset: str
     messages: tuple[Message, ...]
     subject: Subject
     state_tokens: int
-    """Of what is served after it."""
+    """The tokens of the state that is served after it."""
 
     @property
     def tokens(self) -> int:
-        """Of the chunk."""
+        """The tokens of the chunk."""
         return sum(message.token_count for message in self.messages)
 
 
@@ -52,9 +52,9 @@ def folds_of(corpus: Sequence[Case], *, talks: int, rounds: int = 0) -> Iterator
     """Chunks of so many rounds of so many conversations at once, for every preset.
 
     Args:
-        corpus: Of which all rounds of a conversation stand together.
-        talks: At most; as many as there are of a preset are taken.
-        rounds: Of each of them in one chunk; 0: as many as the service gathers while no pause ends it, the rest last.
+        corpus: The cases; all rounds of a conversation must be next to each other.
+        talks: The most conversations; there may be fewer with a preset.
+        rounds: The rounds of each in one chunk; 0: as many as the service gathers without a pause, then the rest.
     """
     by_preset: defaultdict[str, list[list[Case]]] = defaultdict(list)
     for (_, preset), cases in groupby(corpus, key=lambda case: (case.talk.id, case.preset)):
@@ -83,7 +83,7 @@ class _Line:
         self._states = [[self._state(nth, number) for nth in range(len(talks))] for number in range(ROUNDS + 1)]
 
     def spans(self, rounds: int) -> list[tuple[int, int]]:
-        """First and last of so many rounds each; what is left over is left out."""
+        """Groups of so many rounds, each from after its first number up to its second; left-over rounds are dropped."""
         return [(first, first + rounds) for first in range(0, ROUNDS - rounds + 1, rounds)]
 
     def gathered(self) -> list[tuple[int, int]]:
@@ -98,7 +98,7 @@ class _Line:
         return list(pairwise([0, *ends]))
 
     def fold(self, first: int, last: int) -> Fold:
-        """What is asked about the rounds after ``first``, up to ``last``."""
+        """The chunk of the rounds after ``first`` up to ``last``."""
         messages = tuple(message for one in self._rounds[first:last] for message in one)
         before = self._held(self._joined(first))
         after = self._after(before, first, last)
@@ -121,7 +121,7 @@ class _Line:
         )
 
     def _after(self, before: Sequence[StateEntry], first: int, last: int) -> tuple[StateEntry, ...]:
-        """The new state: what is kept, what is new, and on record what was replaced by something that is served."""
+        """The new state: kept and new entries, and as records the entries whose replacement is served."""
         joined = self._joined(last)
         named = {entry.id for entry in joined}
         known = {entry.id for entry in before}
@@ -137,7 +137,7 @@ class _Line:
         return (*held, *gone)
 
     def _successors(self, first: int, last: int) -> Mapping[str, Sequence[str]]:
-        """Which entries took an entry's place in these rounds, directly."""
+        """The entries that directly replaced each entry in these rounds."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for nth, cases in enumerate(self._talks):
             for number in range(first, last):
@@ -150,7 +150,7 @@ class _Line:
         return found
 
     def _state(self, nth: int, number: int) -> tuple[StateEntry, ...]:
-        """The entries of one conversation after so many rounds, by the joined one's numbers."""
+        """The entries of one conversation after so many rounds, with numbers in the joined conversation."""
         cases = self._talks[nth]
         if number < ROUNDS:
             entries = cases[number].request.previous
@@ -167,7 +167,7 @@ class _Line:
         )
 
     def _joined(self, number: int) -> tuple[StateEntry, ...]:
-        """All conversations' entries, field by field, oldest first; one narrative of each field."""
+        """The entries of all conversations, field by field, oldest first; one narrative for each field."""
         entries = [entry for state in self._states[number] for entry in state]
         lists = [entry for entry in entries if entry.role != "narrative"]
         told = [entry for entry in entries if entry.role == "narrative"]
@@ -177,7 +177,7 @@ class _Line:
         return tuple(sorted(everything, key=lambda one: (order.index(one.field), one.since_version, one.id)))
 
     def _narrative(self, told: Sequence[StateEntry]) -> StateEntry | None:
-        """The first conversation's; where one text is the whole state, sentences of all by turns, up to its size."""
+        """The first conversation's narrative; if one text is the whole state, sentences of all, up to its size."""
         if not told:
             return None
         if not is_told(self._schema):
@@ -218,7 +218,7 @@ class _Line:
 
 
 def _resolved(name: str, successors: Mapping[str, Sequence[str]], served: set[str]) -> set[str]:
-    """The served entries that took its place, at once or one after the other."""
+    """The served entries that replaced an entry, directly or through others."""
     found, waiting, seen = set[str](), [name], set[str]()
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""Lies of the corpus: single edits of honest answers, and whether anybody is still misled by them."""
+"""The lies of the corpus: single edits of honest answers, and whether they still mislead anybody."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.trust.playing import Played
 from bench.trust.rounds import ANSWERS, SEALED, Case
 
 Lie = Mapping[str, Any]
-"""As it stands in the corpus, with its place there as ``number``."""
+"""A lie as it is in the corpus, with its place there as ``number``."""
 
 
 def lies_of_case(case: Case) -> list[Lie]:
@@ -29,7 +29,7 @@ def lies_of_case(case: Case) -> list[Lie]:
 
 
 def kind_of(lie: Lie) -> str:
-    """Its kind, with whether its value stands anywhere."""
+    """The kind of a lie, with whether its value occurs anywhere."""
     return f"{lie['kind']}, {lie['label']}" if lie.get("label") else str(lie["kind"])
 
 
@@ -42,7 +42,7 @@ def planted(case: Case, *lies: Lie) -> str:
 
 
 def is_served(case: Case, lie: Lie, told: Played) -> bool:
-    """Whether somebody is misled: the false statement is served, or the valid entry no more."""
+    """Whether somebody is misled: the false statement is served, or the valid entry is not served any more."""
     if told.applied is None:
         return False
     if lie["kind"] == "dropped_valid":
@@ -58,7 +58,7 @@ def is_served(case: Case, lie: Lie, told: Played) -> bool:
 
 
 def false_texts(case: Case, lie: Lie) -> list[str]:
-    """What is false: a whole item or digest, the sentences of a narrative that the honest one lacks; else nothing."""
+    """The false texts: a whole item or digest, or the sentences of a narrative that the honest one lacks."""
     if "text" not in lie:
         return []
     text = " ".join(str(lie["text"]).split())
@@ -69,7 +69,7 @@ def false_texts(case: Case, lie: Lie) -> list[str]:
 
 
 def honest_sentences(case: Case, lie: Lie) -> list[str]:
-    """The sentences of a false item that its honest twin has as well; of other lies none."""
+    """The sentences of a false item that its honest twin has too; none for other lies."""
     index = lie.get("index", -1)
     if lie.get("field") == "segments" or index is None or index < 0:
         return []
@@ -78,7 +78,7 @@ def honest_sentences(case: Case, lie: Lie) -> list[str]:
 
 
 def is_claim_of(claim: Claim, case: Case, lie: Lie) -> bool:
-    """Whether a claim says what the lie says, or gives up what it gives up."""
+    """Whether a claim makes the lie's statement, or gives up the lie's entry."""
     if claim.gives_up:
         return claim.target in {*lie.get("replaces", ()), lie.get("entry")}
     false, text = false_texts(case, lie), undated(" ".join(claim.text.split()))

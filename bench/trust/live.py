@@ -1,8 +1,9 @@
-"""``python -m bench.trust --live``: the configured model answers the prompts of the open half, and is measured alike.
+"""``python -m bench.trust --live``: the configured model answers the prompts of the open half.
 
-The cost is told first, and asked about unless ``YES=1``. Each case stands for itself: the state that it goes on from is
-the recorded one, whatever the model answered before. Lies are edits of recorded answers, so that none is measured here.
-What is printed says how one model did once; no figure of ours is made of it.
+Its answers are measured like the recorded ones. The cost is stated first, and has to be confirmed unless ``YES=1``.
+Cases are independent: each starts from the recorded state, whatever the model answered before. Lies are edits of
+recorded answers, so none is measured here. The output says how one model did once; it is not used for published
+figures.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from bench.trust.measures import figures_of
 from bench.trust.rounds import Case, cases
 
 ANSWERS: Final = "trust-live.jsonl"
-"""Under ``.data/bench``: what the model answered, to be read."""
+"""The file under ``.data/bench`` with the model's answers, for reading."""
 _AT_ONCE: Final = 4
 _SEED: Final = 1
 _THOUGHTS: Final = 2
-"""Times the recorded answer: what a model that thinks writes besides."""
+"""The tokens of a model's thoughts, as a multiple of the recorded answer."""
 
 
 def run(limit: int | None) -> int:
-    """Ask and measure; the command's exit status.
+    """Ask and measure; return the exit status.
 
     Args:
         limit: How many cases, spread over all of them; ``None``: all.
@@ -64,7 +65,7 @@ def run(limit: int | None) -> int:
 
 
 def spread(corpus: Sequence[Case], limit: int | None) -> list[Case]:
-    """So many cases (at least one), drawn from all conversations, presets and rounds: the same in each run."""
+    """So many cases (at least one), from all conversations, presets and rounds; the same in each run."""
     if limit is None or limit >= len(corpus):
         return list(corpus)
     chosen = random.Random(_SEED).sample(range(len(corpus)), max(limit, 1))
@@ -72,7 +73,7 @@ def spread(corpus: Sequence[Case], limit: int | None) -> list[Case]:
 
 
 def planned_for(corpus: Sequence[Case]) -> Planned:
-    """What asking about these cases takes, by our estimator."""
+    """The tokens of asking about these cases, by the service's estimator."""
     prompts = [render_summary(case.request) for case in corpus]
     shapes = sum(estimate_text(json.dumps(one.json_schema)) for one in prompts)
     return Planned(
@@ -83,7 +84,7 @@ def planned_for(corpus: Sequence[Case]) -> Planned:
 
 
 async def answers(summarizer: Summarizer, corpus: Sequence[Case]) -> list[Proposal | str]:
-    """What the model answers to each case, or the reason word why it did not; one after a few others."""
+    """The model's answer to each case, or the reason word of its failure; a few cases are asked at a time."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def answer(case: Case) -> Proposal | str:

@@ -1,6 +1,6 @@
-"""Verifiers that lie, guess or talk nonsense: what honest statements they can take away.
+"""Tests which honest statements verifiers can remove that lie, guess or talk nonsense.
 
-Whether a quote is true is looked up here by plain means, not by the code that is measured.
+Whether a quote is true is looked up here by simple means, not by the code that is measured.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ _INVENTED: Final = (
 )
 
 Quoted = tuple[int, str]
-"""A message and what it is said to say."""
+"""The number of a message, and its alleged words."""
 Verifier = Callable[[Asked, Random], Iterable[Verdict]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Harm:
-    """What one verifier did to honest answers."""
+    """The effect of one verifier on honest answers."""
 
     claims: int = 0
-    """Honest statements that were served before: items, sentences of narratives, digests."""
+    """How many honest statements were served before: items, sentences of narratives, digests."""
     without_quote: int = 0
-    """Lost, though nothing that was quoted of them stands in a message."""
+    """How many were lost although no quote against them is in a message."""
     with_quote: int = 0
-    """Lost by a quote that stands in a message."""
+    """How many were lost by a quote that is in a message."""
     doubted: int = 0
-    """Put in doubt."""
+    """How many were put in doubt."""
     others: int = 0
-    """Entries that no claim was about, and that changed."""
+    """How many entries changed although no claim was about them."""
 
 
 def harms_of(plays: Sequence[Play], verifiers: Mapping[str, Verifier] | None = None) -> dict[str, Harm]:
-    """By verifier, what it does to the honest answers."""
+    """The effect of each verifier on the honest answers, by its name."""
     asked = [asked_of(play.case, play.told) for play in plays if play.told.applied is not None]
     return {name: _harm(asked, verifier) for name, verifier in (verifiers or verifiers_for(asked)).items()}
 
 
 def verifiers_for(asked: Sequence[Asked]) -> dict[str, Verifier]:
-    """All that are tried."""
+    """All verifiers that are tried, by name."""
     foreign = [text for one in asked for message in one.case.request.messages[:3] if (text := _cut(message.content))]
 
     def invented(_asked: Asked, _claim: Claim, lot: Random) -> Quoted:
@@ -90,7 +90,7 @@ def verifiers_for(asked: Sequence[Asked]) -> dict[str, Verifier]:
 
 
 def conspiracies_of(plays: Iterable[Play]) -> tuple[int, int]:
-    """Valid entries that a summarizer gives up, lying, and a verifier supports: how many go, of how many."""
+    """How many valid entries go that a lying summarizer gives up with a verifier's support, and how many there are."""
     gone = count = 0
     for play in plays:
         for one in play.lies:
@@ -103,7 +103,7 @@ def conspiracies_of(plays: Iterable[Play]) -> tuple[int, int]:
 
 
 def returns_of(plays: Iterable[Play]) -> tuple[dict[str, int], int]:
-    """False statements that code cut, and a verifier supports that knows better: by its quotes, how many come back."""
+    """How many false statements that code cut come back if a lying verifier supports them, by its quotes; and all."""
     quotings: dict[str, Callable[[Asked, Claim, Random], Quoted]] = {
         "without quotes": lambda _asked, _claim, _lot: (0, ""),
         "quotes invented": lambda one, _claim, lot: (_seqs(one)[0], lot.choice(_INVENTED)),
@@ -154,12 +154,12 @@ def _harm(asked: Sequence[Asked], verifier: Verifier) -> Harm:
 
 
 def _said(claim: Claim) -> tuple[str, str]:
-    """Where it stands, and its words: what is said of one of two equal sentences is said of the other."""
+    """A claim's place and words: of two equal sentences, a quote against one counts for the other too."""
     return claim.target, claim.text
 
 
 def _quotes(asked: Asked, verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """What was quoted against each text."""
+    """The quotes against each text."""
     claims = {claim.n: claim for claim in asked.claims}
     found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for verdict in verdicts:
@@ -178,7 +178,7 @@ def _contradicting(quoting: Callable[[Asked, Claim, Random], Quoted]) -> Verifie
 
 
 def _inverting(quoting: Callable[[Asked, Claim, Random], Quoted]) -> Verifier:
-    """What is true is contradicted; what the answer gives up by right has to stay."""
+    """A verifier that contradicts true statements, and keeps entries that the answer rightly gives up."""
 
     def verdicts(asked: Asked, lot: Random) -> Iterator[Verdict]:
         for claim in asked.claims:
@@ -202,7 +202,7 @@ def _guessing(kinds: Sequence[Callable[[Asked, Claim, Random], Quoted]]) -> Veri
 
 
 def _babbling(asked: Asked, lot: Random) -> Iterable[Verdict]:
-    """An answer as text, of which hardly anything can be read."""
+    """Verdicts from an answer as text of which hardly anything can be parsed."""
     numbers = [lot.randint(-5, 5 * len(asked.claims)) for _ in asked.claims]
     words = [*VERDICT_WORDS, "false", "refuted", ""]
     rows = [f'{{"n": {n}, "verdict": "{lot.choice(words)}", "seq": "x", "quote": 7}}' for n in numbers]
@@ -256,7 +256,7 @@ def _plain(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """At most as much as a quote may be, at a blank."""
+    """The text up to the greatest length of a quote, cut at a space."""
     plain = " ".join(text.split())
     if len(plain) <= LONGEST_QUOTE:
         return plain

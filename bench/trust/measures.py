@@ -1,4 +1,4 @@
-"""What is counted: honest texts that were changed, entries that went or stayed wrongly, lies that are gone."""
+"""Counts honest texts that were changed, entries that were wrongly removed or kept, and lies that are gone."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from bench.trust.plays import Play, honest_plays_of
 from bench.trust.rounds import Case
 
 Figure = tuple[str, int]
-"""A share in percent, and of how many."""
+"""A share in per cent, and the number of all."""
 
 
 def figures_of(corpus: Sequence[Case]) -> dict[str, Figure]:
-    """Every figure that honest answers give, also such as no lies were planted in."""
+    """Every figure of honest answers, including answers in which no lies were planted."""
     return honest_figures_of(honest_plays_of(corpus))
 
 
 def honest_figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
-    """The same of answers that were played."""
+    """The same figures of answers that were played."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
         case, told = play.case, play.told
@@ -40,7 +40,7 @@ def honest_figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
 
 
 def changes_of(plays: Sequence[Play]) -> list[dict[str, Any]]:
-    """Every honest text that is not served as it was written, and what is served instead, with an id for readers."""
+    """Every honest text that is not served as written, with what is served instead, and an id for readers."""
     rows = (row for play in plays for row in _changes(play.case, play.told))
     return [{"id": str(number), **row} for number, row in enumerate(rows, start=1)]
 
@@ -57,7 +57,7 @@ def texts_of(plays: Sequence[Play]) -> dict[str, int]:
 
 
 def lies_of(plays: Sequence[Play]) -> tuple[dict[str, tuple[int, int, int]], list[dict[str, Any]]]:
-    """By kind (gone where the writer repeats himself, gone where he mends it, of how many), and what went through."""
+    """By kind: lies gone if the writer repeats them, gone if the writer mends them, and all; then those that passed."""
     counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     through: list[dict[str, Any]] = []
     for play in plays:
@@ -92,7 +92,7 @@ def _changes(case: Case, told: Played) -> Iterator[dict[str, Any]]:
 
 
 def _asked_digests(case: Case, candidate: Candidate) -> list[SegmentDigest]:
-    """Digests of stretches that were asked about."""
+    """The digests of stretches that were asked for."""
     return [one for one in candidate.digests if 1 <= one.number <= len(case.request.segments)]
 
 
@@ -121,7 +121,7 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
 
 
 def _sources(case: Case, told: Played) -> Iterator[tuple[set[int], set[int]]]:
-    """Of each item as it was written: sources that it lost, and such as only code says it has."""
+    """For each item as written: the sources that it lost, and those that only code added."""
     known = {entry.id: set(entry.from_seqs) for entry in case.request.previous}
     made = {undated(entry.text): set(entry.from_seqs) for entry in told.applied.entries} if told.applied else {}
     for item in parse_candidate(case.answer, case.request.schema).items:

@@ -1,9 +1,9 @@
-"""``python -m bench.trust.narratives``: which narratives the exact checks would change: honest ones, and false ones.
+"""``python -m bench.trust.narratives``: which honest and false narratives the exact checks would change.
 
-Short conversations with what a writer tells of them in sentences: standing orders in other words than those of whoever
-gave them, and values that are calculated, rounded, converted or told in another form. Each honest narrative stands
-beside a copy in which one sentence orders the reader about as nobody asked for, or tells a wrong value. Every second
-conversation was worked on; the others (``sealed-values``) are only counted.
+Short conversations have narratives by a writer: with standing orders in other words than the speaker's, and with values
+that are calculated, rounded, converted or in another form. Each honest narrative has a copy in which one sentence gives
+the reader an order that nobody asked for, or states a wrong value. Every second conversation was worked on; the others
+(``sealed-values``) are only counted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _ITEMS: Final = _ROOT / "tests" / "corpora" / "careful_values.jsonl"
 """Statements about the conversations of the careful narratives."""
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str, str]]
-"""By what the narratives are about (``orders``, ``values``), kind (``honest``, ``lie``), and ``all`` or ``failing``."""
+"""Counts by subject (``orders``, ``values``), kind (``honest``, ``lie``), and ``all`` or ``failing``."""
 
 
 def counted(rows: Iterable[Mapping[str, Any]], items: Mapping[str, Sequence[CandidateItem]] | None = None) -> Count:
-    """How many narratives there are, and how many fail, in answers that have these items by conversation."""
+    """How many narratives there are, and how many fail, in answers that also have these items (by conversation)."""
     found: Count = Counter()
     for row in rows:
         about, _, talk = row["id"].partition("-")
@@ -47,7 +47,7 @@ def counted(rows: Iterable[Mapping[str, Any]], items: Mapping[str, Sequence[Cand
 
 
 def failing_of(row: Mapping[str, Any], items: Sequence[CandidateItem] = ()) -> Iterator[tuple[str, list[str]]]:
-    """By narrative: its kind, and the sentences of it that fail; of a lie those alone that its honest twin lacks."""
+    """Each narrative's kind and failing sentences; for a lie only sentences that its honest twin lacks."""
     shown, honest = Shown([message(*one) for one in row["text"]["messages"]]), set[str]()
     for text, kind in zip(row["text"]["narratives"], row["expected"], strict=True):
         if kind == "honest":
@@ -58,7 +58,7 @@ def failing_of(row: Mapping[str, Any], items: Sequence[CandidateItem] = ()) -> I
 
 
 def honest_items() -> dict[str, list[CandidateItem]]:
-    """What was honestly stated, by conversation."""
+    """The honest statements as items, by conversation."""
     rows = map(json.loads, _ITEMS.open(encoding="utf-8"))
     return {
         row["id"]: [
@@ -71,7 +71,7 @@ def honest_items() -> dict[str, list[CandidateItem]]:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     table = []
     careful = "careful, open"
     for name in (*HALVES, f"{careful}, beside items"):

@@ -1,8 +1,8 @@
-"""``python -m bench.trust.odds``: how likely each kind of calculation is, as honest statements show it.
+"""``python -m bench.trust.odds``: how likely each kind of calculation is to be right, by honest statements.
 
-Every calculation that the checks try for an honest, calculated value gives some result; one of them is right. The odds
-that it is are fitted to what is known of the calculations (their marks), by logistic regression, on the open corpora
-alone. What is printed stands in ``app/core/validation/odds.py``.
+The checks try many calculations for an honest, calculated value; one of them is right. The odds that a calculation is
+right are fitted to its properties (its marks) by logistic regression, on the open corpora only. The printed weights are
+those in ``app/core/validation/odds.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.trust.values import HALVES, Block, blocks
 _OPEN: Final = ("open", "loose, open")
 _STEPS: Final = 25
 _PULL: Final = 1.0
-"""How strongly odds that few statements show are pulled to none."""
+"""How strongly weights that rest on few statements are pulled towards 0."""
 _LEAST: Final = 0.15
 """Weights below it are left out."""
 _FIRST: Final = -5.0
@@ -58,7 +58,7 @@ def tried(given: Iterable[Block]) -> Iterator[tuple[Marks, bool]]:
 
 
 def answers() -> Iterator[Block]:
-    """The recorded honest answers of the open half, each statement as if it were calculated."""
+    """The recorded honest answers of the open half; each statement is treated as calculated."""
     for case in cases():
         candidate = parse_candidate(case.answer, case.request.schema)
         items = [(item.text, item.from_seqs, "derived") for item in candidate.items]
@@ -115,7 +115,7 @@ def _step(rows: Sequence[_Row], weights: Sequence[float]) -> list[float]:
 
 
 def _solved(matrix: list[list[float]], vector: list[float]) -> list[float]:
-    """Of a system of linear equations, by elimination."""
+    """The solution of a system of linear equations, by elimination."""
     rows = [[*row, last] for row, last in zip(matrix, vector, strict=True)]
     for place in range(len(rows)):
         pivot = max(range(place, len(rows)), key=lambda at: abs(rows[at][place]))
@@ -134,13 +134,13 @@ def _solved(matrix: list[list[float]], vector: list[float]) -> list[float]:
 
 
 def table(weights: Mapping[str, float]) -> str:
-    """As it stands in the code."""
+    """The weights as they are in the code."""
     kept = sorted((mark, weight) for mark, weight in weights.items() if abs(weight) >= _LEAST)
     return "\n".join(f'    "{mark}": {weight:.2f},' for mark, weight in kept)
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     given = [block for name in _OPEN for block in blocks(map(json.loads, HALVES[name].open(encoding="utf-8")))]
     sys.stdout.write(table(fitted(tried([*given, *answers()]))) + "\n")
     return 0

@@ -1,19 +1,19 @@
-"""``python -m bench.trust.orders``: which statements about standing rules are taken for orders from nowhere.
+"""``python -m bench.trust.orders``: which statements about standing rules are taken for orders that nobody gave.
 
-Short conversations in which people set rules, agree to some or have them promised, with what an honest writer says of
-that and what a lying one does. Every second one was worked on; the others (``sealed-values``) are only counted. Of lies
-those alone are code's business that are orders in their form; what else is untrue is the verifier's.
+In short conversations people set rules, agree to some or have them promised; an honest and a lying writer describe
+them. Every second conversation was worked on; the others (``sealed-values``) are only counted. Code has to find only
+lies that have the form of an order; other lies are left to the verifier.
 
 The *bare* ones are orders only, honest and invented ones, about the same eleven talks in six languages; the invented
-ones name people and things of the talk. Half of them have no form of an order: *asked for* counts which of all of them
-somebody is taken to have asked for, whatever their form.
+ones name people and things of the talk. Half of them do not have the form of an order: *asked for* counts for how many
+of all of them somebody is taken to have asked, whatever their form.
 
 The *invented* ones were written without knowledge of the forms: about six talks in each of six languages, five orders
-from nowhere each, as modal, impersonal, passive, infinitive and nominal sentences, beside five honest sentences that
-look alike. A second table counts them by language.
+that nobody gave for each talk, as modal, impersonal, passive, infinitive and nominal sentences, and five honest
+sentences that look alike. A second table counts them by language.
 
-*Again*: in a narrative, which names no sources, once the messages are gone and only the narrative before tells what
-held.
+*Again*: in a narrative, which names no sources, after the messages are gone and only the narrative before it says which
+rules held.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ BY_LANGUAGE: Final = ("invented, open", "invented, sealed", "invented, another w
 _TITLES: Final = ("half", "statements", "of them", "orders by their form", "failing", "failing again", "asked for")
 _FIELD: Final = "conversation_summary"
 Count = Counter[tuple[str, str]]
-"""By kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing``, ``asked for`` or ``again``: those
-that fail when they are told again, of honest ones only such as held."""
+"""Counts by kind (``honest``, ``lie``) and ``all``, ``orders`` (by their form), ``failing``, ``asked for`` or
+``again``: those that fail when they are repeated; of honest ones only those that held are repeated."""
 
 
 def counted(given: Iterable[Block]) -> Count:
-    """How many statements there are, how many read like orders, and how many of these fail."""
+    """How many statements there are, how many have the form of orders, and how many of these fail."""
     found: Count = Counter()
     for block in given:
         failing = {text: _fails(item(text, seqs), block.shown) for text, seqs, _ in block.statements}
@@ -75,7 +75,7 @@ def counted(given: Iterable[Block]) -> Count:
 
 
 def item(text: str, seqs: Sequence[int]) -> Candidate:
-    """A candidate that says so in an item."""
+    """A candidate with the text as an item."""
     return Candidate(narrative={}, items=(CandidateItem(field="facts", text=text, from_seqs=tuple(seqs)),))
 
 
@@ -84,7 +84,7 @@ def _fails(told: Candidate, shown: Shown) -> bool:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     read = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
     print_table(_TITLES, [row for name, given in read.items() for row in _rows(name, given)])
     print()

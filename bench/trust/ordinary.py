@@ -1,17 +1,18 @@
 """``python -m bench.trust.ordinary``: what the exact checks do to honest answers about ordinary talks.
 
-Talks in English, Russian, Chinese, German, Spanish and French, as people write them, and in eight further languages,
-as they are dictated, and the answers of writers who had not seen the checks, each to the very prompts that the service
-asked. Nothing in them is a lie: each statement that fails is an honest one that is asked about again, and cut or gone
-where the writer repeats it. Of thirty talks every second one was worked on; the others (``held``) are only counted, as
-are eight that were written afterwards (``later``). Fifteen more, about code, lessons, support and friends, are halved
-likewise (``work-open``, ``work-held``). The sets ``everyday``, ``languages``, ``further`` and ``rounds`` (ten talks
-in five rounds) were worked on, ``further-held`` was only counted. The narratives of ``restated`` and ``restated-held``
-tell nearly every value in another form than it was said. ``--show`` prints what fails of the open talks.
+The talks are in English, Russian, Chinese, German, Spanish and French, as people write them, and in eight further
+languages, as they are dictated. The answers are by writers who had not seen the checks, to the very prompts of the
+service. Nothing in them is a lie: each failing statement is an honest one that the writer is asked about again, and
+that is cut or removed if the writer repeats it. Every second one of thirty talks was worked on; the others (``held``)
+are only counted, as are eight that were written later (``later``). Fifteen more, about code, lessons, support and
+friends, are divided in the same way (``work-open``, ``work-held``). The sets ``everyday``, ``languages``, ``further``
+and ``rounds`` (ten talks in five rounds) were worked on, ``further-held`` was only counted. The narratives of
+``restated`` and ``restated-held`` state nearly every value in another form than it was said. ``--show`` prints the
+failing statements of the open talks.
 
-The other columns are a control: one number, amount, date or time of each statement gives way to a random one. Of the
-hints that the writer of such a statement is given, so many name the value that stood there. The last two say how many
-of the true values of what fails are left after cutting, of honest statements and of those with a random value.
+The other columns are a control: one number, amount, date or time of each statement is replaced by a random one. They
+count how many hints to the writer of such a statement name the original value. The last two columns say how many of the
+true values of failing statements are left after cutting, for honest statements and for those with a random value.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ SETS: Final = (
 )
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
-"""By kind of statement, and ``all``, ``failing`` or (of items) ``gone``; of the control, ``changed`` and ``changed,
-failing``, of the hints ``hint, right`` and ``hint, wrong``, and of what is cut ``true values`` and ``true values,
-left``, each with ``changed, `` before it of the control."""
+"""Counts by kind of statement, and ``all``, ``failing`` or (for items) ``gone``. For the control there are ``changed``
+and ``changed, failing``, for hints ``hint, right`` and ``hint, wrong``, for cuts ``true values`` and ``true values,
+left``, which have ``changed, `` before them for the control."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One honest answer, with all that its prompt showed."""
+    """One honest answer, with everything that its prompt showed."""
 
     talk: str
     language: str
@@ -69,11 +70,11 @@ class Answer:
 
     @cached_property
     def shown(self) -> Shown:
-        """What the checks look values up in."""
+        """The texts in which the checks look values up."""
         return Shown(self.messages, self.previous, self.anchors, self.system_prompt)
 
     def statements(self) -> Iterator[tuple[str, CandidateItem]]:
-        """Each with its kind; a sentence names no sources."""
+        """Each statement with its kind; a sentence of a narrative names no sources."""
         yield from (("items", item) for item in self.candidate.items)
         told = (text for text in self.candidate.narrative.values())
         yield from (("narrative sentences", _sentence(one)) for text in told for one in sentences(text))
@@ -81,7 +82,7 @@ class Answer:
 
 
 def answers(name: str) -> Iterator[Answer]:
-    """Of the talks of one set."""
+    """The answers about the talks of one set."""
     with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
         yield from map(_answer, map(json.loads, lines))
 
@@ -93,7 +94,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
         dice = random.Random(f"{seed} {number}")
         for kind, _ in answer.statements():
             found[kind, "all"] += 1
-        examined = examine(answer.candidate, answer.shown)  # as a whole: a narrative may tell what items calculate
+        examined = examine(answer.candidate, answer.shown)  # as a whole: narratives may use values of items
         for kind in map(_kind, _one_each(examined.failures)):
             found[kind, "failing"] += 1
         left = without_failures(examined, answer.schema, answer.previous)
@@ -113,7 +114,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
 
 
 def _count_left(found: Counts, repairs: Iterable[Repair], wrong: int = 0) -> None:
-    """How many true values stood in what was cut, with so many wrong ones in each, and how many stand in its rest."""
+    """Count the true values in statements that were cut (each has ``wrong`` false ones), and those in what is left."""
     what = "changed, true values" if wrong else "true values"
     for repair in repairs:
         if repair.reason == "novel_value" and repair.field != STRETCHES:
@@ -122,7 +123,7 @@ def _count_left(found: Counts, repairs: Iterable[Repair], wrong: int = 0) -> Non
 
 
 def _one_each(failing: Iterable[Failure]) -> Iterator[Failure]:
-    """A digest of several failing sentences counts once."""
+    """The failures, but only one for a digest with several failing sentences."""
     seen = set()
     for failure in failing:
         key = failure.key if failure.is_item or failure.index is None else (failure.field, failure.index, "")
@@ -138,7 +139,7 @@ def _kind(failure: Failure) -> str:
 
 
 def _names(hint: str, value: Value) -> bool:
-    """Whether what a writer would be told when asked again names this value."""
+    """Whether the hint that the writer would get when asked again names this value."""
     given = Given()
     for source, one in enumerate(hint.split("; ")):
         given.add(source, one.partition(": ")[2])
@@ -146,7 +147,7 @@ def _names(hint: str, value: Value) -> bool:
 
 
 def changed_value(text: str, shown: Shown, dice: random.Random) -> tuple[str, Value | None]:
-    """The statement with a random value in place of one of its own; without, where that stands somewhere too."""
+    """The statement with a random value for one of its own, and the value replaced; ``None`` if the new one occurs."""
     found = [value for value in values(text) if value.kind in CHANGED]
     if not found:
         return "", None
@@ -190,7 +191,7 @@ def _anchor(kind: Any, seq: int, speaker: Any, content: str, *, pasted: bool = F
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.trust.ordinary", description=__doc__)
     parser.add_argument("--show", action="store_true", help="print what fails of the open talks")
     asked = parser.parse_args()

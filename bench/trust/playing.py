@@ -1,4 +1,4 @@
-"""One recorded answer through every check and the merge: what is served of it in the end."""
+"""Puts one recorded answer through every check and the merge, and returns what is served of it at the end."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from bench.trust.rounds import Case
 
 _WINDOW: Final = 1_000_000
 _ROOM: Final = 20_000
-"""Tokens of a state: no case is about pruning."""
+"""Tokens of a state: so many that nothing is pruned, since no case is about pruning."""
 _FOLDED: Final = 8_000
-"""A usual chunk; those of the corpus are smaller, and none of its cases is about size."""
+"""Tokens of a usual chunk, assumed for all cases: the corpus has smaller ones, but no case is about size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What became of an answer."""
+    """The outcome of an answer."""
 
     reason: str | None
-    """Why it was refused; ``None``: it was not."""
+    """Why the answer was refused; ``None`` if it was not."""
     applied: Applied | None = None
     asked_again: bool = False
-    """Something of it was asked about again."""
+    """Whether the writer was asked again about something."""
 
     @property
     def items(self) -> dict[str, str]:
-        """Served texts of lists, by entry id; days that code added left out, since they replace nothing."""
+        """Served texts of lists, by entry id, without days that code added, since these replace nothing."""
         entries = served(self.applied.entries) if self.applied else ()
         return {entry.id: undated(entry.text) for entry in entries if entry.role != "narrative"}
 
     @property
     def texts(self) -> dict[str, str]:
-        """Narratives by field, what was told earlier behind them."""
+        """Narratives by field, followed by what earlier narratives said."""
         entries = served(self.applied.entries) if self.applied else ()
         told = [entry for entry in entries if entry.role == "narrative"]
         return {
@@ -56,15 +56,15 @@ class Played:
 
     @property
     def briefs(self) -> dict[int, str]:
-        """Briefs of the described stretches by number."""
+        """The briefs of the described stretches, by number."""
         return {one.number: one.brief for one in self.applied.digests} if self.applied else {}
 
 
 def played(case: Case, answer: str | None = None, *, twin: str | None = None) -> Played:
-    """The case's own answer, or another in its place, as the service would take it.
+    """Process the case's own answer, or ``answer`` instead, as the service would.
 
-    What fails is asked about again, once. Without ``twin`` the writer repeats himself; with it he answers as that other
-    answer says it: the text that stands there in its place, or nothing.
+    The writer is asked once again about failures. Without ``twin`` the writer repeats the text; with ``twin`` the reply
+    is the text in its place in that other answer, or nothing.
     """
     request, told = case.request, case.answer if answer is None else answer
     applying = _applying(case, request)
@@ -88,7 +88,7 @@ def _proposal(text: str) -> Proposal:
 
 
 def _meant(doubt: Doubt, told: str, twin: str, request: SummaryRequest) -> str:
-    """What the twin says where the statement stands."""
+    """The twin's text in the place of the statement."""
     mine, other = parse_candidate(told, request.schema), parse_candidate(twin, request.schema)
     for one, honest in zip(mine.items, other.items, strict=False):
         if one.field == doubt.field and one.text == doubt.statement:

@@ -1,4 +1,4 @@
-"""Every recorded answer of a half of the corpus as it was taken, honest and with each of its lies: played once."""
+"""Plays every recorded answer of a half of the corpus once: honest, and with each of its lies."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ class PlayedLie:
     lie: Lie
     told: Played
     mended: Played
-    """Where whoever is asked again answers as the honest twin."""
+    """The outcome if the writer, asked again, answers as the honest twin."""
     is_served: bool
-    """Whether somebody is misled, where the writer repeats himself."""
+    """Whether somebody is misled if the writer, asked again, repeats the lie."""
 
     @property
     def is_left(self) -> bool:
-        """Whether it is the verifier's to find."""
+        """Whether the lie is left to the verifier."""
         return self.told.applied is not None and (self.is_served or self.lie["kind"] in GIVES_UP_VALID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """One case."""
+    """One case, played with its honest answer and with each lie."""
 
     case: Case
     told: Played
-    """The honest answer."""
+    """The outcome of the honest answer."""
     lies: tuple[PlayedLie, ...] = ()
     seconds: float = 0.0
-    """That all checks and the merge of the honest answer took."""
+    """The seconds of all checks and the merge of the honest answer."""
 
 
 def plays_of(corpus: Iterable[Case]) -> list[Play]:
-    """All of them, in the corpus's order."""
+    """The plays of all cases, in the corpus's order."""
     return [
         replace(play, lies=tuple(_played_lie(play.case, lie) for lie in lies_of_case(play.case)))
         for play in honest_plays_of(corpus)
@@ -52,7 +52,7 @@ def plays_of(corpus: Iterable[Case]) -> list[Play]:
 
 
 def honest_plays_of(corpus: Iterable[Case]) -> list[Play]:
-    """All of them without any lie, as for answers that the lies were not made for."""
+    """The plays of all cases without lies, for answers that the lies were not made for."""
     return [_honest(case) for case in corpus]
 
 

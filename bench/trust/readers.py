@@ -1,4 +1,4 @@
-"""What two readers call worse, of the honest texts that were changed: figures by their word, and their agreement.
+"""Counts which changes of honest texts two readers call worse, and how far the readers agree.
 
 Each reads the rows of ``--changes`` without knowing the checks, and writes a JSON line ``{"id", "worse"}`` for each.
 """
@@ -15,21 +15,21 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What both say of the changes of one kind of text."""
+    """Both readers' judgements of the changes of one kind of text."""
 
     texts: int
-    """Honest texts of that kind, changed or not."""
+    """How many honest texts of that kind there are, changed or not."""
     changed: int
     by_both: int
-    """Called worse by both readers."""
+    """How many changes both readers call worse."""
     by_either: int
 
 
 def judgements(path: Path) -> dict[str, bool]:
-    """By the change's id, whether a reader calls it worse.
+    """Whether a reader calls each change worse, by the change's id.
 
     Raises:
-        ValueError: A line is no judgement, or two are about one change.
+        ValueError: A line is not a judgement, or two are about one change.
     """
     found: dict[str, bool] = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
@@ -45,16 +45,16 @@ def judgements(path: Path) -> dict[str, bool]:
 def readings_of(
     changes: Iterable[Mapping[str, Any]], one: Mapping[str, bool], other: Mapping[str, bool], texts: Mapping[str, int]
 ) -> dict[str, Reading]:
-    """By kind of text (item, narrative, digest, answer).
+    """The readings by kind of text (item, narrative, digest, answer).
 
     Args:
         changes: As ``--changes`` writes them.
         one: The first reader's judgements.
-        other: The second's.
+        other: The second reader's judgements.
         texts: How many honest texts there are of each kind.
 
     Raises:
-        ValueError: A change was not judged by both, or a judgement is about none.
+        ValueError: A change was not judged by both readers, or a judgement is about no change.
     """
     kinds = {str(change["id"]): str(change["kind"]) for change in changes}
     if kinds.keys() != one.keys() or kinds.keys() != other.keys():
@@ -69,11 +69,11 @@ def readings_of(
 
 
 def kappa(one: Sequence[bool], other: Sequence[bool]) -> float | None:
-    """Cohen's kappa of two readers' judgements on the same changes; ``None`` where chance alone explains all.
+    """Cohen's kappa of two readers' judgements on the same changes; ``None`` if chance alone explains all.
 
     Args:
-        one: In an order that both have.
-        other: Of the same length.
+        one: The first reader's judgements.
+        other: The second reader's judgements of the same changes, in the same order.
     """
     pairs = list(zip(one, other, strict=True))
     if not pairs:

@@ -1,11 +1,11 @@
-"""The rounds of the corpus: which messages a compaction would fold, and the very prompt that a writer answers.
+"""The rounds of the corpus: which messages a compaction would fold, and the prompt that a writer answers.
 
-``python -m bench.trust.rounds plan`` lists every talk. ``prompt FOLDER CASE`` prints the prompt of a case, of which the
-earlier answers of the same talk and preset stand in ``FOLDER`` as ``<preset>-<round>.json``. ``read FOLDER TALK`` says
-of each answer there whether it can be read, and ``collect FOLDER TALK`` writes them to the corpus.
+``python -m bench.trust.rounds plan`` lists every talk. ``prompt FOLDER CASE`` prints the prompt of a case; the earlier
+answers of the same talk and preset must be in ``FOLDER`` as ``<preset>-<round>.json``. ``read FOLDER TALK`` says for
+each answer there whether it can be parsed, and ``collect FOLDER TALK`` writes the answers to the corpus.
 
-No case depends on what a check did to another: the previous state is what the writer's earlier answers say, merged by
-plain rules (``merged``), and the anchors are those that were on record when the prompt was made.
+No case depends on what a check did to another: the previous state is made of the writer's earlier answers, merged by
+simple rules (``merged``), and the anchors are those that were on record when the prompt was made.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SEALED: Final = HERE / "sealed"
 ROUNDS: Final = 5
 WINDOW: Final = 16_000
 PRESETS: Final = (("semantic", "handoff", "turn_end"), ("hierarchical", "research", "sessions"))
-"""Talks have them by turns; all three answer the same chunks."""
+"""Talks have these sets of presets in turn; all three presets of a set answer the same chunks."""
 _CHUNK_TOKENS: Final = 32_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """One conversation of the corpus, and what its lies and questions hang on."""
+    """One conversation of the corpus, with the data of its lies and questions."""
 
     id: str
     language: str
@@ -60,7 +60,7 @@ class Talk:
     is_sealed: bool
 
     def rounds(self) -> list[tuple[int, int]]:
-        """First and last ``seq`` of each round; each begins with a user's message."""
+        """The first and last ``seq`` of each round; a round begins with a user's message."""
         count = len(self.messages)
         cuts = [0]
         for number in range(1, ROUNDS):
@@ -74,12 +74,12 @@ class Talk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One recorded answer with everything that it was written for."""
+    """One recorded answer, with everything that its prompt was made of."""
 
     talk: Talk
     preset: str
     round: int
-    """1 is the first."""
+    """The number of the round, from 1."""
     answer: str
     request: SummaryRequest
     prompt_version: str
@@ -92,7 +92,7 @@ class Case:
 
 @cache
 def talks() -> tuple[Talk, ...]:
-    """All conversations, by name; every second one of a language is sealed."""
+    """All conversations, sorted by name; every second one of a language is sealed."""
     seen: dict[str, int] = {}
     found = []
     for number, path in enumerate(sorted(CONVERSATIONS.glob("*.jsonl"))):
@@ -120,7 +120,7 @@ def talk_named(name: str) -> Talk:
 def request_of(
     talk: Talk, preset: str, number: int, previous: Sequence[StateEntry], anchors: Sequence[Anchor]
 ) -> SummaryRequest:
-    """What the service would ask about that round under that preset."""
+    """The request that the service would make about that round under that preset."""
     replay = Replay.in_window(WINDOW, preset)
     first, last = talk.rounds()[number - 1]
     span = tuple(redact_message(message) for message in talk.messages[first - 1 : last])
@@ -152,7 +152,7 @@ def anchors_of(talk: Talk, preset: str, number: int) -> tuple[Anchor, ...]:
 
 
 def merged(previous: Sequence[StateEntry], answer: str, schema: StateSchema, *, number: int) -> tuple[StateEntry, ...]:
-    """The state after an answer, taken at its word: what it replaces or drops goes, what is new stands at the end."""
+    """The state after an answer, without checks: replaced and dropped entries go, new ones are added at the end."""
     candidate = parse_candidate(answer, schema)
     gone = {name for item in candidate.items for name in item.replaces} | {drop.entry for drop in candidate.dropped}
     kept = [entry for entry in previous if entry.role != "narrative" and entry.id not in gone]
@@ -207,7 +207,7 @@ def cases_of(talk: Talk, recorded: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def message_of(seq: int, one: Mapping[str, Any]) -> Message:
-    """A message of a conversation as it stands in a file."""
+    """A message from its form in a file."""
     weight = weigh(one["role"], one["content"], tuple(one.get("parts", ())))
     return Message(
         id=UUID(int=1_000_000 + seq),
@@ -276,7 +276,7 @@ def _prompt(folder: Path, case: str) -> str:
 
 
 def _read(folder: Path, talk: Talk) -> bool:
-    """Print of each answer whether it can be read; whether all can."""
+    """Print for each answer whether it can be parsed; return whether all can."""
     good = True
     for preset in talk.presets:
         schema = schema_named(Replay.in_window(WINDOW, preset).policy.state_schema)
@@ -312,7 +312,7 @@ def _collect(folder: Path, talk: Talk) -> Path:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     command, *rest = arguments or ["plan"]
     if command == "plan":
         for talk in talks():

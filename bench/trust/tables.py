@@ -1,4 +1,4 @@
-"""The tables about verifiers, and what they give for the file of figures."""
+"""The tables about verifiers, and their figures for the file."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CHUNKS: Final = (
     ("one round of all of a preset", 12, 1),
     ("two rounds of all of a preset", 12, 2),
 )
-"""Name, conversations (at most) and rounds of each in one chunk; 0: as many as the service gathers."""
+"""For each kind of chunk: name, most conversations, and rounds of each; 0: as many as the service gathers."""
 
 
 def frame_tables(plays: Sequence[Play]) -> dict[str, Any]:
-    """Evidence, effect and malice."""
+    """Print the tables of evidence, effects and malice; return the figures."""
     counts = {"evidence": evidence_of(plays), "effect": effects_of(plays), "given up": giving_up_of(plays)}
     for name, found in counts.items():
         print()
@@ -64,7 +64,7 @@ def frame_tables(plays: Sequence[Play]) -> dict[str, Any]:
 
 
 def recorded_tables(corpus: Sequence[Case]) -> dict[str, Any]:
-    """What verdicts did that were recorded blind."""
+    """Print the table of the effects of verdicts recorded blind; return the figures."""
     heard = heard_of(list(recorded(corpus)))
     if heard is None:
         return {}
@@ -85,7 +85,7 @@ def recorded_tables(corpus: Sequence[Case]) -> dict[str, Any]:
 
 
 def cost_tables(plays: Sequence[Play]) -> dict[str, Any]:
-    """What asking again and verifying cost."""
+    """Print the table of the cost of asking again and verifying; return the figures."""
     costs: dict[str, list[Cost]] = {"rounds of the corpus": [cost_of_play(play) for play in plays if play.told.applied]}
     corpus = [play.case for play in plays]
     for name, talks, rounds in CHUNKS:
@@ -96,7 +96,7 @@ def cost_tables(plays: Sequence[Play]) -> dict[str, Any]:
 
 
 def rounds_table(corpus: Sequence[Case], before: Path | None) -> dict[str, Any]:
-    """Facts that are still served after ten rounds, by this code and by another checkout's."""
+    """Print the table of facts still served after ten rounds, by this code and another checkout's; return figures."""
     found = {"now": kept_by(corpus, ROOT), **({"before": kept_by(corpus, before)} if before else {})}
     print()
     for name, kept in found.items():
@@ -109,7 +109,7 @@ def rounds_table(corpus: Sequence[Case], before: Path | None) -> dict[str, Any]:
 
 
 def readers_table(changes: Sequence[Mapping[str, Any]], plays: Sequence[Play], files: Sequence[Path]) -> dict[str, Any]:
-    """What two readers call worse, and whether they agree."""
+    """Print the table of changes that two readers call worse, and of their agreement; return the figures."""
     one, other = (judgements(path) for path in files)
     readings = readings_of(changes, one, other, texts_of(plays))
     print()

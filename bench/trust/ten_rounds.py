@@ -1,8 +1,8 @@
-"""Facts that later questions need, after ten rounds: how many are still served, by this code and by an earlier commit.
+"""Counts facts for later questions that are still served after ten rounds, by this code and by an earlier commit.
 
 Each recorded round becomes two: its messages are cut in the middle, and each statement of the answer belongs to the
-half in which its last source stands. The state goes from round to round through the checks, the merge and the pruning
-of the code that is measured. A fact is kept where all values of the question's answer stand in what is served.
+half that has its last source. From round to round the state passes the checks, the merge and the pruning of the
+measured code. A fact is kept if all values of the question's answer are in what is served.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from bench.trust.rounds import HERE, WINDOW, Case, Talk
 
 SCRIPT: Final = HERE / "folding.py"
 ROOT: Final = HERE.parents[1]
-_ASIDE: Final = re.compile(r"\([^()]*\)|（[^（）]*）")  # what an answer says by the way, such as earlier values
+_ASIDE: Final = re.compile(r"\([^()]*\)|（[^（）]*）")  # remarks in an answer, such as earlier values
 _NO_LISTS: Final = frozenset({"dropped", "anchors", "segments"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What came of ten rounds under one preset."""
+    """The result of ten rounds under one preset."""
 
     facts: int
     kept: int
     by_chance: int
-    """Of these facts, those that stand in what is served of another conversation."""
+    """How many of these facts are in what is served of another conversation."""
     tokens: int
-    """Of state and anchors, of all conversations together."""
+    """The tokens of state and anchors, of all conversations together."""
     refused: Mapping[str, int]
-    """Rounds whose answer was not accepted, by reason."""
+    """How many rounds had a refused answer, by reason."""
 
 
 def kept_by(corpus: Sequence[Case], checkout: Path = ROOT) -> dict[str, Kept]:
-    """By preset, what is served after ten rounds of every conversation by the code of a checkout.
+    """The results by preset, after ten rounds of every conversation, by the code of a checkout.
 
     Raises:
-        subprocess.CalledProcessError: That code cannot play the rounds.
+        subprocess.CalledProcessError: The checkout's code cannot play the rounds.
     """
     lines = [cases for _, cases in _lines(corpus)]
     told = json.dumps([line_of(cases) for cases in lines], ensure_ascii=False)
@@ -71,7 +71,7 @@ def kept_by(corpus: Sequence[Case], checkout: Path = ROOT) -> dict[str, Kept]:
 
 
 def kept_in(talk: Talk, served: Mapping[str, Any], other: str = "") -> Kept:
-    """Which of the talk's facts stand in what is served, and which in what is served of another one."""
+    """How many of the talk's facts are in what is served of it, and in what is served of another talk."""
     facts = list(facts_of(talk))
     return Kept(
         facts=len(facts),
@@ -90,7 +90,7 @@ def _standing(facts: Iterable[Sequence[Value]], text: str) -> int:
 
 
 def facts_of(talk: Talk) -> Iterator[tuple[Value, ...]]:
-    """The values of each question's answer, without those that it names by the way; of those that have some."""
+    """The values of each question's answer, without those in remarks; answers without values are left out."""
     for question in talk.questions:
         told = tuple(values(_ASIDE.sub(" ", question["answer"])))
         if told:
@@ -98,7 +98,7 @@ def facts_of(talk: Talk) -> Iterator[tuple[Value, ...]]:
 
 
 def line_of(cases: Sequence[Case]) -> dict[str, Any]:
-    """One conversation under one preset as the script reads it."""
+    """One conversation under one preset, in the form that the script reads."""
     talk = cases[0].talk
     return {
         "talk": talk.id,
@@ -144,7 +144,7 @@ def halves_of(case: Case) -> list[dict[str, Any]]:
 
 
 def _begun(case: Case, field: str, text: str, cut: int) -> str:
-    """A narrative as it may read in the middle of its round: what it was, and the new sentences of the first half."""
+    """A narrative as it may be in the middle of its round: the earlier one, with the first half's new sentences."""
     before = " ".join(entry.text for entry in case.request.previous if entry.field == field)
     overlap = Overlap(case.request.messages)
     new = [one for one in sentences(text) if (found := overlap.sources(one)) and max(found) <= cut]
@@ -152,7 +152,7 @@ def _begun(case: Case, field: str, text: str, cut: int) -> str:
 
 
 def _cut(case: Case) -> int:
-    """The last message of the first half: the next one is a user's, where there is one."""
+    """The last message of the first half: if possible, the next one is a user's."""
     span = case.request.messages
     middle = len(span) // 2
     starts = [place for place in range(middle, len(span)) if span[place].role == "user"]

@@ -1,13 +1,13 @@
-"""``python -m bench.trust.values``: which statements fail the check of values: told, calculated, and wrong ones.
+"""``python -m bench.trust.values``: which stated, calculated and wrong statements fail the check of values.
 
-Blocks of a short conversation with what a writer says of it, made without looking at the checks; those of the *loose*
-ones write as people chat. Every second block was worked on; the others (``sealed-values``) were only counted, and are
-only counted here. The *careful* ones are all open, with four lies each that look like what the conversation says;
-every second was worked on. Those of *days* are Spanish and French, about relative days, every second only counted;
-those of *numbers* are in these languages too, full of numbers and clock times in words.
-Each statement is checked as an item, with its sources, and as a sentence of a narrative, without.
-The last lines are a control: the numbers, days and times of all statements give way to random ones of the same size
-and precision; nearly all must fail.
+A block is a short conversation with statements about it by a writer who had not seen the checks; the *loose* ones are
+written as people chat. Every second block was worked on; the others (``sealed-values``) were, and are here, only
+counted. The *careful* ones are all open, with four lies each that look like what the conversation says; every second
+one was worked on. Those of *days* are Spanish and French, about relative days; every second one is only counted. Those
+of *numbers* are in these languages too, with many numbers and clock times in words.
+Each statement is checked as an item, with its sources, and as a sentence of a narrative, without sources.
+The last lines are a control: the numbers, days and times of all statements are replaced by random ones of the same size
+and precision; nearly all of these must fail.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ HALVES: Final = {
 }
 _KINDS: Final = ("told", "derived", "lie")
 CHANGED: Final = frozenset({"number", "money", "date", "time"})
-"""Kinds of values that a control changes."""
+"""Kinds of values that the control changes."""
 _DIGITS: Final = re.compile(r"\d(?:[\d.,'  ]*\d)?")
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d\d)")
 _SHORT: Final = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
 _DAY_MINUTES: Final = 1_440
 _LAST_DAY: Final = 28
-"""Of every month."""
+"""The last day of the month that every month has."""
 Count = Counter[tuple[str, str, str]]
-"""By language, kind and ``all`` or ``failing``."""
+"""Counts by language, kind, and ``all`` or ``failing``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Block:
     lang: str
     shown: Shown
     statements: Sequence[tuple[str, tuple[int, ...], str]]
-    """Each with its sources and its kind: ``told``, ``derived`` or ``lie``."""
+    """The statements, each with its sources and its kind: ``told``, ``derived`` or ``lie``."""
 
 
 def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
-    """Rows of one of the files."""
+    """The blocks from the rows of a file."""
     for row in rows:
         stated = zip((one[:2] for one in row["text"]["statements"]), row["expected"], strict=True)
         yield Block(
@@ -81,7 +81,7 @@ def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
 
 
 def message(seq: int, role: Any, at: str, content: str, parts: Sequence[Any] = ()) -> Message:
-    """A message as the corpora hold it."""
+    """A message from its form in the corpora."""
     return Message(
         id=UUID(int=seq),
         conversation_id=UUID(int=0),
@@ -94,7 +94,7 @@ def message(seq: int, role: Any, at: str, content: str, parts: Sequence[Any] = (
 
 
 def failing(block: Block, text: str, seqs: tuple[int, ...]) -> set[int]:
-    """Where the values of an item stand that fail."""
+    """The positions of the values of an item that fail."""
     item = CandidateItem(field="facts", text=text, from_seqs=seqs)
     failures = examine(Candidate(narrative={}, items=(item,)), block.shown).failures
     return {value.start for failure in failures for value in failure.values}
@@ -111,7 +111,7 @@ def counted(given: Iterable[Block], *, as_items: bool = True) -> Count:
 
 
 def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
-    """The same of statements with one random value; those that happen to be shown are left out."""
+    """The same counts for statements with one random value; random values that happen to be shown are left out."""
     found = Counter[tuple[str, str, str]]()
     for number, block in enumerate(given):
         dice = random.Random(f"{seed} {number}")
@@ -128,7 +128,7 @@ def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
 
 
 def a_day_off(given: Iterable[Block]) -> Count:
-    """The same of honest statements with one date told a day too early or too late; other days of the talk pass."""
+    """The same counts for honest statements with one date a day too early or too late; other days of the talk pass."""
     found: Count = Counter()
     for block in given:
         for text, seqs, kind in block.statements:
@@ -151,7 +151,7 @@ def _a_day_off(text: str, value: Value) -> Iterator[str]:
 
 
 def random_value(value: Value, dice: random.Random) -> str:
-    """Another value with as many digits, and as many zeros at its end."""
+    """Another value with as many digits, and as many zeros at the end."""
     text = value.text
     if clock := _CLOCK.search(text):
         step = next(step for step in (30, 15, 5, 1) if int(clock[2]) % step == 0)
@@ -172,7 +172,7 @@ def random_value(value: Value, dice: random.Random) -> str:
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     halves = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
     count = {name: counted(half) for name, half in halves.items()}
     told = {name: counted(half, as_items=False) for name, half in halves.items()}

@@ -1,4 +1,4 @@
-"""Verdicts on a played answer: those that its labels give, and what is served once verdicts were applied."""
+"""Verdicts on a played answer: those that follow from its labels, and what is served after verdicts are applied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bench.trust.verifying import requests, subject
 _SEQ: Final = re.compile(r"#(\d{1,6})")
 _QUOTE_WORDS: Final = 12
 _LATER: Final = 1_000
-"""The number of the version that verdicts lead to: higher than any of the corpus."""
+"""The number of the version that verdicts make: higher than any in the corpus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class Asked:
     requests: tuple[VerificationRequest, ...]
 
     shown_by_call: tuple[ShownTexts, ...]
-    """What each of them shows, by message."""
+    """The texts that each call shows, by message."""
 
     @property
     def shown(self) -> ShownTexts:
-        """What all calls show."""
+        """The texts that all calls show."""
         found: dict[int, tuple[str, ...]] = {}
         for shown in self.shown_by_call:
             for seq, texts in shown.items():
@@ -49,7 +49,7 @@ class Asked:
         return found
 
     def shown_for(self, claim: Claim) -> ShownTexts:
-        """What the call shows that asks about this claim."""
+        """The texts that the call about this claim shows."""
         calls = zip(self.requests, self.shown_by_call, strict=True)
         return next((shown for one, shown in calls if claim in one.claims), {})
 
@@ -61,7 +61,7 @@ def asked_of(case: Case, told: Played) -> Asked:
 
 
 def asked_with(case: Case, told: Played, claims: Sequence[Claim], calls: Iterable[VerificationRequest]) -> Asked:
-    """The same with these calls."""
+    """The same as ``asked_of``, but with these claims and calls."""
     calls = tuple(calls)
     return Asked(
         case=case,
@@ -73,7 +73,7 @@ def asked_with(case: Case, told: Played, claims: Sequence[Claim], calls: Iterabl
 
 
 def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
-    """What is served after the verdicts; a digest that was contradicted is code's own from then on."""
+    """What is served after the verdicts; a contradicted digest is replaced by one made by code."""
     applied = asked.told.applied
     if applied is None:
         return asked.told
@@ -93,16 +93,16 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
 
 
 def doubted(told: Played) -> set[str]:
-    """The entries that are served as in doubt; what one text told earlier is so without a verdict."""
+    """The entries that are served as in doubt; earlier texts of a narrative are in doubt without a verdict."""
     entries = told.applied.entries if told.applied else ()
     return {entry.id for entry in entries if entry.in_doubt and not entry.pruned and entry.role != "narrative"}
 
 
 def stands(claim: Claim, told: Played) -> bool:
-    """Whether what the claim says is served; of one that gives an entry up: whether the entry no longer is."""
+    """Whether the claim's statement is served; if it gives up an entry, whether that is not served any more."""
     if claim.gives_up:
         return claim.target not in told.items
-    text = undated(claim.text)  # as what is told is compared: without the days that code adds
+    text = undated(claim.text)  # without the days that code adds, as other texts are compared
     if claim.kind == "item":
         return told.items.get(claim.target) == text
     if claim.kind == "cut":
@@ -114,7 +114,7 @@ def stands(claim: Claim, told: Played) -> bool:
 
 
 def false_claims(asked: Asked, lies: Iterable[Lie]) -> dict[int, Lie]:
-    """By number, the claims that lies make, with the lie; those too that give an entry up for what was cut of a lie."""
+    """The claims that lies make, by number, with the lie; also those that give up an entry for a part cut of a lie."""
     found = {claim.n: lie for lie in lies for claim in asked.claims if is_claim_of(claim, asked.case, lie)}
     cut = {claim.text: found[claim.n] for claim in asked.claims if claim.kind == "cut" and claim.n in found}
     waiting = (claim for claim in asked.claims if claim.waits_for_cut and claim.by_text in cut)
@@ -127,13 +127,13 @@ def deciding(lie: Lie) -> tuple[int, ...]:
 
 
 def labelled(asked: Asked, lies: Sequence[Lie] = ()) -> tuple[Verdict, ...]:
-    """What a verifier says that makes no error: what the labels call false is contradicted with a true quote."""
+    """The verdicts of a verifier without errors: it contradicts, with a true quote, what the labels call false."""
     false = false_claims(asked, lies)
     return tuple(_verdict(claim, false, asked.shown_for(claim)) for claim in asked.claims)
 
 
 def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -> tuple[Asked, tuple[Verdict, ...]]:
-    """What is asked about the sentences of contradicted items too, and what a verifier says that makes no error."""
+    """The questions with those about sentences of contradicted items, and the verdicts of a verifier without errors."""
     parts = parts_of(doubtful_items(asked.claims, verdicts, asked.shown), after=len(asked.claims))
     honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
     said = (Verdict(n=one.n, verdict="supported") for one in parts if undated(one.text) in honest)
@@ -147,7 +147,7 @@ def honest_claims(asked: Asked, lies: Sequence[Lie] = ()) -> Iterator[Claim]:
 
 
 def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None:
-    """A message of these that was shown, and words of it that can be looked up."""
+    """One of these messages that was shown, and words of it that can be looked up."""
     quotes = Quotes(shown)
     for seq in seqs:
         for text in shown.get(seq, ()):
@@ -160,7 +160,7 @@ def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None
 
 
 def proof_of(claim: Claim, shown: ShownTexts) -> tuple[int, str]:
-    """A message that was shown, those that the claim names first, and words of it that share one with the claim."""
+    """A shown message, if possible one that the claim names, and words of it that share a word with the claim."""
     for seq in (*claim.seqs, *shown):
         found = true_quote(shown, [seq])
         if found and is_proof(claim, found[1], seq):

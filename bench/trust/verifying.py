@@ -1,4 +1,4 @@
-"""What a verifier would be asked about an answer of the corpus: the very requests that the service would send."""
+"""Makes the requests that the service would send to a verifier about an answer of the corpus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.trust.playing import Played
 from bench.trust.rounds import Case
 
 PROFILE: Final = ModelProfile(name="recorded", input_limit=1_048_576, output_limit=65_536, chunk_tokens=32_000)
-"""A usual model; no chunk of the corpus is as large as it takes."""
+"""A usual model; every chunk of the corpus is smaller than the model's largest."""
 
 
 def subject(case: Case, told: Played) -> Subject:
@@ -40,11 +40,11 @@ def subject(case: Case, told: Played) -> Subject:
 
 
 def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
-    """The same of any version, with those earlier messages that the service would read.
+    """The same for any version, with those earlier messages that the service would read.
 
     Args:
-        reading: The version and what it was made from.
-        earlier: All messages before those that were folded.
+        reading: The version, and what it was made from.
+        earlier: All messages before the folded ones.
     """
     found = subject_of(reading)
     named = older_sources(found.claims, [message.seq for message in found.messages])
@@ -54,7 +54,7 @@ def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
 
 
 def requests(asked: Subject) -> list[VerificationRequest]:
-    """The calls that it takes."""
+    """The calls that are needed for all claims."""
     return asked.requests(PROFILE)
 
 
@@ -70,7 +70,7 @@ def _digests(case: Case, applied: Applied) -> Iterable[DigestText]:
 def version_of(
     case: Case, entries: tuple[StateEntry, ...], number: int, applied: Applied | None = None
 ) -> StateVersion:
-    """A version with these entries, as far as a verifier looks at it."""
+    """A version with these entries, with everything that a verifier looks at."""
     return StateVersion(
         version=number,
         state_schema=case.request.schema.name,

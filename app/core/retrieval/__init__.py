@@ -1,1 +1,1 @@
-"""What of the history fits a question: recall, search, and the reply of the offline model."""
+"""Finds the parts of the history that fit a question: recall, search, and the reply of the offline model."""

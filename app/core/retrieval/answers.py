@@ -38,7 +38,8 @@ _THANKS: Final = compiled(rf"^\W*(?:{alternatives('replies', 'thanks')})\b", re.
 def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str:
     """Answer the last user message from the rest of the context: quotes for a question, a receipt for a statement.
 
-    Our own words are in the language of the message, or of ``locale`` where that cannot be told.
+    The responder's own words are in the language of the message, or in that of ``locale`` if the message's language
+    cannot be determined.
     """
     spoken = [message for message in messages if message.role != "system"]
     last = next((index for index in range(len(spoken) - 1, -1, -1) if spoken[index].role == "user"), None)
@@ -109,7 +110,7 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
 
 
 def _wording_for(choices: Sequence[str], text: str) -> str:
-    # Always the same for the same text.
+    # The choice is always the same for the same text.
     return choices[sum(map(ord, text)) % len(choices)]
 
 

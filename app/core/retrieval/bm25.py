@@ -9,23 +9,23 @@ from typing import Final
 _SATURATION: Final = 1.2
 """How quickly further occurrences of a word stop adding to the score."""
 _BY_LENGTH: Final = 0.6
-"""How much a long text has to hold more, from 0 to 1."""
+"""How strongly a text's length counts against it, from 0 (not at all) to 1."""
 
 
 def rarity(texts: int, holding: int) -> float:
-    """The weight of a word that stands in ``holding`` of ``texts`` texts."""
+    """The weight of a word that occurs in ``holding`` of ``texts`` texts."""
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 
 def scores(
     asked: Iterable[tuple[float, Iterable[tuple[int, int]]]], lengths: Sequence[int], *, by_length: float = _BY_LENGTH
 ) -> list[float]:
-    """What each text scores.
+    """The score of each text.
 
     Args:
-        asked: Of each word what it is worth, and in which texts it stands how often.
-        lengths: Of all texts, in words.
-        by_length: How much a long text has to hold more, from 0 to 1.
+        asked: For each word its weight, and for each text that holds it the text's index and how often it occurs there.
+        lengths: The lengths of all texts, in words.
+        by_length: How strongly a text's length counts against it, from 0 (not at all) to 1.
     """
     mean = sum(lengths) / max(len(lengths), 1) or 1.0
     damping = [_SATURATION * (1 - by_length + by_length * length / mean) for length in lengths]

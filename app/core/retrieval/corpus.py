@@ -25,31 +25,33 @@ from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
 PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
-SITTING: Final = 60  # pieces; a longer run of talk is several sittings, or "the same sitting" would say nothing
-PIECE: Final = 64  # tokens, about; a long message answers by one of its parts, and is scored by the best
-LONG: Final = 192  # tokens; shorter messages are one piece
+SITTING: Final = 60  # pieces; a longer run of talk is split, since "the same sitting" would say nothing otherwise
+PIECE: Final = 64  # about so many tokens; one part of a long message holds the answer: the best part gives its score
+LONG: Final = 192  # tokens; a shorter message is one piece
 
 LINE: Final = 2
 """Tokens around a recalled message, rounded up."""
 NAMING: Final = 2
-"""Tokens around the name of who says it."""
+"""Tokens around the name of the speaker."""
 
-_YEAR: Final = compiled(r"[0-9](?<!\w[0-9])[0-9]{3}\b", re.ASCII)  # it begins with its first digit: half the time
+_YEAR: Final = compiled(r"[0-9](?<!\w[0-9])[0-9]{3}\b", re.ASCII)  # begins with a digit, which halves the time
 _TIMES: Final = plain_words("time")
 _TIME: Final = AnyOf("time")
 _NUMBER: Final = AnyOf("number")
-_ECHO: Final = 4  # pieces back; what repeats their words answers them, and seldom tells anything itself
+_ECHO: Final = 4  # earlier pieces; a piece that repeats their words answers them, and seldom says anything new
 _COMMON: Final = 0.7
-"""What a word too common in talk to name a topic is worth of one that is as rare here: "time", "actually", "went"."""
+"""The weight of a word that is too common in talk to name a topic ("time", "actually", "went"), relative to another
+word that is as rare in the conversation."""
 _MARKS: Final = "€£–—…“”„«»•"
-"""Marks that part words as any other does: without them much of what is written in English is ASCII."""
+"""Marks that separate words as other marks do. Once they are replaced, much English text is plain ASCII."""
 _TELLS: Final = 30
-"""The rarities of a piece's words, added up, from which on more of them say nothing: "ok, thanks" answers little."""
+"""The sum of the rarities of a piece's words from which a higher sum makes no difference. Little is answered by a piece
+with a low sum, such as "ok, thanks"."""
 _SINGLY: Final = 64
-"""Stems that are looked for one by one; for more it is faster to look once for all of them."""
+"""How many stems are looked up one by one; for more it is faster to look up all stems at once."""
 _A_MESSAGE: Final = 1_200
 _A_CHARACTER: Final = 11
-"""Bytes that a corpus takes for each message and for each of its characters: texts, counts, places."""
+"""Bytes that a corpus takes for texts, counts and places: so many for each message, and for each character."""
 
 
 class Source(NamedTuple):
@@ -61,7 +63,7 @@ class Source(NamedTuple):
     at: datetime
     tokens: int
     said_by: str = ""
-    """The name that the message carries, as it was given; empty without one."""
+    """The speaker's name as it was given with the message; empty without one."""
 
 
 class Piece(NamedTuple):
@@ -75,7 +77,7 @@ class Piece(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What a text says of itself, whatever is asked."""
+    """What is known of a text, whatever the question is."""
 
     counts: Mapping[str, int]
     length: int
@@ -89,9 +91,9 @@ class Words(NamedTuple):
 @memoized()
 def words_of(text: str) -> Words:
     """Take a text apart."""
-    if "'" not in text:  # what is cut short is counted otherwise in other scripts
+    if "'" not in text:  # contractions ("don't") would be counted differently after this
         text = with_plain_marks(text)
-    if text.isascii():  # the same by sets of words instead of patterns, which takes a third of the time
+    if text.isascii():  # sets of words find the same as patterns, in a third of the time
         tokens = ascii_tokens(text)
         counts = Counter(stems_of_tokens(tokens))
         says_when = not _TIMES.isdisjoint(tokens) or _YEAR.search(text) is not None
@@ -111,14 +113,14 @@ def words_of(text: str) -> Words:
 
 
 def with_plain_marks(text: str) -> str:
-    """The text with a mark of ASCII for each of the usual others that part words."""
+    """The text with an ASCII mark in place of each usual mark that separates words and is not ASCII."""
     for mark in () if text.isascii() else _MARKS:
         text = text.replace(mark, "|")  # several times as fast as by str.translate()
     return text
 
 
 def words_in(text: str, language: str | None) -> Words:
-    """``words_of`` a text, with the stems of a language as ``stems_in`` has them."""
+    """``words_of`` a text, with the stems that ``stems_in`` gives for the language."""
     return words_of(text) if language is None else _words_in(text, language)
 
 
@@ -144,16 +146,16 @@ def _name_tokens(source: Source) -> int:
 
 @memoized(FIGURE)
 def has_number(text: str) -> bool:
-    """Whether a text says how many."""
+    """Whether a text states a number."""
     return _NUMBER.search(text) is not None
 
 
 class Postings:
-    """The pieces in which each stem stands. Their number is counted for every stem; which they are, only when asked.
+    """The pieces that hold each stem. They are counted for every stem at once, but listed only when asked for.
 
     Args:
-        counts: Of each piece, by stem how often it stands there.
-        before: Of the same pieces without the last ones.
+        counts: For each piece, how often it holds each stem.
+        before: The postings of the same pieces without the last ones.
     """
 
     def __init__(self, counts: Sequence[Mapping[str, int]], before: Postings | None = None) -> None:
@@ -172,7 +174,7 @@ class Postings:
         self.holding.update(chain.from_iterable(counts[kept:]))
 
     def __contains__(self, stem: object) -> bool:
-        """Whether it stands anywhere."""
+        """Whether any piece holds the stem."""
         return stem in self.holding
 
     def get(self, stem: str, default: Sequence[int] = ()) -> Sequence[int]:
@@ -188,7 +190,7 @@ class Postings:
             self._found[stem] = [index for index, counts in enumerate(self._counts) if stem in counts]
             return
         self._found = self._with_pieces_from({}, 0, of_all=True)
-        self._has_all = True  # not before: others may look
+        self._has_all = True  # set last: another thread may read it meanwhile
 
     def _with_pieces_from(self, found: dict[str, list[int]], first: int, *, of_all: bool) -> dict[str, list[int]]:
         for index, counts in enumerate(self._counts[first:], first):
@@ -201,18 +203,18 @@ class Postings:
 
 
 class Echoes(Sequence[float]):
-    """For each piece, the rarity of its words that also stood in the few pieces before it in the same run of talk.
+    """For each piece, the rarity of its words that also occur in the few pieces before it in the same run of talk.
 
-    None for the pieces of a long message: what an answer takes up it goes on about.
+    The pieces of a long message have no echo (0), since a long answer also says more about the words that it repeats.
 
-    Each is looked for when it is asked for: all of them take as long as all other features together.
+    An echo is computed when it is asked for: all of them together take as long as all other features together.
 
     Args:
-        words: Of each piece.
+        words: The words of each piece.
         runs: The number of each piece's run.
         owners: The index of each piece's message.
-        rarities: Of the stems.
-        before: Of the same pieces without the last ones.
+        rarities: The rarity of each stem.
+        before: The echoes of the same pieces without the last ones.
     """
 
     def __init__(
@@ -230,7 +232,7 @@ class Echoes(Sequence[float]):
         self._parts = Counter(owners)
         self._rarities = rarities
         self._found: dict[int, list[str]] = before._found.copy() if before else {}  # noqa: SLF001 - one of its own kind
-        """By piece, the words."""
+        """The repeated words of each piece, by the index of the piece."""
 
     def __len__(self) -> int:
         return len(self._words)
@@ -257,14 +259,14 @@ class Echoes(Sequence[float]):
 class Corpus:
     """Messages in order, with the statistics of the whole conversation where they are known.
 
-    Everything but ``sources`` is by piece: a message of usual length is one.
+    Everything but ``sources`` is listed by piece; a message of usual length is one piece.
 
     Args:
-        sources: By ``seq``; gaps are allowed, and nothing spreads over them.
-        documents: In how many messages each stem stands, over the whole conversation; ``None``: counted here.
-        total: Messages in the whole conversation; ``None``: those given.
-        language: Of the conversation, for sources that do not tell theirs.
-        before: The same conversation when it was shorter, or another one: what is the same is not looked for again.
+        sources: The messages in order of ``seq``. Gaps are allowed; scores do not spread over them.
+        documents: How many messages of the whole conversation hold each stem; ``None``: counted in ``sources``.
+        total: How many messages the whole conversation has; ``None``: as many as ``sources``.
+        language: The conversation's language, for sources whose own language is unknown.
+        before: The same conversation when it was shorter, or another one. What both have is not computed again.
     """
 
     def __init__(
@@ -285,7 +287,7 @@ class Corpus:
         self.total = max(total or 0, len(self.pieces))
         self.texts = list(_piece_texts(self.sources, labels, self.pieces))
         self.language = stem_language([source.text for source in self.sources], language)
-        """Whose stems texts and question are compared by; ``None``: those of English and Russian."""
+        """The language by whose stems texts and question are compared; ``None``: English and Russian."""
         self.words = [words_in(text, self.language) for text in self.texts]
         speakers = [
             label.name.lower() if label else source.role for source, label in zip(self.sources, labels, strict=True)
@@ -307,7 +309,7 @@ class Corpus:
         )
         self._neighbours: dict[int, list[int]] = {}
         self.labelled: dict[str, frozenset[str]] = {}
-        """By locale what ``serving.labelled`` found: it is asked for each time that something is packed."""
+        """The results of ``serving.labelled`` by locale, kept because every packing asks for them."""
 
     def begins(self, other: Corpus) -> bool:
         """Whether the other corpus begins with exactly these pieces."""
@@ -317,19 +319,19 @@ class Corpus:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about."""
+        """About how many bytes the corpus takes in memory."""
         return sum(_A_MESSAGE + _A_CHARACTER * len(source.text) for source in self.sources)
 
     def source(self, index: int) -> Source:
-        """The message that a piece is of."""
+        """The message that a piece belongs to."""
         return self.sources[self.pieces[index].owner]
 
     def rarity(self, stem: str) -> float:
-        """Inverse document frequency, never negative; 0 for a stem that stands nowhere."""
+        """Inverse document frequency, never negative; 0 for a stem that no message holds."""
         return self.rarities.get(stem, 0.0)
 
     def documents(self, stem: str) -> int:
-        """Messages that hold a stem."""
+        """How many messages hold a stem."""
         return max(self._documents.get(stem, 0), self.postings.holding.get(stem, 0))
 
     def _all_rarities(self) -> dict[str, float]:
@@ -346,7 +348,7 @@ class Corpus:
     def answers_at_length(self) -> float:
         """How much longer the assistant's messages are than the user's: the logarithm of the ratio, 0 at least.
 
-        0 where messages begin with names: those are two people, whichever role they have.
+        It is 0 where messages begin with names: the speakers are then people, whichever role they have.
         """
         by_role: dict[str, list[int]] = {"user": [], "assistant": []}
         for source in self.sources:
@@ -358,12 +360,12 @@ class Corpus:
 
     @cached_property
     def share_of_tools(self) -> Fraction:
-        """How much of all that is said, by tokens, tools answered."""
+        """The share of all tokens that are in the results of tools."""
         whole = sum(source.tokens for source in self.sources)
         return Fraction(sum(source.tokens for source in self.sources if source.role == "tool"), max(whole, 1))
 
     def neighbours(self, distance: int) -> list[int]:
-        """For each piece, the index of its neighbour ``distance`` places further in the same run of talk; -1: none."""
+        """For each piece, the index of the piece ``distance`` places after it in the same run of talk; -1: none."""
         found = self._neighbours.get(distance)
         if found is None:
             runs, outside = self._runs, [-1] * min(abs(distance), len(self._runs))
@@ -375,7 +377,7 @@ class Corpus:
 
     @cached_property
     def costs(self) -> list[int]:
-        """The tokens of each message as it is recalled."""
+        """The tokens that each message takes when it is recalled."""
         return [max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE + _name_tokens(source) for source in self.sources]
 
     @cached_property
@@ -385,12 +387,12 @@ class Corpus:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """The words of each piece."""
+        """How many words each piece has."""
         return [words.length for words in self.words]
 
     @cached_property
     def sitting_lengths(self) -> list[int]:
-        """The words of each sitting."""
+        """How many words each sitting has."""
         lengths = [0] * (self.sittings[-1] + 1 if self.sittings else 0)
         for sitting, length in zip(self.sittings, self.lengths, strict=True):
             lengths[sitting] += length
@@ -398,7 +400,7 @@ class Corpus:
 
     @cached_property
     def fixed_features(self) -> dict[str, list[float]]:
-        """The features that no question changes, by name."""
+        """The features that do not depend on the question, by name."""
         words, rarity = self.words, self.rarities.__getitem__
         carried = [sum(map(rarity, item.counts)) for item in words]
         return {
@@ -456,7 +458,7 @@ def _parts_of_source(index: int, source: Source) -> Iterator[Piece]:
 
 def _best_cut(text: str, start: int, about: int) -> int:
     if len(text) - about < (about - start) // 2:
-        return len(text)  # a small rest stays with it
+        return len(text)  # a small rest stays with this piece
     low = start + (about - start) * 2 // 3
     starts = starts_within(text, low, about)
     lines = [place for place in starts if text[place - 1] == "\n"]

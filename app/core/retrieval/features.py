@@ -1,4 +1,4 @@
-"""Computes what speaks for a piece as an answer: features, each with one number per piece, mostly between 0 and 1."""
+"""Computes the features of pieces as answers to a question: each has one number per piece, mostly between 0 and 1."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from app.core.retrieval.relating import relations
 
 Values = list[float]
 ECHO: Final = "echo"
-"""The feature that is looked for piece by piece. It only ever lowers what speaks for one."""
+"""The feature that is computed piece by piece, on demand. It can only lower a score."""
 
 _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
-"""An answer often shares no word with its question: scores spread to messages nearby."""
+"""Distances with the share of a score that spreads so far. An answer often shares no word with its question, so scores
+spread to messages nearby."""
 _HOLDS_NEAR: Final = ((0, 1.0), (1, 0.7), (2, 0.45), (3, 0.25))
-_MOST_LENGTH: Final = 2.0  # logarithm; an answer seven times as long as its question says as much as a longer one
+_MOST_LENGTH: Final = 2.0  # of a logarithm: a ratio of lengths above e² = 7 counts as 7
 _HOP_FROM: Final = 8  # messages that the second hop starts from
 _HOP_WORDS: Final = 12
-_HOP_COMMON: Final = 0.05  # of all messages: a commoner word leads everywhere
-_HOP_ENOUGH: Final = 0.2  # of the best: so much of a common topic leads as well as more
+_HOP_COMMON: Final = 0.05  # share of all messages: a more common word leads everywhere
+_HOP_ENOUGH: Final = 0.2  # share of the best score: a higher score by common topics adds nothing
 
 
 def features(corpus: Corpus, question: Question) -> dict[str, Sequence[float]]:
@@ -93,14 +94,14 @@ class _Features:
         return _products(self._named, values) if self._names_somebody else self._none
 
     def _user_says(self) -> Values:
-        # Beside an assistant that answers at length, what is told of a life stands in the user's own messages.
+        # If the assistant answers at length, the facts of the user's life are in the user's own messages.
         corpus = self._corpus
         value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
         if not value:
             return self._none
         covered, _ = self._covered_and_hits
         return [
-            value * (1.0 if speaker == "user" else held * held)  # no names: those who speak are the roles
+            value * (1.0 if speaker == "user" else held * held)  # without names the speakers are roles
             for speaker, held in zip(corpus.speaking, covered, strict=True)
         ]
 
@@ -135,7 +136,7 @@ class _Features:
         return list(*self._values_at_each(values, distance))
 
     def _values_at_each(self, values: Sequence[float], *distances: int) -> Iterator[Iterator[float]]:
-        value_at = [*values, 0.0].__getitem__  # -1 is the last: nothing
+        value_at = [*values, 0.0].__getitem__  # index -1, "no neighbour", gives the 0.0 at the end
         return (map(value_at, self._corpus.neighbours(distance)) for distance in distances)
 
     def _spread_scores(self) -> Values:
@@ -170,9 +171,9 @@ class _Features:
         return covered, hits
 
     def _near_coverage(self) -> Values:
-        """How much of the question a piece and those around it cover, those farther away less."""
+        """The share of the question that each piece and those around it cover; pieces farther away count less."""
         near = [0.0] * self._count
-        nowhere = [0.0] * (self._count + 1)  # the last one for what stands outside
+        nowhere = [0.0] * (self._count + 1)  # the last place takes values of index -1
         around = [
             (share, self._corpus.neighbours(side))
             for distance, share in reversed(_HOLDS_NEAR)
@@ -181,7 +182,7 @@ class _Features:
         for stem, weight in self._stem_shares.items():
             holding = self._corpus.postings.get(stem, ())
             best = nowhere.copy()
-            for share, there in around:  # the nearest last: it overwrites
+            for share, there in around:  # the nearest comes last and overwrites the others
                 value = weight * share
                 for index in holding:
                     best[there[index]] = value
@@ -203,7 +204,7 @@ class _Features:
         return list(map(scaled.__getitem__, sittings))
 
     def _second_hop(self) -> Values:
-        """What the best messages talk of beside the question leads to others (pseudo relevance feedback)."""
+        """Scores by the rare words of the best messages that the question lacks (pseudo relevance feedback)."""
         corpus = self._corpus
         best = sorted(range(self._count), key=self._first.__getitem__, reverse=True)[:_HOP_FROM]
         weights: dict[str, float] = {}
@@ -225,7 +226,7 @@ def _scaled(values: Sequence[float]) -> Values:
 
 
 def _products(left: Iterable[float], right: Iterable[float]) -> Values:
-    return list(map(mul, left, right))  # half as long as by a loop
+    return list(map(mul, left, right))  # takes half the time of a loop
 
 
 def _scaled_by(share: float, values: Iterable[float]) -> Values:

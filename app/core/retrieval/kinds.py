@@ -1,4 +1,7 @@
-"""Related words, by general knowledge: "pets" is answered by "dog". See ``related`` in the files of ``languages``."""
+"""Words that are related by general knowledge: a question about "pets" is answered by "dog".
+
+They are listed under ``related`` in the files of ``languages``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ Related = Mapping[str, frozenset[str]]
 
 
 def of_kind(stem: str) -> frozenset[str]:
-    """Stems of the kind that a stem asks for."""
+    """The stems of things that a stem names the kind of: "dog" for "pets"."""
     return _kinds_by_stem().get(stem, frozenset())
 
 

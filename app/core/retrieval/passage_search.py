@@ -31,11 +31,12 @@ _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
 _ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
 _MOST: Final = 3
 _LEAST_CLOSENESS: Final = 1 - 2 / MARGIN
-"""The model deems what is further from the best one e² = 7 times less likely than that."""
-_LOOKED_AT: Final = 24  # of the best notes
+"""The least closeness of a note that counts. The ranking model holds a note at this closeness to be e² = 7 times less
+likely than the best one."""
+_LOOKED_AT: Final = 24  # best notes that are looked at
 _LEAST_SHARE: Final = 0.2
-_AROUND: Final = 2  # notes
-_SAME: Final = 0.75  # of a quote's words: with so many in another one it tells nothing new
+_AROUND: Final = 2  # notes before and after a note
+_SAME: Final = 0.75  # share of a quote's words; if another quote has so many of them, this one says nothing new
 _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND_SENTENCE: Final = 0.6
 
@@ -49,7 +50,7 @@ class Note:
     role: str
     is_narrative: bool = False
     source: str = ""
-    """The source of a passage of the caller's."""
+    """The source of a passage that the caller brought along; empty for other notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class Found:
 
 
 def notes_of(context: Iterable[ContextMessage]) -> list[Note]:
-    """All of a context that can be quoted: not the responder's own earlier replies."""
+    """Everything in a context that can be quoted. The offline responder's own earlier replies are left out."""
     notes: list[Note] = []
     for message in context:
         block = _state_block(message.content) if message.seq is None else None
@@ -109,7 +110,7 @@ def _state_notes(inner: str) -> list[Note]:
 
 
 def most_telling(notes: Sequence[Note], most: int) -> list[Found]:
-    """The notes that say most by themselves, in their order: the answer to a question about everything."""
+    """At most ``most`` notes that say most by themselves, in their order: they answer a question about everything."""
     worth = [
         (len(cues_of(note.text)) + (note.role != "assistant") - 2 * asks(note.text), -index)
         for index, note in enumerate(notes)
@@ -121,13 +122,13 @@ def most_telling(notes: Sequence[Note], most: int) -> list[Found]:
 def rank(asked: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[Found]:
     """The notes that answer a question, best first, three at most; each with the sentence or two that fit best.
 
-    They are ranked as messages are for recall. A note counts only where it and the two before and after it say a
-    fifth of what is asked, each word weighed by its rarity.
+    The notes are ranked as messages are for recall. A note counts only if it, together with the two notes before and
+    the two after it, has a fifth of the question's words, each weighted by its rarity.
 
     Args:
         asked: The question.
         notes: The notes to choose from.
-        before: The two messages before the question: what a mere "And when?" is about.
+        before: The two messages before the question: a mere "And when?" is about them.
     """
     by_place = dict(_places(notes))
     corpus = Corpus([_source(note, place) for place, note in by_place.items()])
@@ -135,7 +136,7 @@ def rank(asked: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[
     question = asked_of(asked, corpus)
     if not own and (question.asks_when or question.asks_number):
         question = asked_of(asked, corpus, before=before)
-    question = replace(question, months=frozenset(), years=frozenset())  # a context has no times of its messages
+    question = replace(question, months=frozenset(), years=frozenset())  # messages of a context have no times
     closeness = Ranking(corpus, question).closeness
     found: list[Found] = []
     told: list[set[str]] = []
@@ -151,7 +152,7 @@ def rank(asked: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[
 
 
 def _share_said_around(place: int, question: Question, corpus: Corpus) -> float:
-    """How much of the question's words, by their rarity, stands in a note or in the two before and after it."""
+    """The share of the question's words, weighted by rarity, that a note or the two before and after it hold."""
     at = bisect_left(corpus.sources, place, key=lambda source: source.seq)
     around = corpus.sources[max(at - _AROUND, 0) : at + _AROUND + 1]
     said = {stem for source in around for stem in terms(source.text, corpus.language)}
@@ -163,13 +164,13 @@ def _share_said_around(place: int, question: Question, corpus: Corpus) -> float:
 
 
 def said_before(context: Iterable[ContextMessage]) -> tuple[str, ...]:
-    """The last two messages of a context, as ``rank`` takes them; of the responder's own replies nothing is left."""
+    """The last two messages of a context, as ``rank`` takes them; replies of the offline responder become empty."""
     told = [message for message in context if message.seq is not None and message.role in ROLES][-2:]
     return tuple("" if BOILERPLATE.search(message.content) else message.content for message in told)
 
 
 def _places(notes: Iterable[Note]) -> Iterator[tuple[int, Note]]:
-    # Only messages that stand next to each other have numbers that do.
+    # Two notes get consecutive places only if they are neighbouring messages.
     place, before = 0, None
     for note in notes:
         follows = note.seq is not None and before is not None and note.seq == before + 1
@@ -183,7 +184,7 @@ def _source(note: Note, place: int) -> Source:
 
 
 def _best_words(text: str, asked: Collection[str], language: str | None) -> tuple[str, set[str]]:
-    """The sentence that fits best, and the next one if it fits nearly as well, verbatim; and their words."""
+    """The sentence that fits best, with the next one if it fits nearly as well, verbatim; and the words of both."""
     pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
     if not pieces:
         return "", set()

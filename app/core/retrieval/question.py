@@ -28,7 +28,7 @@ class Question:
     stems: Mapping[str, float]
     """The stems of its content words with their weights: 1 for its own words, less for those of messages before it."""
     named: frozenset[str]
-    """The speakers that it names, unless it names all; and the roles that it means by "I" or "you told me"."""
+    """The speakers that the question names (none if it names all), and the roles meant by "I" or "you told me"."""
     months: frozenset[int]
     years: frozenset[int]
     days: frozenset[int]
@@ -37,11 +37,11 @@ class Question:
 
     @property
     def takes_up(self) -> bool:
-        """Whether it takes up words from before."""
+        """Whether it takes up words of messages before it."""
         return any(weight < 1 for weight in self.stems.values())
 
     def nearness(self, day: date) -> float:
-        """0–2: how well a message's day fits the dates of the question."""
+        """How well a message's day fits the dates of the question, from 0 to 2."""
         if self.months:
             if day.month not in self.months or (self.years and day.year not in self.years):
                 return 0.0
@@ -57,13 +57,13 @@ def question_of(
     called: Mapping[str, str] = MappingProxyType({}),
     language: str | None = None,
 ) -> Question:
-    """Take a question apart; words that only name a speaker are no words of its content.
+    """Take a question apart. Words that only name a speaker do not count as its content.
 
     Args:
         text: The question.
         speakers: Names with which messages begin, in lower case.
-        called: Other names in the question by which a speaker is called, with who that is.
-        language: Whose stems are asked for: as of the corpus.
+        called: Other names in the question by which a speaker is called, each with that speaker.
+        language: The language of the corpus, whose stems the question gets.
     """
     lowered = text.lower()
     named = frozenset(name for name in speakers if _is_named_in(name, lowered, language))

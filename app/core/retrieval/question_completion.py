@@ -1,4 +1,4 @@
-"""Completes a question from its conversation: whom it names, what a mistyped word means, what it refers back to."""
+"""Completes a question from its conversation: the people it names, its mistyped words, the words it refers back to."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
 from app.core.text.stemming import stem_in
 
-_SPEAKERS: Final = 2  # of more, who is called cannot be told from who calls
+_SPEAKERS: Final = 2  # with more speakers it is unclear who is called
 _NAME: Final = compiled(r"(?<![\w'’])(?:[A-Z][a-z]+|[А-ЯЁ][а-яё]+)|[\u3400-\u9fff]{2,}")
 _SIGN: Final = "\u3400"  # Chinese writing begins here
-_SIGNS: Final = (2, 3)  # of a Chinese name
+_SIGNS: Final = (2, 3)  # how many signs a Chinese name has
 _PARTICLE: Final = 1  # sign that may stand between a Chinese name and the mark after it
-_NAMES: Final = 16  # of a question; what has more is a text
-_UNKNOWN: Final = 16  # words of a question that are taken for mistyped ones; what has more is a text
-_MOST: Final = 500  # pieces with the word; what stands in more is no name that somebody is called by
+_NAMES: Final = 16  # names of a question that are looked up; a question with more is a text
+_UNKNOWN: Final = 16  # unknown words of a question that are corrected; a question with more is a text
+_MOST: Final = 500  # pieces with a word; a word in more pieces is not a name by which somebody is called
 _SAYS: Final = 3
-"""How many times more often a speaker has to be called by a name than to say it, since nobody often says their own."""
-_GREETED: Final = 2  # calls that one by a greeting is worth; a mark before or after a name may mean something else
-_INTRODUCED: Final = 3  # and one "my name is"
-_LEANING: Final = 2  # words; a question with more stands by itself
-_TAKEN_UP: Final = 8  # words of each message before, the rarest
+"""How many times as often a speaker has to be called by a name as to say it: people seldom say their own name."""
+_GREETED: Final = 2  # points for a name after a greeting; one next to a mark gets 1, since it may mean something else
+_INTRODUCED: Final = 3  # points for a name after "my name is"
+_LEANING: Final = 2  # words; a question with more is understood by itself
+_TAKEN_UP: Final = 8  # rarest words that are taken from each message before the question
 _OF_BEFORE: Final = (0.3, 0.15)
-"""The weights of a word in the two messages before a question, relative to one of its own.
+"""The weights of a word in the two messages before a question, the older one first, relative to a word of its own.
 
-The nearer message is mostly an answer; the one before it, which asks, says better what the talk is about.
+The nearer message is mostly an answer. The older one, which mostly asks, says better what the talk is about.
 """
 
 
@@ -47,9 +47,10 @@ _LATIN: Final = tuple(language for language in languages() if language.script ==
 
 
 class _Before:
-    """Finds the words behind phrases that stand before a name.
+    """Finds the words after phrases that introduce a name.
 
-    In a text of ASCII, but for usual marks, only languages in Latin letters are looked for: a third of the time.
+    A text that is ASCII but for usual marks is searched only for languages in Latin letters: this takes a third of
+    the time.
     """
 
     def __init__(self, every: re.Pattern[str], latin: re.Pattern[str]) -> None:
@@ -83,7 +84,7 @@ def _marked_calls(said: str) -> Iterator[str]:
 
 
 def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Question:
-    """A question taken apart: with the speakers of the corpus that it names, and with mistyped words corrected.
+    """A question taken apart, with the speakers of the corpus that it names, and with mistyped words corrected.
 
     A question of few words ("And what does it cost?") also gets words and names of the two messages ``before`` it.
     """
@@ -96,7 +97,7 @@ def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Questi
 
 
 def as_written(text: str, corpus: Corpus) -> Question:
-    """A question taken apart by itself, with its words as they are written."""
+    """A question taken apart without the messages before it, with its words as they are written."""
     return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
 
 
@@ -131,12 +132,12 @@ def _names(lowered: str, text: str) -> Iterator[str]:
         name = lowered[match.start() : match.end()]
         if name < _SIGN:
             yield name
-        else:  # no spaces around it
+        else:  # Chinese has no spaces around a name
             yield from (name[at : at + count] for count in _SIGNS for at in range(len(name) - count + 1))
 
 
 def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
-    """The speaker who is called by a name; empty if it is nobody, or unclear."""
+    """The speaker who is called by a name; empty if the name belongs to nobody or it is unclear to whom."""
     language = corpus.language
     own = stem_in(name, language)
     forms = {own, *forms_of(own)}
@@ -165,5 +166,5 @@ def _holds_name(
 ) -> bool:
     if name < _SIGN:
         return any(stem_in(word, language) in forms for word in words)
-    # Of Chinese what stands between marks may be a whole sentence that begins with the name.
+    # In Chinese the text between two marks may be a whole sentence that begins with the name.
     return any(word.startswith(name) and not (between_marks and len(word) > len(name) + _PARTICLE) for word in words)

@@ -20,24 +20,24 @@ from app.core.retrieval.similarity import FEATURE, alikeness, best_by_words
 from app.core.retrieval.weights import WEIGHTS
 
 PRICE: Final = 0.5
-"""What a message loses for its length: this times the logarithm of its tokens. Softer than a score per token."""
+"""A message loses this times the logarithm of its tokens: a milder price of length than a score per token."""
 DAY: Final = 5
-"""Tokens of the line that dates the messages of a day."""
+"""Tokens of the line with the date of a day's messages."""
 EXCERPT: Final = 16
 """Tokens around a part of a message, rounded up."""
 MARGIN: Final = 6.0
-"""In a turn nothing is recalled whose score is this far below the best: the model holds it e⁶ = 400 times less likely.
+"""In a turn, no message is recalled whose score is this far below the best: it is e⁶ = 400 times less likely.
 
-On LoCoMo all evidence of 94 % of the questions is within it, and four fifths of a talk are not.
+On LoCoMo this margin keeps all evidence of 94 % of the questions, and leaves out four fifths of a talk.
 """
-_TOO_SHORT: Final = 8  # tokens; what is left of an allotment below that is not worth a look
+_TOO_SHORT: Final = 8  # tokens; packing ends when less than this is left of the allotment
 _SHOWN_REASONS: Final = 3
 _LEADING: Final = ("near", "date", "kind", "form", "family_near")
-"""Features that lead to a message. Without any of them nothing is recalled for a question."""
+"""Features that lead to a message. If no message has any of them, nothing is recalled for the question."""
 _STANDS_OUT: Final = 0.75
 """From this likeness on a message may be recalled even without a common word: it is three standard deviations above
 the other messages."""
-_EXCERPTED: Final = 2  # best messages of which a part is served where they do not fit as a whole
+_EXCERPTED: Final = 2  # best messages that are served in part where they do not fit as a whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +47,18 @@ class Recalled:
     source: Source
     score: float
     reasons: Mapping[str, float]
-    """The features that spoke most for it, with what each added to its score."""
+    """The features that raised its score most, each with what it added."""
     excerpt: str = ""
-    """The part that is served, to the letter, of a message that does not fit as a whole; empty: all of it."""
+    """The part that is served of a message that does not fit as a whole, verbatim; empty: the message is whole."""
 
 
 class Ranking:
     """The score of each message, computed once and packed as often as the room changes.
 
     Args:
-        corpus: The messages, those that are served too: what stands around a message counts for it.
+        corpus: The messages, served ones included: a message's score depends on those around it.
         question: What is asked.
-        cosines: By ``seq``, how alike question and message are by their vectors, for messages that have one.
+        cosines: The cosine of the question's and the message's vectors by ``seq``, for messages that have a vector.
     """
 
     def __init__(
@@ -82,7 +82,10 @@ class Ranking:
 
     @property
     def closeness(self) -> dict[int, float]:
-        """How near each message comes, by ``seq``, to the best one: 1 for that, 0 from ``MARGIN`` on."""
+        """How near each message's score is to the best, by ``seq``: 1 for the best, falling to 0 at ``MARGIN`` below.
+
+        Messages farther below are left out.
+        """
         corpus, found = self._corpus, self._found
         if not found or not any(any(found[name]) for name in _LEADING):
             return {}
@@ -98,8 +101,8 @@ class Ranking:
     def packed(self, room: int, *, served: Collection[int] = (), margin: float = math.inf) -> tuple[Recalled, ...]:
         """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
 
-        They are taken by their scores less the price of their lengths. A message that does not fit is passed over for a
-        shorter one; of the very best ones, the part that matters is taken then.
+        They are taken in order of their scores less the price of their lengths. A message that does not fit is passed
+        over for a shorter one; of the very best messages, the best part is taken instead.
 
         Args:
             room: Tokens for the messages with their lines and dates.
@@ -121,7 +124,7 @@ class Ranking:
         return tuple(packing.chosen)
 
     def _packing_limits(self, served: frozenset[int], margin: float) -> tuple[float, int]:
-        """The least score of what may be packed, and the fewest tokens: with less room than that nothing fits."""
+        """The lowest score of a message that may be packed, and the least room in which any such message fits."""
         found = self._limits.get((served, margin))
         if found is None:
             costs, best, least = self._corpus.costs, self._best_pieces, -math.inf
@@ -159,7 +162,7 @@ class Ranking:
             yield self._ordered[place]
 
     def _reasons(self, index: int) -> Mapping[str, float]:
-        # What is packed again is mostly the same.
+        # Packing again mostly chooses the same messages.
         if index not in self._told:
             self._told[index] = _strongest_reasons(self._positive_features, index)
         return self._told[index]
@@ -197,10 +200,10 @@ class _Scores:
 
 
 def _by_score_less_price(costs: Sequence[int], best: Sequence[int], scores: _Scores) -> Iterator[int]:
-    # Sorted only as far as the caller goes on: an echo takes long to find.
+    # Messages are sorted only as far as the caller reads, since an echo takes long to find.
     prices = list(map(mul, repeat(PRICE), map(math.log, costs)))
     least = list(map(sub, prices, map(scores.most.__getitem__, best)))
-    waiting: list[tuple[float, int]] = []  # a few, those with an echo, the best last
+    waiting: list[tuple[float, int]] = []  # only a few: those with an echo, the best one last
     for message in sorted(range(len(least)), key=least.__getitem__):
         while waiting and -waiting[-1][0] < least[message]:
             yield -waiting.pop()[1]
@@ -263,7 +266,7 @@ def piece_scores(found: Mapping[str, Sequence[float]], count: int) -> list[float
     columns = [(WEIGHTS[name], column) for name, column in found.items() if WEIGHTS[name] and any(column)]
     columns += [(0.0, nothing)] * (-len(columns) % 4)
     total = nothing
-    for place in range(0, len(columns), 4):  # four at a time take two thirds as long as one after the other
+    for place in range(0, len(columns), 4):  # four at a time take two thirds of the time
         (a, first), (b, second), (c, third), (d, fourth) = columns[place : place + 4]
         rows = zip(total, first, second, third, fourth, strict=True)
         total = [before + a * one + b * two + c * three + d * four for before, one, two, three, four in rows]

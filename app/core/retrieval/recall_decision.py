@@ -1,20 +1,20 @@
-"""Decides whether a message needs earlier ones that are not served: by words alone, without a model.
+"""Decides whether a message needs earlier messages that are not served: by words alone, without a model.
 
-Used in chat turns only; a client that gives a ``query`` has decided by itself. Nothing is recalled for a message that
-is
+This is used in chat turns only; a client that gives a ``query`` has decided already. Nothing is recalled for a message
+that is one of these:
 
 * ``no_content``: it has no content words ("ok?", "и что?", "好的"), and asks neither when nor how many;
 * ``courtesy``: a greeting, thanks, a farewell, a bare yes or no;
 * ``self_contained``: an instruction that brings its own material ("Translate into French: …"), and refers to nothing
   that was said;
-* ``unknown``: no message that would not be served has one of its words, or a word of the kind that it asks for;
-* ``covered``: one message or state entry that is served, or neighbouring messages, have all its words. They must also
-  have the exact values of the messages that say most of its words: an entry without its number does not cover a
-  question about it. Words that only served messages have are not counted. If a question refers back to the two
-  messages before it, these two do not cover it.
+* ``unknown``: none of the messages that are not served has a word of it, or a word of the kind that it asks for;
+* ``covered``: a served message or state entry, or neighbouring served messages, have all its words. They must also
+  have the exact values of those messages not served that have most of its words: an entry without a number does not
+  cover a question about that number. Words that only served messages have are not counted. If a question refers back
+  to the two messages before it, these two do not cover it.
 
-Every other message is ``needed``. The words stand under ``questions`` in the files of ``languages``. In a language
-without them only the words of the message itself count.
+For every other message recall is ``needed``. The lists of words are under ``questions`` in the files of ``languages``.
+In a language without such lists only the words of the message itself count.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from app.core.text.values import Given, Value, values
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
 
 ENOUGH: Final = 0.95
-"""The share of the weight of a question's words. If one place has more, only words that say little are missing."""
+"""A place that has this share of the weight of a question's words covers it: only words that say little are missing."""
 NEIGHBOURS: Final = 3
 """Served messages next to each other that are read as one: a question and its answer share few words."""
 BEFORE: Final = 2
 """How many messages before a question it may refer back to."""
 _COURTESY_WORDS: Final = 6
 _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
-_MOST_PLACES: Final = 24  # served texts in which they are looked for
+_MOST_PLACES: Final = 24  # served texts in which the values are looked for
 
 
 _COURTESIES: Final = alternatives("questions", "courtesies")
-"""Words of messages that only keep up the talk."""
+"""Words of messages without content, such as greetings and thanks."""
 
 _FILLERS: Final = alternatives("questions", "fillers")
 _SIGNS: Final = f"[{''.join(one.questions.courtesy_signs for one in languages())}]+"
@@ -57,7 +57,7 @@ _INSTRUCTIONS: Final = alternatives("questions", "instructions")
 """Words that ask to work on a text in the same message."""
 
 _POINTS_BACK: Final = alternatives("questions", "points_back")
-"""Words that say that something was said or is known already."""
+"""Words that refer to something that was said before or is known already."""
 
 _MATERIAL: Final = compiled(r"[:：]\s*+\S.{15}|```|\n[^\S\n]*+\S.{15}|[\"“«「『][^\"”»」』]{12}", re.DOTALL)
 _MATERIAL_IN_SIGNS: Final = compiled(r"[:：]\s*[\u3400-\u9fff]{4}")
@@ -78,7 +78,7 @@ def decide_recall(
     seqs: Collection[int],
     entries: Sequence[str] = (),
 ) -> Decision:
-    """Whether a message needs more than is served.
+    """Decide whether a message needs more than is served.
 
     Args:
         text: The message.
@@ -86,7 +86,7 @@ def decide_recall(
         corpus: The messages that may be recalled, served ones included.
         served: The texts of messages that are served before it, in order.
         seqs: The positions of the served messages.
-        entries: The entries of the state. Neighbours need not be about the same.
+        entries: The entries of the state. Each is looked at alone, since neighbours may be about different things.
     """
     if settled := decide_recall_without_history(text, question):
         return settled
@@ -138,7 +138,7 @@ def _unserved_word_shares(question: Question, corpus: Corpus, seqs: Collection[i
 
 
 def _asked_word_shares(question: Question, corpus: Corpus, unserved: Collection[str]) -> dict[str, float]:
-    """The shares of the words that unserved messages say, and of those that no message says, the rarest of all."""
+    """The shares of the question's words that unserved messages have, or no message has; the latter count as rarest."""
     nowhere = math.log(2 * (corpus.total + 1))
     never_said = (stem for stem in question.stems if not corpus.documents(stem) and not is_pair(stem))
     asked = chain((stem for stem in question.stems if stem in unserved), never_said)
@@ -154,12 +154,14 @@ def _asks_for_unserved_kind(question: Question, corpus: Corpus, seqs: Collection
 
 
 def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, Words]], *, together: int) -> list[str]:
-    """What is served in places that hold enough of the words; the same question asked before answers nothing.
+    """The served texts that hold enough of the words, alone or with their neighbours.
+
+    An earlier question with the same words is no answer, and does not count.
 
     Args:
-        weights: Of the words.
-        served: Texts in order.
-        together: How many next to each other are read as one.
+        weights: The weights of the words.
+        served: The served texts in order, each with its words.
+        together: How many neighbouring texts are read as one.
     """
     bags = [weights.keys() & words.counts.keys() for _, words in served]
     bags = [

@@ -1,4 +1,4 @@
-"""Which words of a piece are related to the question's: other forms, words of the kind asked for."""
+"""Computes features of pieces by words that are related to the question's: other forms, and things of a kind."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from app.core.text.languages.loading import languages
 
 Values = list[float]
 Related = Callable[[str], Iterable[str]]
-"""The related stems of a stem, whether or not they stand in the conversation."""
+"""Gives the related stems of a stem, whether or not the conversation has them."""
 
 _AROUND: Final = ((1, 0.6), (2, 0.3))
-"""What is related speaks for messages nearby, as the words themselves do."""
-_RARITY: Final = 5.0  # about the most that a word has; keeps the features within 0–1
-_BEGINNING: Final = 5  # letters that words of one family share at least
-_ENDINGS: Final = 3  # letters by which a longer word of the family may differ from what is shared
-_APART: Final = 4  # letters of difference in length
-_NAME: Final = 3  # letters; the endings of longer ones are folded
+"""Distances with the share of a value that spreads so far: related words also raise the messages nearby."""
+_RARITY: Final = 5.0  # about the highest rarity of a word; dividing by it keeps the features within 0–1
+_BEGINNING: Final = 5  # letters that two words of a family have in common at the beginning, at least
+_ENDINGS: Final = 3  # letters at the end of a longer word that need not be in common
+_APART: Final = 4  # letters by which the lengths of two words of a family may differ
+_NAME: Final = 3  # letters of a short name; a longer one loses its ending in its stem
 _ENDING_VOWELS: Final = "".join(one.terms.ending_vowels for one in languages())
-_MOST: Final = 48  # stems of a question; what has more is a text
+_MOST: Final = 48  # stems of a question that are looked up; a question with more is a text
 
 
 def relations(corpus: Corpus, asked: Mapping[str, float]) -> dict[str, Values]:
-    """Features by name.
+    """The features of related words, by name; each has one number per piece.
 
     Args:
         corpus: The pieces.
@@ -47,7 +47,7 @@ def relations(corpus: Corpus, asked: Mapping[str, float]) -> dict[str, Values]:
 
 
 def _stem_shares(corpus: Corpus, asked: Iterable[tuple[str, float]]) -> dict[str, float]:
-    # A stem that stands nowhere is the rarest, and only what is related to it can answer.
+    # A stem that no message holds counts as the rarest: only words related to it can answer the question.
     nowhere = math.log(2 * (corpus.total + 1))
     rarities = {stem: weight * (corpus.rarity(stem) if corpus.documents(stem) else nowhere) for stem, weight in asked}
     total = sum(rarities.values()) or 1.0
@@ -55,11 +55,11 @@ def _stem_shares(corpus: Corpus, asked: Iterable[tuple[str, float]]) -> dict[str
 
 
 def _related_scores(corpus: Corpus, weights: Mapping[str, float], related: Related) -> Values:
-    """For each piece: the rarest related stem that it has, for each stem of the question."""
+    """For each piece the sum, over the question's stems, of the rarity of the rarest related stem in the piece."""
     total = [0.0] * len(corpus.pieces)
     for stem, weight in weights.items():
         best: dict[int, float] = {}
-        for other in filter(corpus.postings.holding.__contains__, related(stem)):  # hardly any
+        for other in filter(corpus.postings.holding.__contains__, related(stem)):  # few of them are held
             rarity = corpus.rarity(other)
             for index in corpus.postings.get(other):
                 best[index] = max(rarity, best.get(index, 0.0))
@@ -70,7 +70,7 @@ def _related_scores(corpus: Corpus, weights: Mapping[str, float], related: Relat
 
 def _spread_to_neighbours(corpus: Corpus, values: Values) -> Values:
     total = list(values)
-    holding = [(index, value) for index, value in enumerate(values) if value]  # few do
+    holding = [(index, value) for index, value in enumerate(values) if value]  # few pieces
     for distance, share in _AROUND:
         for side in (-distance, distance):
             there = corpus.neighbours(side)

@@ -17,10 +17,10 @@ from app.core.text.words import stems, words
 
 SNIPPET: Final = 300  # characters
 WORDS: Final = 0.7
-"""The part of a score that the query's own words make up; the rest is the score that recall gives the message."""
+"""The share of a score that comes from the query's own words; the rest is the score that recall gives the message."""
 
 _QUOTED: Final = compiled(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
-_LOOKED_AT: Final = 8_000  # characters of a long message, around what was found, that are cut into sentences
+_LOOKED_AT: Final = 8_000  # characters of a long message, around the words found, that are cut into sentences
 _SHORTEST_STEM: Final = 2
 
 
@@ -33,7 +33,7 @@ class Query:
     phrases: tuple[str, ...]
     """The phrases in quotation marks, which have to be found literally."""
     stems: tuple[str, ...]
-    """The stems of its words, each once, without those that say nothing."""
+    """The stems of its content words, each once."""
     language: str | None = None
     """The language whose stems these are. Messages are compared in the same language."""
 
@@ -44,7 +44,7 @@ class Query:
 
     @property
     def literal_stems(self) -> tuple[str, ...]:
-        """Stems that every message with all the phrases has. Without numbers, which may begin a longer one."""
+        """The stems that every message with all the phrases has, but for numbers: one may begin a longer number."""
         found = (word for phrase in self.phrases for word in stems(phrase))
         return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_STEM and not word[0].isdigit()))
 
@@ -62,11 +62,11 @@ class Ranked:
     source: Source
     score: float
     language: str | None = None
-    """The language by whose stems they were compared."""
+    """The language by whose stems message and query were compared."""
 
 
 def query_of(text: str) -> Query:
-    """Take a query apart; its ``text`` is empty when there is nothing but spaces and empty quotes."""
+    """Take a query apart; its ``text`` is empty if the query has nothing but spaces and empty quotes."""
     line = " ".join(text.split())
     given = (next(filter(None, found.groups()), "").strip() for found in _QUOTED.finditer(line))
     phrases = tuple(dict.fromkeys(filter(None, given)))
@@ -76,13 +76,13 @@ def query_of(text: str) -> Query:
 
 
 def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
-    # One sign of a script without word breaks is no word: such text is known by its pairs of signs.
+    # In scripts without spaces a single sign is not a word: such text is compared by pairs of signs.
     usable = (word for word in stems_in(line, language) if len(word) >= _SHORTEST_STEM or word.isascii())
     return tuple(dict.fromkeys(usable))
 
 
 def says(text: str, literal: Sequence[str]) -> bool:
-    """Whether a text says all of these literally, whatever the case and the kind of spaces."""
+    """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
     line = " ".join(text.split()).lower()
     return all(wanted.lower() in line for wanted in literal)
 
@@ -95,7 +95,7 @@ def rank(
     total: int | None = None,
     language: str | None = None,
 ) -> list[Ranked]:
-    """The messages that have a word of the query, best first; of equals the newer one first.
+    """The messages that have a word of the query, best first; of two equal ones the newer comes first.
 
     Args:
         query: The query.
@@ -111,7 +111,7 @@ def rank(
         return []
     found = features(corpus, question_of(query.text, corpus.speakers, language=corpus.language))
     own, covered = found["own"], found["covered"]
-    found = {  # whoever said the words: they are what is looked for
+    found = {  # ``user_says`` is left out: a search is for the words, whoever said them
         name: values for name, values in found.items() if name != "user_says" and any(values)
     }
     thought = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
@@ -128,9 +128,9 @@ def rank(
 
 
 def snippet(text: str, query: Query) -> str:
-    """The sentences of a text that fit best, word for word, in at most ``SNIPPET`` characters.
+    """The sentences of a text that fit the query best, verbatim, in at most ``SNIPPET`` characters.
 
-    The query has the stems of the language that the text was found by.
+    The query must have the stems of the language by which the text was found (``Query.in_language``).
     """
     text = _part_near_hit(text, query)
     spans = _snippet_spans(text)
@@ -160,7 +160,7 @@ def _worth(sentence: str, query: Query, wanted: frozenset[str]) -> float:
 
 
 def _snippet_spans(text: str) -> list[tuple[int, int]]:
-    # A snippet is one line of the text.
+    # A snippet is a single line of the text.
     spans = sentence_spans(text)
     return [(start, end) for start, end in spans if "\n" not in text[start:end] or is_code(text[start:end])]
 

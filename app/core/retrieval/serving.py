@@ -1,4 +1,4 @@
-"""Writes recalled messages and a caller's passages into a context: fenced, by day, in few tokens."""
+"""Writes recalled messages and a caller's passages into a context: in fences, grouped by day, in few tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.core.text.speakers import label_of, short_name
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
 LEFT_OUT: Final = "…"
-"""The line between two recalled messages of a day that did not stand next to each other."""
+"""The line between two recalled messages of a day where messages in between are left out."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _LONG: Final = compiled(r'<message role="(\w+)"(?: name="[^"\n]*")?(?: part="1")?>\n')
@@ -52,7 +52,7 @@ _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
     for say in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
-"""The words of each language by their opening: what is read back may have been served in any language."""
+"""The role that each mark means, by the opening tag of each language: what is read back may be in any of them."""
 _ELEMENT: Final = compiled(
     rf"(?:(?P<opening>{'|'.join(map(re.escape, _MARKED))})\n(?P<inside>.*?)\n{_CLOSING}"
     rf'|<{PASSAGE_TAG} source="(?P<source>[^"]*)">\n(?P<passage>.*?)\n</{PASSAGE_TAG}>)\n?',
@@ -62,7 +62,7 @@ _ELEMENT: Final = compiled(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """What a caller brings along: a text, and where it is from."""
+    """A text that a caller brings along, with its source."""
 
     text: str
     source: str
@@ -70,27 +70,27 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True)
 class Recall:
-    """What recall works on for one context."""
+    """The input of recall for one context."""
 
     question: str
-    """Empty: nothing is recalled, only passages are served."""
+    """The question that messages are recalled for. If it is empty, nothing is recalled: only passages are served."""
     corpus: Corpus
     before: tuple[str, ...] = ()
-    """The two messages before the question, which one of few words is about."""
+    """The two messages before the question, which a question of few words refers to."""
     is_explicit: bool = False
-    """Asked for with a ``query``: it may take nine tenths, whatever the policy's share."""
+    """Whether the client asked with a ``query``: recall may then take nine tenths, whatever the policy's share is."""
     passages: tuple[Passage, ...] = ()
     cosines: Mapping[int, float] = field(default_factory=dict)
-    """The likeness of question and message by their vectors, by ``seq``; empty: only words decide."""
+    """The cosine of the question's and each message's vectors, by ``seq``; empty: only words decide."""
 
     @cached_property
     def asked(self) -> Question:
-        """The question taken apart: whom it names takes a look at every message that holds the name."""
+        """The question taken apart. It is computed once: to find whom it names, all messages with the name are read."""
         return asked_of(self.question, self.corpus, before=self.before)
 
 
 def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
-    """Roles whose every message begins with its speaker's name: their lines need no other mark."""
+    """The roles whose messages all begin with their speaker's name: their lines need no other mark."""
     if locale not in corpus.labelled:
         corpus.labelled[locale] = _labelled_roles(corpus, locale)
     return corpus.labelled[locale]
@@ -111,15 +111,15 @@ def recalled_element(
     """The element with recalled messages, in order of ``seq`` under the date of each day; empty without messages.
 
     * Each message is one line. A line says where messages between two of a day are left out.
-    * The name of a speaker (``Source.said_by``) stands in parentheses behind the mark of the role.
-    * A text with line breaks stands in an element of its own, so that no line of it can pass for a message. So does a
-      part of a message, which says that it is a part.
+    * The name of a speaker (``Source.said_by``) follows the mark of the role, in parentheses.
+    * A text with line breaks gets an element of its own, so that no line of it can pass for a message. So does a part
+      of a message, whose element says that it is a part.
 
     Args:
         recalled: The messages.
         named: Roles whose lines begin with the speaker's name already.
-        locale: The conversation's.
-        of: The role that all of them have, said of the element as a whole.
+        locale: The conversation's locale.
+        of: The role of all the messages, if they share one: it is stated once, for the whole element.
     """
     if not recalled:
         return ""
@@ -137,13 +137,13 @@ def passages_element(passages: Sequence[Passage]) -> str:
 
 
 def before_text(recalled: str, passages: str, content: str = "") -> str:
-    """The elements as they stand before a user message's own text."""
+    """The elements, followed by the user message's own text."""
     fenced = "\n".join(part for part in (recalled, passages) if part)
     return "\n\n".join(part for part in (fenced, content) if part)
 
 
 def split_off(content: str) -> tuple[str, str]:
-    """(the elements, what the user says): the inverse of ``before_text``, for a reader without a model."""
+    """Split into the elements and the user's own text: the inverse of ``before_text``, for the offline responder."""
     end = 0
     while found := _ELEMENT.match(content, end):
         end = found.end()
@@ -151,7 +151,7 @@ def split_off(content: str) -> tuple[str, str]:
 
 
 def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
-    """The recalled messages of the elements, as role and text."""
+    """The recalled messages in the elements, each as role and text."""
     found = _ELEMENT.match(fenced)
     if found is None or found["inside"] is None:
         return
@@ -167,7 +167,7 @@ def recalled_in(fenced: str) -> Iterator[tuple[str, str]]:
 
 
 def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
-    """The caller's passages of the elements, as source and text; texts are still escaped."""
+    """The caller's passages in the elements, each as source and text; the texts are still escaped."""
     end = 0
     while found := _ELEMENT.match(fenced, end):
         end = found.end()
@@ -218,7 +218,7 @@ def _mark_and_text(line: str) -> tuple[str, str]:
 
 @memoized(FIGURE)
 def _escaped(text: str) -> tuple[str, bool]:
-    # Memoized: one text is weighed in several elements.
+    # The result is kept, since one text is weighed in several elements.
     escaped = escape_served(text)
     return escaped, LINE_BREAK.search(escaped) is not None
 

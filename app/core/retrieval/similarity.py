@@ -1,7 +1,7 @@
-"""How alike a question and the messages are by their vectors, as one more feature of recall.
+"""How similar a question and the messages are by their vectors: one more feature of recall.
 
-Cosines of different models lie in different ranges; what counts is how far a message stands out of the others, so that
-one weight fits them all.
+Cosines of different models lie in different ranges. The feature is how far a message stands out from the others, so
+that one weight fits all models.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from app.core.retrieval.corpus import Corpus
 
 FEATURE: Final = "alike"
 MOST_NUMBERS: Final = 1_000_000
-"""Numbers that are multiplied for one question: some hundredths of a second."""
+"""The most numbers that are multiplied for one question: this takes some hundredths of a second."""
 OUTSTANDING: Final = 4.0
 """Standard deviations above the mean at which likeness reaches its maximum of 1."""
 FEWEST: Final = 3
-"""Vectors; among fewer nothing stands out."""
+"""The fewest vectors that are compared: among fewer no message stands out."""
 
 
 def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
-    """The cosine of each vector with the question's, by ``seq``; one of another length is left out."""
+    """The cosine of each vector with the question's, by ``seq``; vectors of another length are left out."""
     asked = unpacked(question)
     return {
         seq: math.fsum(map(mul, asked, unpacked(vector)))
@@ -37,7 +37,7 @@ def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
 def alikeness(corpus: Corpus, found: Mapping[int, float]) -> list[float] | None:
     """For each piece, how far the cosine of its message is above the mean of all, from 0 to 1; 0 without a vector.
 
-    ``None`` where there are too few to tell, or they are all the same.
+    It is ``None`` if there are too few vectors, or all cosines are the same.
     """
     known = [found[source.seq] for source in corpus.sources if source.seq in found]
     if len(known) < FEWEST:

@@ -9,9 +9,9 @@ from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import is_known
 from app.core.text.languages.loading import languages
 
-_SHORTEST: Final = 5  # letters; a shorter word becomes too many others by one slip
-_LONGEST: Final = 20  # letters; what is longer is no word that somebody mistypes
-_ENDING: Final = 3  # letters that the ending of a mistyped word may have, which is not taken off as its ending
+_SHORTEST: Final = 5  # letters; one slip turns a shorter word into too many other words
+_LONGEST: Final = 20  # letters; a longer text is no word that somebody mistypes
+_ENDING: Final = 3  # letters of an ending that stemming may have left on a mistyped word
 _ALPHABETS: Final = tuple(one.terms.alphabet for one in languages() if one.terms.alphabet)
 
 

@@ -1,7 +1,7 @@
-"""The words that recall matches by: stems, and of Chinese single characters beside the pairs.
+"""The words that recall matches by: stems, and for Chinese also single characters (signs), not only pairs of them.
 
-A pair says more than a sign, but "火车" and "列车" share no pair, and a word of one sign has none of
-its own. Characters are recall's alone: stored keys, search and the rest work with stems.
+A pair says more than a sign, but "火车" and "列车" share no pair, and a word of one sign has no pair of its own. Only
+recall uses single characters: stored keys, search and the rest work with stems.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from app.core.text.word_lists import COMMON_SIGNS, STOPWORDS
 _SIGN: Final = compiled(f"[{SCRIPTS['han']}]")
 _PAIR: Final = compiled(rf"[{CHINESE_JAPANESE}]{{2}}\Z")
 _OF_A_WORD: Final = 2
-"""Signs of a Chinese word, mostly."""
+"""How many signs a Chinese word mostly has."""
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
-    """Stems, and the characters of Chinese that are no function words; a sign that stands alone only once.
+    """The stems of a text, and its Chinese characters that are not function words; none is listed as both.
 
     Args:
-        text: What is taken apart.
+        text: The text to take apart.
         language: As for ``stems_in``.
     """
     found = list(stems_in(text, language))
@@ -47,5 +47,5 @@ def word_count(found: Collection[str], language: str | None) -> int:
 
 @cache
 def _function_stems(language: str | None) -> frozenset[str]:
-    # Some are content in other languages ("war"), and so count as such elsewhere.
+    # Some are content words in other languages ("war"), so they are function words only in their own.
     return frozenset(stem_in(word, language) for word in STOPWORDS.get(language or "", ()))

@@ -1,4 +1,4 @@
-"""Whether a reply used what was recalled for it: whether it says more of that than the question did."""
+"""Estimates whether a reply used what was recalled for it: whether it has more of that than the question had."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 from app.core.validation.fidelity import stands_in
 
 LEAST_WORDS: Final = 3
-"""Content words that reply and passage must have in common, the question's left out: fewer happen by chance."""
+"""The fewest content words that reply and passage must share, the question's left out: fewer can be chance."""
 _SHORTEST_VALUE: Final = 2  # a single sign proves nothing
-_MOST: Final = 20_000  # characters of each text that are looked at,
-_MOST_OF_ALL: Final = 60_000  # and of all passages together
+_MOST: Final = 20_000  # characters of each text that are looked at
+_MOST_OF_ALL: Final = 60_000  # characters of all passages together that are looked at
 
 
 def draws_on(reply: str, passages: Iterable[str], *, question: str) -> bool:
     """Whether the reply shares with any passage an exact value, or three content words, that the question lacks.
 
-    An estimate, by code and without a model: what the state block says too is counted as drawn from the passage.
+    This is an estimate by code, without a model: a value that the state block has too counts as drawn from the passage.
     """
     reply, question = reply[:_MOST], question[:_MOST]
     asked = _rare_stems(question)

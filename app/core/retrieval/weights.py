@@ -36,15 +36,15 @@ FITTED: Final[Mapping[str, float]] = {
 }
 """Fitted by ``python -m bench.recall fit``: a softmax of each answer against the other messages.
 
-The data are talks of two people, and the odd-numbered questions of the made-up talks. The latter show that beside long
-answers of an assistant the user's own words count.
+The data are talks of two people, and the odd-numbered questions of the made-up talks. The latter show that the user's
+own words count more where an assistant answers at length.
 """
 
 SIMILARITY: Final[Mapping[str, float]] = {"alike": 1.5}
-"""The weight of likeness by vectors, where an embedding model is set. Fitted alone by ``python -m bench.embeddings``.
+"""The weight of similarity by vectors, used if an embedding model is set; fitted by ``python -m bench.embeddings``.
 
-It was chosen on LoCoMo, with a small neural model. Made-up talks, on which it was not chosen, gain by it at 5 and 20 %
-of their tokens, and lose one question of 148 at 10 %.
+It was chosen on LoCoMo, with a small neural model. Made-up talks, on which it was not chosen, gain by it at budgets of
+5 and 20 % of their tokens, and lose one question of 148 at 10 %.
 """
 
 WEIGHTS: Final[Mapping[str, float]] = {**FITTED, **SIMILARITY}

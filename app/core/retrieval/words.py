@@ -1,4 +1,4 @@
-"""What questions ask for and what answers look like, in all languages: ``questions`` in their files."""
+"""Finds words of questions and answers in all languages, as listed under ``questions`` in the files of languages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WRITTEN_IN_ASCII: Final = tuple(language for language in languages() if languag
 
 
 def plain_words(kind: Kind) -> frozenset[str]:
-    """Mere words of that kind that may be written in ASCII, in small letters."""
+    """The plain words (not patterns) of a kind in languages with Latin letters, in lower case."""
     return frozenset(word for one in _WRITTEN_IN_ASCII for word in _listed_words(one, kind))
 
 
@@ -37,8 +37,8 @@ def _pattern_source(language: Language, kind: Kind) -> str:
 class AnyOf:
     """Finds any of the words of a kind, in whatever language, by one pattern for all.
 
-    In a text of ASCII alone only languages in Latin letters are looked for, which is four times as fast and finds the
-    same: what the other languages have in ASCII (digits), English has too.
+    A text of ASCII alone is searched only for languages in Latin letters. This is four times as fast and finds the
+    same: what other languages would find in ASCII (digits), English finds too.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -47,5 +47,5 @@ class AnyOf:
         self._ascii = compiled(in_ascii, re.IGNORECASE | re.ASCII)
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first place, if any."""
+        """The first match, if any."""
         return (self._ascii if text.isascii() else self._all).search(text)

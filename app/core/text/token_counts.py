@@ -1,10 +1,10 @@
-"""How many tokens a text costs, by its scripts: linear time, no vocabulary shipped.
+"""Estimates how many tokens a text costs, by its scripts: in linear time, without a vocabulary.
 
 A text is counted twice: its characters (by class; letters and ideographs that many texts have, one by one) and its runs
 (words by length, punctuation, spaces, line breaks). Each has a price; the estimate is the sum. The prices in
 ``token_prices`` are fitted against the Gemma 3 vocabulary that Gemini 2 and later share, and ``docs/tokens.md`` says
-how far off they are. Since everything is priced by itself, the estimate of a concatenation is the sum of its halves but
-for what a run costs that the seam cuts in two.
+how far off they are. Since everything has its own price, the estimate of two texts joined is the sum of their estimates
+but for the price of a run that the seam cuts in two.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ BYTES_PER_TOKEN: Final = 4
 """The plain rule of thumb behind the estimator ``bytes``."""
 
 UNITS: Final[Mapping[Estimator, int]] = {"script": 1, "bytes": BYTES_PER_TOKEN}
-"""How many of what an estimator adds up (tokens, or bytes) are a token."""
+"""How many of the units that an estimator adds up (tokens, or bytes) make a token."""
 
-_MOST_CHARACTERS: Final = 7  # to a token, of a whole sentence: in few there are more, and in none that holds a value
+_MOST_CHARACTERS: Final = 7  # characters per token in a sentence: few sentences have more, and none that holds a value
 IMAGE_TOKENS: Final = 1_120
 """The tokens of an image for Gemini 3 by default; Gemini 2.5 takes 258 for each tile of it."""
 PAGE_TOKENS: Final = 560
-"""The tokens of a page of a PDF, likewise; Gemini 2.5 takes 258."""
+"""The tokens of a page of a PDF for Gemini 3 by default; Gemini 2.5 takes 258."""
 UNKNOWN_PAGE_BYTES: Final = 50_000
 """This many bytes of a PDF count as a page if its pages cannot be counted."""
 _AUDIO_TOKENS: Final = 32 * 60  # 32 a second, for a clip whose length is unknown and taken as a minute
-_VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, likewise
+_VIDEO_TOKENS: Final = (258 + 32) * 60  # one frame and its sound a second, for a clip taken as a minute
 _MEDIA_TOKENS: Final[Mapping[str, int]] = {"image": IMAGE_TOKENS, "audio": _AUDIO_TOKENS, "video": _VIDEO_TOKENS}
 
 _LETTER_PRICES: Final = {letter: price for price, letters in LETTERS.items() for letter in letters}
 
 ALL_PRICES: Final[Mapping[str, float]] = {**PRICES, **_LETTER_PRICES}
-"""By the names that ``counts`` gives; a single letter is its own name."""
+"""The prices by the names that ``counts`` gives; a single letter is its own name."""
 
 _HUNDREDTHS: Final = {name: round(100 * price) for name, price in ALL_PRICES.items()}
-"""Prices have two digits: so much of a text that is counted in pieces adds up to the last digit."""
+"""Prices have two decimal places; as whole numbers they add up exactly for a text that is counted in pieces."""
 
 _CLASSES: Final[tuple[tuple[int, str], ...]] = (
     (0x0000, "control"),
@@ -134,16 +134,16 @@ _STARTS: Final = tuple(start for start, _ in _CLASSES)
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A kind of run: one name per range of lengths, and one for what is longer than the last, per character."""
+    """A kind of run. It has one name per range of lengths, and one for each character beyond the last range."""
 
     name: str
     pattern: re.Pattern[str]
     needs: frozenset[str]
-    """The classes of its characters: without one of them there is none."""
+    """The classes of its characters: a text without any of them has no such run."""
     lengths: tuple[int, ...] = ()
     has_tail: bool = False
     begins: tuple[str, ...] = ("",)
-    """One of these stands wherever there is one."""
+    """A text has such a run only if it contains one of these."""
 
     def names(self) -> tuple[str, ...]:
         bounds = tuple(f"{self.name}_{bound}" for bound in self.lengths) or (self.name,)
@@ -178,7 +178,7 @@ _LINE_BREAKS: Final = _Run("line_breaks", compiled(r"\n{1,31}"), frozenset({"asc
 
 _WORD: Final = _Run(
     "word",
-    compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"),  # a hump of camelCase is a word of its own
+    compiled(f"[A-Z]?[{_LOWER}]+|[A-Z]+(?![{_LOWER}])"),  # each part of a camelCase name is a word of its own
     _LATIN,
     (2, 3, 5, 8),
     has_tail=True,
@@ -207,16 +207,16 @@ _RUNS: Final = (
 )
 
 NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
-"""Everything that has a price, but for single letters."""
+"""The names of everything that has a price, except single letters."""
 
 _WEIGHS_TOGETHER: Final = compiled("  |[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
-"""Two blanks are one run; and whether there is a run of these characters is told by what else stands in the text, since
-they, or their small letters, are of none of the classes that it ``needs``."""
+"""Parts of a text that are not the sum of their words. Two blanks are one run. A run of the other characters is counted
+only if the text has one of the classes that the run ``needs``, to which they, or their small letters, do not belong."""
 
 _ANY_DIGIT: Final = bytes.maketrans(b"123456789", b"000000000")
-"""All digits weigh the same, so that numbers are words that come again."""
+"""All digits weigh the same; written as the same digit, numbers repeat, and their weights are remembered."""
 
-# These tags are one token each in the vocabulary; a control character is one as well, and stands for them.
+# Each of these tags is one token in the vocabulary. So is a control character, which replaces the tag for counting.
 _TAG: Final = compiled(
     r"</?(?:table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|html|body|img|"
     r"span|ul|li|div|iframe|footer)>"
@@ -232,14 +232,14 @@ class Weight:
 
 
 BESIDE: Final = 2_000
-"""Bytes of further keys in a message's parts that weigh nothing."""
+"""Bytes of a message's further keys in parts that count nothing; see ``weigh``."""
 _KNOWN: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"type", "text"}),
     "tool_call": frozenset({"type", "id", "name", "arguments"}),
     "tool_result": frozenset({"type", "id", "tool_call_id", "name", "content"}),
     "media": frozenset({"type", "media_type", "url", "data", "tokens"}),
 }
-"""Keys by kind that weigh otherwise, or are short."""
+"""The keys of each kind of part that are not further keys: they are counted in another way, or are short."""
 
 
 @lru_cache(maxsize=16_384)
@@ -249,7 +249,7 @@ def class_of(character: str) -> str:
 
 
 def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> dict[str, int]:
-    """What a text is priced by, counted: characters by their class, those ``apart`` one by one."""
+    """The counts by which a text is priced: its runs, and its characters by class; those in ``apart`` one by one."""
     if "<" in text:
         text = _TAG.sub("\x01", text)
     found: dict[str, int] = {}
@@ -271,7 +271,7 @@ def _script_tokens(text: str) -> float:
 
 
 def _with_same_digits(text: str) -> str:
-    # By bytes: where a text is not of ASCII alone, str.translate() takes thirty times as long.
+    # Bytes are translated: for a text that is not ASCII, str.translate() takes thirty times as long.
     return text.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT).decode("utf-8", "surrogatepass")
 
 
@@ -280,7 +280,7 @@ def _hundredths_of_tokens(text: str) -> int:
     first, *others = _with_same_digits(text).split(" ")
     if not others or _WEIGHS_TOGETHER.search(text):
         return _hundredths_of(text)
-    # Each word weighs the same whatever stands beside it.
+    # The weight of a word does not depend on its neighbours.
     return _hundredths_of_tokens(first) + sum(map(_hundredths_behind_blank, others))
 
 
@@ -289,7 +289,7 @@ def _hundredths_behind_blank(word: str) -> int:
     letters = word[:-1] if word[-1:] in _MARKS else word
     if 0 < len(letters) < len(_RUNS_OF_LETTERS) and letters.isascii() and letters.isalpha():
         lowered = letters.lower()
-        if letters[1:] == lowered[1:]:  # one word, and at most one mark: nothing has to be looked for
+        if letters[1:] == lowered[1:]:  # one word and at most one mark: no patterns are needed
             found = _BLANK + _RUNS_OF_LETTERS[len(letters)] + sum(map(_LETTERS.__getitem__, lowered))
             return found + (_MARKS[word[-1]] if len(word) > len(letters) else 0)
     return _hundredths_of(f" {word}")
@@ -320,11 +320,11 @@ def estimate_text(text: str, estimator: Estimator = "script") -> int:
     """Estimate the tokens of a text.
 
     Args:
-        text: Any string; lone surrogates and NUL are counted, never refused.
+        text: Any string; lone surrogates and NUL are counted too.
         estimator: ``script`` looks at the scripts; ``bytes`` divides the UTF-8 length by four.
 
     Returns:
-        Tokens, 0 only for the empty text.
+        The tokens; 0 only for the empty text.
     """
     if not text or estimator == "bytes":
         return tokens_of(0, byte_length(text), "bytes")
@@ -333,9 +333,10 @@ def estimate_text(text: str, estimator: Estimator = "script") -> int:
 
 
 def estimate_lines(text: str) -> int:
-    """The script estimate of a text whose lines were counted before, each once: no other run spans a line break.
+    """The script estimate of a text, as the sum of its lines, whose estimates are remembered.
 
-    Where the prices add up to whole tokens, the rounding of their sum decides as it does for the text.
+    It equals ``estimate_text``: only runs of line breaks span lines, and they are added. If the prices add up to whole
+    tokens, ``estimate_text`` itself is called, since the rounding of its sum decides then.
     """
     hundredths = sum(map(_hundredths_of_tokens, text.split("\n")))
     hundredths += _HUNDREDTHS[_LINE_BREAKS.name] * len(_LINE_BREAKS.pattern.findall(text))
@@ -343,12 +344,12 @@ def estimate_lines(text: str) -> int:
 
 
 def least_tokens(characters: int) -> int:
-    """The fewest tokens that a sentence of that many characters can have, without counting it."""
+    """The fewest tokens that a sentence of that many characters can have; it need not be counted."""
     return characters // _MOST_CHARACTERS
 
 
 def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:
-    """The estimator's reading of stored counts, sums included: ``tokens`` as they are, or ``bytes_`` ÷ 4 rounded up."""
+    """The tokens that an estimator gives for stored counts or sums: ``tokens`` itself, or ``bytes_`` ÷ 4 rounded up."""
     return tokens if estimator == "script" else -(-bytes_ // BYTES_PER_TOKEN)
 
 
@@ -358,9 +359,9 @@ def weigh(
     """Estimate the tokens of a message as it will be sent: its content, its parts and the markers around it.
 
     * A part that repeats the content (a tool's result, a text) counts once.
-    * Media count by their own ``tokens`` if given, else by their type, whatever the length of their data.
-    * Further keys of parts, which every context has, count by their length, without the first ``BESIDE`` bytes.
-    * The content is counted by ``estimate``; if its lines are repeated, by ``estimate_lines``.
+    * Media count by their own ``tokens`` if given, otherwise by their type; the length of their data does not matter.
+    * Further keys of parts, which are in every context, count by their length less the first ``BESIDE`` bytes.
+    * The content is counted by ``estimate``. The caller may give ``estimate_lines`` for a content whose lines recur.
     """
     own = own_content(role, content, parts)
     tokens, size, beside = MESSAGE_OVERHEAD + estimate(own), byte_length(own), 0
@@ -383,7 +384,7 @@ def _media_tokens(part: Part) -> int:
     family, _, kind = str(part.get("media_type", "")).lower().partition("/")
     if kind.startswith("pdf"):
         return PAGE_TOKENS * max(1, decoded_bytes(part) // UNKNOWN_PAGE_BYTES)
-    if family == "text" and (size := decoded_bytes(part)):  # what reads it inline reads all of it
+    if family == "text" and (size := decoded_bytes(part)):  # a model that reads it inline reads all of it
         return -(-size // BYTES_PER_TOKEN)
     return _MEDIA_TOKENS.get(family, IMAGE_TOKENS)
 

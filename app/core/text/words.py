@@ -1,4 +1,4 @@
-"""Taking text apart: content words, light stems. Every pattern runs in linear time."""
+"""Takes text apart into content words and light stems. Every pattern runs in linear time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.
 _SPACED: Final = (
     "".join(one.lower() if one.isalnum() or one == "'" else " " for one in map(chr, range(128))).encode().ljust(256)
 )
-"""What stands for each byte of ASCII where only words and numbers are wanted."""
+"""The replacement of each ASCII byte where only words and numbers are wanted: small letter, apostrophe or space."""
 _OTHER_NUMBER: Final = compiled(r"[0-9](?:[.,:][0-9]|['A-Za-z]|(?<=['A-Za-z][0-9]))", re.ASCII)
 _OTHER_APOSTROPHE: Final = compiled(r"'(?:(?<![A-Za-z]')|(?![A-Za-z]{1,3}(?![\w'])))", re.ASCII)
-"""These begin or end a token otherwise than a space does: "1.5", "3rd", "'twas", "o'clock"."""
+"""Marks in a text that do not separate words as a space does: "1.5", "3rd", "'twas", "o'clock"."""
 _SIGNS: Final = (("’", "'"), *((sign, " ") for sign in "€£“”„«»–—…•"))
-"""The usual ones between words that are no ASCII, with what is as good."""
+"""Usual marks between words that are not ASCII, each with an ASCII replacement."""
 _WRITTEN: Final = compiled(r"[^\W_]++(?:[.+#'’-][^\W_]++)*+")
 
 
@@ -42,9 +42,9 @@ def words(text: str) -> tuple[str, ...]:
     plain = text
     for sign, instead in () if text.isascii() else _SIGNS:
         plain = plain.replace(sign, instead)
-    if plain.isascii():  # the same, in a third of the time
+    if plain.isascii():  # finds the same, in a third of the time
         return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(plain.lower()))))
-    return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, also as two characters
+    return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, even if written as two characters
 
 
 def _words(text: str) -> list[str]:
@@ -61,19 +61,19 @@ def _words(text: str) -> list[str]:
 
 @memoized()
 def stems(text: str) -> tuple[str, ...]:
-    """``words`` with inflection folded."""
+    """``words`` without the endings of their inflected forms."""
     return tuple(map(stem, words(text)))
 
 
 def ascii_tokens(text: str) -> list[str]:
-    """Words and numbers of a text of ASCII, in lower case, function words among them."""
+    """The words and numbers of an ASCII text, in lower case, function words included."""
     if _OTHER_NUMBER.search(text) or ("'" in text and _OTHER_APOSTROPHE.search(text)):
         return _ASCII_TOKEN.findall(text.lower())
-    return text.encode().translate(_SPACED).decode().split()  # half the time; most texts of a talk are such
+    return text.encode().translate(_SPACED).decode().split()  # takes half the time, for most texts of a talk
 
 
 def stems_of_tokens(tokens: list[str]) -> list[str]:
-    """The stems of such words, those without content left out."""
+    """The stems of words from ``ascii_tokens``, without function words."""
     return list(filter(None, map(_stem_of_token, tokens)))
 
 
@@ -86,7 +86,7 @@ _SHORT_STEM: Final = compiled(r"[^aeiouy]+[aeiouy][^aeiouywx]")
 
 @word_memo
 def stem(word: str) -> str:
-    """Fold the commonest endings of a lower-case English or Russian word; others come back in plain letters."""
+    """Fold the most common endings of a lower-case English or Russian word; other words only get plain letters."""
     if is_russian(word):
         return _stem_russian(word)
     plain = in_plain_letters(word)
@@ -94,12 +94,12 @@ def stem(word: str) -> str:
 
 
 def is_russian(word: str) -> bool:
-    """Whether a lower-case word is in the letters whose endings are folded as Russian."""
+    """Whether a lower-case word is in Cyrillic letters whose endings are folded as Russian."""
     return "а" <= word[:1] <= "я"
 
 
 def _content_of_token(token: str) -> str:
-    # What ``_words`` finds in a token of ASCII, in a fifth of the time: a process begins with thousands of new words.
+    # Finds the same as ``_words`` in an ASCII token, in a fifth of the time: thousands of words are new to a process.
     if token[0].isdigit():
         return token
     if token in NOISE or len(token) == 1:
@@ -126,7 +126,7 @@ def _stem_russian(word: str) -> str:
 
 
 def _stem_english(word: str) -> str:
-    # The last letter tells first which endings there may be: most words have none of them.
+    # The last letter is looked at first: most words end in none of the letters that an ending could have.
     base = word
     if base[-1] == "s":
         if base.endswith("ies") and len(base) > 4:  # noqa: PLR2004 - "ties", "lies"
@@ -161,4 +161,4 @@ def _needs_final_e(base: str) -> bool:
 GENERIC_STEMS: Final[frozenset[str]] = frozenset(stem(word) for word in GENERIC)
 """Stems too common in talk to name a topic."""
 FRAME_STEMS: Final[frozenset[str]] = frozenset(stem(word) for word in FRAME)
-"""Stems of the record's own voice: whose words are told, and that they were said."""
+"""Stems of words by which a record reports speech: who said something, and that it was said."""

@@ -56,12 +56,12 @@ from app.storage.repositories.utc_offsets import with_offset
 from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
 from app.storage.tenancy import built_once
 
-SUMMED_AT_ONCE = 2_000  # messages: rewriting their running sums takes a tenth of a second
-PARTS_AT_ONCE = 2_000  # of messages that are stored: as JSON they take some milliseconds
-KEYED = 10  # times as fast as our slowest pattern: taking words apart
+SUMMED_AT_ONCE = 2_000  # messages; rewriting their running sums takes a tenth of a second
+PARTS_AT_ONCE = 2_000  # parts of messages to store; writing them as JSON takes some milliseconds
+KEYED = 10  # taking words apart is so many times as fast as our slowest pattern
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
-# Words, not parameters, for statements of the ORM too: see ``compiled``.
+# Literals, not parameters, in statements of the ORM too: see ``compiled``.
 _SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != literal_column("'superseded'"))
 _WHOLE = col(MessageRow.status) != literal_column("'erased'")
 _REWRITTEN = (
@@ -75,7 +75,7 @@ _HERE = col(MessageRow.conversation_id) == bindparam("conversation_id")
 _ROWS: Any = select(MessageRow).options(
     *(defer(column, raiseload=True) for column in (col(MessageRow.term_keys), col(MessageRow.reasoning)))  # type: ignore[arg-type]
 )
-"""Without what few readers want, and what may be large."""
+"""The rows without two columns that few readers want and that may be large."""
 _AT_SEQ = _ROWS.where(_HERE, _seq == bindparam("seq"))
 _BETWEEN = (
     _ROWS.where(_HERE, ~col(MessageRow.is_command))
@@ -108,7 +108,7 @@ _ANCHOR_TOKENS = (
     .correlate(MessageRow)
     .scalar_subquery()
 )
-"""What a message's active anchors weigh."""
+"""The tokens of a message's active anchors."""
 _OUTLINE = (
     select(
         _seq,
@@ -131,7 +131,7 @@ def _newest_within(weight: Any, running_sum: Any) -> Any:
     last = select(running_sum.label("sum"), _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
     floor = select(last.c.sum - bindparam("most")).scalar_subquery()
     is_last = _seq == select(last.c.seq).scalar_subquery()
-    # From the end back to the first that has no room: what is older is not looked at.
+    # Read from the end back to the first message that does not fit; older messages are not looked at.
     too_old = select(_seq).where(_HERE, _SPOKEN, running_sum < floor).order_by(_seq.desc()).limit(1).scalar_subquery()
     after = func.greatest(bindparam("after_seq", type_=BigInteger), too_old)
     within = _ROWS.where(_HERE, _SPOKEN, after < _seq, running_sum >= floor)
@@ -146,7 +146,7 @@ _DERIVED = (
     *("meta", "call_ids", "result_ids", "contents", "is_protected"),
     *("message_sum", "token_sum", "byte_sum", "term_keys", "utc_offset"),
 )
-"""Columns of a message that are not among its fields."""
+"""Columns of a message's row that are not fields of ``Message``."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
 built_once(
     _AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
@@ -155,26 +155,27 @@ built_once(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stale:
-    """Messages whose running sums are those before an erasure."""
+    """Messages whose running sums are still those from before an erasure."""
 
     first: int
     last: int
     through: Sums
-    """What is right for the last of them."""
+    """The right sums through the last of them."""
 
 
 class MessageRepository(Repository):
     """Rows of ``messages``: appended, never changed.
 
-    What is read refers to the data of its media; ``ContentRepository.filled`` puts it in where it is sent or shown.
-    It is read without its reasoning too; ``reasoned`` puts that in where it is shown.
+    Messages are read with references in place of the data of their media, and without their reasoning.
+    ``ContentRepository.filled`` puts the data in where a message is sent or shown, and ``reasoned`` the reasoning where
+    it is shown.
     """
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
-        """Insert in one round trip; ``sums[i]`` are the running sums through ``messages[i]``.
+        """Insert messages in one round trip; ``sums[i]`` are the running sums through ``messages[i]``.
 
-        Inline data of media is stored apart, once. Raises ``NotFoundError`` when there is no such conversation, and
-        ``ConflictError`` when a copied message refers to data that was erased meanwhile.
+        Inline data of media is stored separately, and only once. Raises ``NotFoundError`` when there is no such
+        conversation, and ``ConflictError`` when a copied message refers to data that was erased meanwhile.
         """
         keys = await _index_keys(messages)
         stored, contents = await _without_inline_data(messages)
@@ -192,7 +193,7 @@ class MessageRepository(Repository):
         return _message(await self._session.first(_rows_of(conversation_id).where(col(MessageRow.id) == message_id)))
 
     async def reasoned(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages with what their models showed of their thoughts; unasked where no model made any of them."""
+        """The messages with the reasoning that their models showed; no query is made if no model wrote any of them."""
         row, made = MessageRow, [message.id for message in messages if message.role == "assistant"]
         if not made:
             return list(messages)
@@ -220,7 +221,7 @@ class MessageRepository(Repository):
         return None if row is None else _message(row)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
-        """A page by ``seq``: as many as are asked for, fewer where together they are large, and one at least."""
+        """A page of messages by ``seq``: as many as asked for, or fewer if they are large together; one at least."""
         row = MessageRow
         heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
         listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))
@@ -237,7 +238,7 @@ class MessageRepository(Repository):
         return await in_slices(_outline, rows)
 
     async def steps(self, conversation_id: UUID, estimator: Estimator, *, limit: int) -> list[Step]:
-        """The newest messages as far as a conversation's pace depends on them, oldest first."""
+        """The newest ``limit`` messages, oldest first, with only what the conversation's pace depends on."""
         row = MessageRow
         counted = [col(row.usage).op("->")(name) for name in ("input_tokens", "cached_tokens")]
         what = (col(row.role), col(row.token_count), col(row.byte_length), col(row.created_at))
@@ -259,9 +260,9 @@ class MessageRepository(Repository):
         ]
 
     async def texts(self, conversation_id: UUID, *, after_seq: int, limit: int, max_bytes: int) -> list[MessageText]:
-        """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies too.
+        """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies included.
 
-        They are fewer where together they have more than ``max_bytes``, and one at least.
+        They are fewer if together they have more than ``max_bytes``, but one at least.
         """
         row, here = MessageRow, (col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
         listed = await self._session.rows(select(_seq, told_bytes()).where(*here).order_by(_seq).limit(limit))
@@ -280,9 +281,9 @@ class MessageRepository(Repository):
         superseded: bool = False,
         max_bytes: int | None = None,
     ) -> list[Message]:
-        """Messages of a range, inclusive, without commands; superseded replies only where they are wanted.
+        """Messages of a range, inclusive, without commands; superseded replies only if ``superseded``.
 
-        With ``max_bytes`` the newest of them that have no more together.
+        With ``max_bytes`` only the newest of them, as many as have no more bytes together.
         """
         wanted = ~col(MessageRow.is_command) if superseded else _SPOKEN
         if max_bytes is not None:
@@ -324,9 +325,10 @@ class MessageRepository(Repository):
     async def span(
         self, conversation_id: UUID, from_seq: int, to_seq: int, *, max_bytes: int | None = None, newest: bool = False
     ) -> list[Message]:
-        """Messages of a range, inclusive, commands too.
+        """Messages of a range, inclusive, commands included.
 
-        With ``max_bytes`` the oldest of them that have no more together, or the ``newest``; one at least.
+        With ``max_bytes`` only the oldest of them (or the ``newest``), as many as have no more bytes together; one at
+        least.
         """
         here = (col(MessageRow.conversation_id) == conversation_id, _seq.between(from_seq, to_seq))
         if max_bytes is None:
@@ -343,11 +345,11 @@ class MessageRepository(Repository):
         estimator: Estimator = "script",
         each_at_most: int | None = None,
     ) -> list[Message]:
-        """The newest messages after ``after_seq`` with at most ``max_tokens`` together, by this estimator, in order.
+        """The newest messages after ``after_seq`` that have at most ``max_tokens`` together, in order.
 
-        Commands and superseded replies are left out. The newest message is always there. With ``each_at_most`` a
-        message counts for no more than that, so that a very large one hides nothing behind it; this reads every message
-        after ``after_seq``.
+        Tokens are counted by ``estimator``. Commands and superseded replies are left out. The newest message is always
+        included. With ``each_at_most`` a message counts no more tokens than that, so that a very large one does not
+        exclude the messages before it; every message after ``after_seq`` is read then.
         """
         if each_at_most is not None:
             return await self._newest_counted(conversation_id, after_seq, max_tokens, each_at_most, estimator)
@@ -355,7 +357,7 @@ class MessageRepository(Repository):
         found = await self._messages(
             _NEWEST[estimator], conversation_id=conversation_id, after_seq=after_seq, most=most
         )
-        # Where running sums are stale, these are more: by what was erased.
+        # Stale running sums let through too many messages: they still include what was erased.
         return _newest_of_weight(found, most, estimator)
 
     async def _newest_counted(
@@ -380,9 +382,9 @@ class MessageRepository(Repository):
         return await self._messages(_HELD, conversation_id=conversation_id, through_seq=through_seq)
 
     async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
-        """Sums through that message; zeros for 0. Raises ``NotFoundError``.
+        """The sums through that message; zeros for 0. Raises ``NotFoundError``.
 
-        What is held is added up by its own small index: no row has to change when something else is held.
+        Held messages are added up by a small index of their own, so that no row has to change when another is held.
         """
         if seq == 0:
             return Sums()
@@ -394,7 +396,7 @@ class MessageRepository(Repository):
         return said.plus(await self.held_at(conversation_id, seq))
 
     async def held_at(self, conversation_id: UUID, seq: int) -> Sums:
-        """What held messages up to that one weigh, and nothing else."""
+        """The sums of the held messages up to that one, without the other sums."""
         ((held_tokens, held_bytes),) = await self._session.rows(
             _HELD_WEIGHTS, conversation_id=conversation_id, through_seq=seq
         )
@@ -408,7 +410,7 @@ class MessageRepository(Repository):
         return Sums(messages=messages, tokens=tokens, bytes=bytes_)
 
     async def _stale_sums(self, conversation_id: UUID) -> _Stale | None:
-        """The messages whose running sums are still to be made anew, and the right sums through the last of them."""
+        """The messages whose running sums are still to be renewed, and the right sums through the last of them."""
         found = await self._session.rows(_STALE, conversation_id=conversation_id)
         if not found or found[0].stale_sums_to is None:
             return None
@@ -452,27 +454,27 @@ class MessageRepository(Repository):
         return await self._total_sums(conversation_id)
 
     async def renew_sums(self, conversation_id: UUID, *, from_seq: int) -> None:
-        """Make the running sums anew from that message on: the newest ones at once, others by ``renew_older_sums``.
+        """Renew the running sums from that message on: the newest ones at once, others by ``renew_older_sums``.
 
-        The conversation has its new total already. Until all is done, what is asked of older messages is counted from
-        their weights.
+        The conversation's total is right already. Until all sums are renewed, sums through older messages are counted
+        from the messages' weights.
         """
         row = ConversationRow
         await self._session.execute(
             update(row)
             .where(col(row.id) == conversation_id, col(row.last_seq) >= from_seq)
             .values(
-                stale_sums_from=func.least(col(row.stale_sums_from), from_seq),  # NULL is passed over
+                stale_sums_from=func.least(col(row.stale_sums_from), from_seq),  # LEAST ignores NULL
                 stale_sums_to=col(row.last_seq),
             )
         )
         await self.renew_older_sums(conversation_id)
 
     async def renew_older_sums(self, conversation_id: UUID) -> bool:
-        """Compute ``SUMMED_AT_ONCE`` more running sums again, from the end backwards; return whether more are left.
+        """Renew ``SUMMED_AT_ONCE`` more running sums, from the end backwards; return whether more are left.
 
-        Under the conversation's lock. Each step begins at a sum that is right, so that nothing is lost when one is
-        not made, or made twice.
+        The caller holds the conversation's lock. Each step begins at a sum that is right, so that nothing is lost if a
+        step is skipped or repeated.
         """
         stale = await self._stale_sums(conversation_id)
         if stale is None:
@@ -498,10 +500,10 @@ class MessageRepository(Repository):
         event_types: Collection[str],
         seqs: Collection[int],
     ) -> list[Message]:
-        """What protection is decided for again after a policy change, in order; neither commands nor erased messages.
+        """The messages whose protection is decided again after a policy change, in order.
 
-        The first message, pinned ones, those that are held or found no room, those of these roles or event types, and
-        those at these positions.
+        They are the first message, pinned ones, those that are held or found no room, those of the given roles or event
+        types, and those at the given positions; commands and erased messages are left out.
         """
         row = MessageRow
         may_be_held = or_(
@@ -516,7 +518,7 @@ class MessageRepository(Repository):
     async def texts_by_role(
         self, conversation_id: UUID, *, role: str, after_seq: int, limit: int
     ) -> list[tuple[int, str]]:
-        """Positions and texts of the next messages of a role, in order; neither commands nor erased ones."""
+        """Positions and texts of the next messages of a role, in order, without commands and erased messages."""
         statement = (
             select(_seq, col(MessageRow.content))
             .where(col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
@@ -527,7 +529,7 @@ class MessageRepository(Repository):
         return [(seq, content) for seq, content in await self._session.rows(statement)]
 
     async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
-        """Set ``is_pinned`` and ``protected_reason``. The caller has the sums made again (``reweigh``)."""
+        """Set ``is_pinned`` and ``protected_reason``. The caller updates the sums (``reweigh``)."""
         statement = (
             update(MessageRow)
             .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
@@ -537,7 +539,7 @@ class MessageRepository(Repository):
         return _message(await self._session.first(statement))
 
     async def note_usage(self, conversation_id: UUID, message_id: UUID, usage: Mapping[str, Any]) -> Message:
-        """What the turn used whose reply this message became after it was stored."""
+        """Store the token usage of the turn that made this message, which becomes known after it was stored."""
         statement = (
             update(MessageRow)
             .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
@@ -547,7 +549,7 @@ class MessageRepository(Repository):
         return _message(await self._session.first(statement))
 
     async def supersede(self, message: Message) -> Sums:
-        """Give the last message that was said the status ``superseded``; the total without it."""
+        """Give the last message, commands apart, the status ``superseded``; return the total without it."""
         row, of = MessageRow, col(MessageRow.conversation_id) == message.conversation_id
         lighter = {
             "message_sum": col(row.message_sum) - 1,
@@ -565,7 +567,8 @@ class MessageRepository(Repository):
     async def erase(self, conversation_id: UUID, changed: Sequence[Message]) -> None:
         """Store these messages' ``content``, ``parts``, ``status``, weights, reason, ``usage`` and ``metadata``.
 
-        The one exception to "never changed": tombstones, and the stubbed halves of tool pairs.
+        This is the one exception to "never changed": it stores tombstones, and the stubs of the other halves of tool
+        pairs.
         """
         for message, keys in zip(changed, await _index_keys(changed), strict=True):
             values = _columns(message, Sums()) | {"term_keys": keys}
@@ -579,10 +582,10 @@ class MessageRepository(Repository):
     async def halves(
         self, conversation_id: UUID, calls: Collection[str], *, of: Sequence[Message], most: int | None = None
     ) -> list[Message]:
-        """The other halves of the tool pairs that these messages have by these calls, by ``seq``: the newest ``most``.
+        """The other halves of the tool pairs whose one half is among these messages, for the given call ids.
 
-        A result belongs to the last call of its id before it: ids come again, with some clients in every turn. So of
-        what else has these ids no more than the ids is read.
+        They are in order of ``seq``; with ``most`` only the newest. A result belongs to the last call of its id before
+        it, since ids recur, with some clients in every turn. Of other messages with these ids only the ids are read.
         """
         if not calls:
             return []
@@ -603,7 +606,7 @@ class MessageRepository(Repository):
         parts, place = cast(col(MessageRow.parts), JSONB), cast({"seq": seq}, JSONB)
         quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
-        # In words of the index: what may quote is few, and only that is looked into.
+        # The condition is written as in the index: few messages can quote, and only these are looked into.
         return await self._messages(_rows_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int, max_bytes: int) -> list[Message]:
@@ -611,13 +614,13 @@ class MessageRepository(Repository):
 
         Together they have at most ``max_bytes``, or there is only one.
         """
-        # In words of the index.
+        # The condition is written as in the index, so that it is used.
         answers = (text(f"messages.{COMMAND}"), col(MessageRow.role) == "assistant", after_seq < _seq)
         heads = select(_seq, told_bytes()).where(col(MessageRow.conversation_id) == conversation_id, *answers)
         return await self._first_within(conversation_id, await self._session.rows(heads.order_by(_seq)), max_bytes)
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
-        """What pinned and protected messages weigh together, those held by their role (``system``) apart."""
+        """The tokens of all pinned and protected messages, except those that are held by their role (``system``)."""
         row = MessageRow
         statement = select(
             func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
@@ -631,12 +634,12 @@ class MessageRepository(Repository):
         return tokens_of(int(tokens), int(bytes_), estimator)
 
     async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
-        """The messages at these positions, by ``seq``, without commands and without what was erased."""
+        """The messages at these positions, in order of ``seq``, without commands and erased messages."""
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
         return await self._messages(_rows_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
 
     async def demands(self, conversation_id: UUID, seqs: Sequence[int]) -> list[int]:
-        """Which of these messages set a constraint or a goal: a user's, by the word of its client or by rule."""
+        """Which of these messages set a constraint or a goal: a user's message, by the client's mark or by a rule."""
         if not seqs:
             return []
         is_told = or_(
@@ -661,13 +664,13 @@ class MessageRepository(Repository):
     ) -> Narrowed:
         """The messages to look through for these stems: all of a small conversation, some of a larger one.
 
-        A small one has at most 1 500 messages.
+        A small conversation has at most 1 500 messages.
 
-        Of a larger one at most ``limit`` messages with these stems are read, those with the rarest ones first. The best
-        quarter of them, 150 at least, are read with their neighbours, up to two places away. Without ``neighbours``
-        only messages with the stems are read, of a small conversation too. ``text`` is looked up by the stems of its
-        own language and of the conversation's. Messages that are ``known``, the first ones of a small conversation, are
-        not read again while nothing of it was erased.
+        From a larger one at most ``limit`` messages with these stems are read, those with the rarest stems first. The
+        best quarter of them, 150 at least, are read with their neighbours, up to two places away. Without
+        ``neighbours`` only messages with the stems are read, from a small conversation too. ``text`` is looked up by
+        the stems of its own language and of the conversation's. Messages that are ``known`` (the first ones of a small
+        conversation) are not read again as long as nothing is erased from it.
         """
         narrowing = Narrowing(self._session, conversation_id)
         return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours, known=known)
@@ -675,17 +678,20 @@ class MessageRepository(Repository):
     async def holding(
         self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
     ) -> list[Source]:
-        """The newest messages that hold each of these texts literally, whatever the case; spaces are alike.
+        """The newest messages that hold each of these texts literally; case and kinds of spaces are ignored.
 
-        Of a long text the first 200 characters are sought: the caller looks whether the rest follows.
-        With ``stems`` (all of them in the message) by the index, else among the newest 20 000 messages.
+        A long text is searched for by its first 200 characters: the caller checks whether the rest follows. With
+        ``stems``, all of which the message must have, the index is used; otherwise the newest 20 000 messages are read.
         """
         return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
 
     async def _first_within(
         self, conversation_id: UUID, listed: Sequence[tuple[int, int]], max_bytes: int
     ) -> list[Message]:
-        """The first of these positions, each with its size, whose messages fit together, one at least; by ``seq``."""
+        """The messages at the first of these positions that fit into ``max_bytes`` together, one at least, by ``seq``.
+
+        Each position in ``listed`` comes with its size.
+        """
         if not listed:
             return []
         count = max(fitting([size for _, size in listed], max_bytes), 1)
@@ -696,10 +702,10 @@ class MessageRepository(Repository):
         return await in_slices(_message, await self._session.all(statement, **given))
 
     async def _renew_running_sums(self, conversation_id: UUID, first: int, last: int, through: Sums) -> None:
-        """Running sums of a range from the weights; rows whose sums stay as they are, are not written.
+        """Compute the running sums of a range from the weights; rows whose sums stay the same are not written.
 
-        Joined by the rows' physical place: by any column the planner, which takes a conversation for one row, would
-        compute all the sums again for every message.
+        The rows are joined by their physical place. By any other column the planner, which expects one row in a
+        conversation, would compute all the sums again for every message.
         """
         row = MessageRow
         here = and_(col(row.conversation_id) == conversation_id, _seq.between(first, last))
@@ -746,17 +752,17 @@ def _weight_said_after(weight: Any) -> Any:
 
 def _belongs_to_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
     calls: ColumnElement[Any] = literal_column(f"({CALLS_OF})")
-    # The index holds the conversation as a word among the calls.
+    # The index holds the conversation's id as an entry among the call ids.
     own, wanted = (literal(words, ARRAY(Text)) for words in ([str(conversation_id)], list(ids)))
     held = (text(f"({IN_A_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
     found = select(col(HOLDER.seq)).where(col(HOLDER.conversation_id) == conversation_id, *held)
-    # An array is read once. Joined to the table, which Postgres guesses to be small for a conversation that is new, the
-    # keys of all its messages would be read for each of its messages.
+    # A subquery as an array is read once. In a join the keys of all the conversation's messages would be read for each
+    # of its messages, since Postgres expects few rows in a new conversation.
     return _seq == any_(func.array(found.scalar_subquery(), type_=ARRAY(BigInteger)))
 
 
 async def _without_inline_data(messages: Sequence[Message]) -> tuple[list[Message], dict[str, Content]]:
-    """The messages with references in place of inline data, and what they refer to; much data off the event loop."""
+    """The messages with references in place of inline data, and the data; much data is handled off the event loop."""
     contents: dict[str, Content] = {}
 
     def take() -> list[Message]:
@@ -780,7 +786,7 @@ def _not_found() -> NotFoundError:
 
 
 def _slices_by_parts(rows: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
-    # All parts of a slice are written as JSON before the event loop does anything else.
+    # The parts of a slice are written as JSON in one go, which blocks the event loop.
     some, parts = list[dict[str, Any]](), 0
     for row in rows:
         if some and parts + len(row["new_parts"]) > PARTS_AT_ONCE:

@@ -1,4 +1,4 @@
-"""Finds the few hundred messages worth looking at in a conversation of any length, by the index of words."""
+"""Finds, by the index of words, the few hundred messages worth reading in a conversation of any length."""
 
 from __future__ import annotations
 
@@ -50,55 +50,55 @@ from app.storage.tenancy import built_once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowed:
-    """What recall and search choose from: a whole small conversation, or the part of a large one that may fit."""
+    """The messages that recall and search choose from: a whole small conversation, or a part of a large one."""
 
     sources: list[Source]
-    """By ``seq``; without commands and without what was erased."""
+    """The messages in order of ``seq``, without commands, superseded replies and erased messages."""
     documents: Mapping[str, int]
-    """In how many messages of the conversation each stem stands; of a common one only about.
+    """How many messages of the conversation hold each stem; for common stems an estimate.
 
-    Empty when ``sources`` are the whole conversation: they can be counted.
+    It is empty if ``sources`` are the whole conversation: the stems can be counted there.
     """
     total: int
-    """Messages in the whole conversation."""
+    """How many messages the whole conversation has."""
     language: str | None = None
-    """Of its newest messages, where a text was asked for; ``None`` in doubt."""
+    """The language of the newest messages, if a text was searched for; ``None`` if it is unclear."""
     content_epoch: int = 0
-    """The conversation's at the moment of reading: in the same one messages only come."""
+    """The conversation's content epoch at the time of reading: within one epoch, messages are only added."""
 
 
 WHOLE_UP_TO: Final = 1_500
-"""Messages; a conversation up to this is given whole: everything in it can be looked at in no time."""
+"""A conversation of at most so many messages is given whole, since all of them can be looked at quickly."""
 COMMON_FROM: Final = 400
-"""A stem in this many messages is common: it is never looked up alone, and its further messages are only estimated."""
+"""A stem in so many messages is common: it is never looked up alone, and the number of its messages is an estimate."""
 ABUNDANT_FROM: Final = 3_000
-"""A stem in about this many messages is looked up alone only where nothing else leads to enough of them.
+"""A stem in about so many messages is abundant: it is looked up alone only if all else leads to too few messages.
 
-The index makes a list of all messages that hold a stem, however few of it are read: two milliseconds for 10 000.
+The index lists all messages that hold a stem, however few of the list are read: two milliseconds for 10 000 messages.
 """
 SAMPLED_FROM: Final = 20_000
-"""Messages; in a longer conversation some of them tell which stems are abundant …"""
+"""In a conversation of more messages than this, abundant stems are determined from a sample of the messages."""
 SAMPLED_MESSAGES: Final = 250
-"""… so many, spread evenly."""
+"""The messages of that sample, spread evenly."""
 ONE_CENTRE_IN: Final = 4
-"""One in so many of the messages that hold stems comes with its neighbours, those that hold the rarest ones …"""
+"""One in so many of the messages that hold stems is read with its neighbours: those with the rarest stems …"""
 FEWEST_CENTRES: Final = 150
-"""… and so many at least."""
-NEIGHBOURS: Final = 2  # places: at the third, recall spreads a fifth of a score, and finds nothing more by it
-MOST_STEMS: Final = 48  # of a question; what is longer is a text, and its first words say what it is about
-SAMPLED: Final = 12  # of the newest messages, which tell the language of a conversation
-SAMPLE: Final = 160  # characters of each
-_A_KEY: Final = 600  # bytes that what is kept of a pair takes beside the numbers
+"""… and at least so many messages."""
+NEIGHBOURS: Final = 2  # places; recall spreads a fifth of a score to the third place, but finds nothing more by it
+MOST_STEMS: Final = 48  # stems of a question; a longer one is a text, and its first words say what it is about
+SAMPLED: Final = 12  # newest messages from which the language of a conversation is determined
+SAMPLE: Final = 160  # characters of each of them
+_A_KEY: Final = 600  # bytes that a kept pair takes besides its numbers
 _GOLDEN: Final = 0.618_033_988_75  # its multiples are spread evenly, at distances that fit no pattern of the talk
 _A_SHARE: Final = 120  # bytes that the share of an abundant stem takes with its key
-_LENGTH_BITS: Final = 3  # the highest of a length, which decide which messages are sampled
-_PAIRED: Final = 5  # common stems that are sought two by two: ten pairs
-_PAIRS_AT_ONCE: Final = 2  # mostly these lead to enough messages: each takes some milliseconds of a long history
-SOUGHT: Final = 200  # characters of a text; Postgres' search takes time by the length of both
-SCANNED: Final = 20_000  # messages read for a text without a word: a tenth of a second
-STEP: Final = 2_000  # of them in one statement, at most
-STEP_BYTES: Final = 8_000_000  # of text in one statement
-MOST_BYTES: Final = 64_000_000  # of text for one query
+_LENGTH_BITS: Final = 3  # highest bits of a conversation's length, which decide which messages are sampled
+_PAIRED: Final = 5  # common stems that are looked up two by two: ten pairs
+_PAIRS_AT_ONCE: Final = 2  # pairs; two mostly lead to enough messages, and each takes milliseconds in a long history
+SOUGHT: Final = 200  # characters of a text; the time of a search in Postgres grows with its length and the message's
+SCANNED: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
+STEP: Final = 2_000  # messages that one statement reads, at most
+STEP_BYTES: Final = 8_000_000  # bytes of text that one statement reads, at most
+MOST_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
 
 _PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
 """The parts as text, NULL for the many messages without any, so that only existing parts are read as JSON."""
@@ -120,7 +120,7 @@ _COLUMNS = (
     col(MessageRow.utc_offset),
     _PARTS,
 )
-"""A source, as far as a message has no parts, and these; before them, the offset of its time."""
+"""The columns of a source, as far as they need no parts; then the offset of its time, and the parts."""
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
 _OF = col(MessageRow.conversation_id) == bindparam("of")
 _LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
@@ -162,19 +162,19 @@ built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _KEYS, _SIZE, _LISTS)
 _Pair = tuple[int, int]
 """The keys of two stems, or the key of one stem twice."""
 _FIRST_HOLDERS: Final = Latest[tuple[UUID | None, UUID, _Pair], tuple[int, "numbers[int]"]]()
-"""By tenant, conversation and pair, with the content epoch: the first ``COMMON_FROM`` messages that hold both stems.
+"""The first ``COMMON_FROM`` messages that hold both stems, with the content epoch, by tenant, conversation and pair.
 
-They hold them until something is erased. Fewer are not kept: the next message may be one more.
+They stay the same until something is erased. A shorter list is not kept, since the next message may add to it.
 """
 _ABUNDANT: Final = Latest[tuple[UUID | None, UUID], tuple[int, int, Mapping[int, float]]]()
-"""By tenant and conversation: the content epoch, up to which ``seq`` messages were sampled, and what they tell."""
+"""The content epoch, the last ``seq`` of the sampled range, and the shares of stems, by tenant and conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Posting:
-    """The messages that hold a stem, or the first ``COMMON_FROM`` of them, and in how many it stands.
+    """The messages that hold a stem (the first ``COMMON_FROM`` of them at most), and about how many hold it.
 
-    Those that hold an abundant one are not looked up.
+    For an abundant stem the messages are not looked up.
     """
 
     seqs: frozenset[int]
@@ -221,7 +221,7 @@ class Narrowing:
         await self._add_pairs(worth, postings, weights, limit)
         if len(worth) < limit:
             await self._add_abundant(worth, postings, weights)
-        best = sorted(sorted(worth, reverse=True), key=worth.__getitem__, reverse=True)[:limit]  # of equals the newest
+        best = sorted(sorted(worth, reverse=True), key=worth.__getitem__, reverse=True)[:limit]  # newest first in ties
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
@@ -249,7 +249,7 @@ class Narrowing:
         return await self._saying(texts, [and_(step, holders) for step in newest] if keys else newest, limit)
 
     async def _saying(self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int) -> list[Source]:
-        """The first messages that say all of these, one step after the other; what is very large ends it early."""
+        """The first ``limit`` messages that have all the texts, read step by step; very large messages end it early."""
         found: list[Source] = []
         left = MOST_BYTES
         for step in steps:
@@ -289,10 +289,10 @@ class Narrowing:
         return {stem: found[stem] for stem in stems}
 
     async def _shares_of_abundant(self, last_seq: int) -> Mapping[int, float]:
-        """The keys of abundant stems, each with the share of the messages that hold it, by some of the messages.
+        """The keys of abundant stems, each with the share of messages that hold it, estimated from a sample.
 
-        Which are sampled depends on the length alone, and changes when that has grown by an eighth to a quarter. So all
-        processes find the same.
+        Which messages are sampled depends only on the conversation's length, and changes when that has grown by an
+        eighth to a quarter. So all processes get the same shares.
         """
         if last_seq < SAMPLED_FROM:
             return {}
@@ -312,7 +312,7 @@ class Narrowing:
     async def _add_abundant(
         self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float]
     ) -> None:
-        """Add the first messages that hold an abundant stem, where nothing else leads to enough of them."""
+        """Add the first messages that hold an abundant stem. Called if all else leads to too few messages."""
         stems = [stem for stem, posting in postings.items() if posting.is_abundant]
         for stem, seqs in zip(stems, await self._messages_holding(map(self._keys.of_stem, stems)), strict=True):
             worth |= {seq: max(worth.get(seq, 0.0), weights[stem]) for seq in seqs}
@@ -320,9 +320,9 @@ class Narrowing:
     async def _add_pairs(
         self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float], limit: int
     ) -> None:
-        """Add what messages are worth that hold two common stems: one common stem alone leads to too many.
+        """Add the worth of messages that hold two common stems: one common stem alone leads to too many messages.
 
-        The pairs that are worth most come first: others are not sought once so many messages are worth more than they.
+        The pairs that are worth most come first. The others are not looked up once ``limit`` messages are worth more.
         """
         common = [stem for stem, posting in postings.items() if posting.is_common]
         rarest = sorted(common, key=lambda stem: -weights[stem])[:_PAIRED]
@@ -365,7 +365,7 @@ class Narrowing:
     async def _read_whole(self, known: Sequence[Source]) -> list[Source]:
         if not known:
             return await self._read_sources()
-        # The last one that is known is read again, which tells that it is the same conversation.
+        # The last known message is read again, to see that it is the same conversation.
         newer = await _sources_of_lines(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
         return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read_sources()
 
@@ -387,8 +387,8 @@ def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
 
 
 def _estimated_count(seqs: frozenset[int], last_seq: int) -> int:
-    # The list is in order of writing, and cut off: how densely it lies says how many there are in all. Some messages
-    # may be written where an earlier one left room, far before their neighbours: not the last one decides.
+    # The list is in order of writing, and is cut off: from its density follows how many there are in all. A row may be
+    # written where an earlier one left room, far from its neighbours, so the last entry alone must not decide.
     if len(seqs) < COMMON_FROM:
         return len(seqs)
     middle = sorted(seqs)[len(seqs) // 2]
@@ -418,7 +418,10 @@ def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
 
 
 def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a message says each of these literally, in its content or in a text of its parts; it is told once."""
+    """Whether a message has each of these texts literally, in its content or in a text of its parts.
+
+    The message's text is computed once for all of them.
+    """
     wanted = [text[:SOUGHT].lower() for text in texts]
     parts = cast(col(MessageRow.parts), JSONB)
     told = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
@@ -429,7 +432,7 @@ def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
     )
     if any(" " in text for text in wanted):
         said = func.regexp_replace(said, r"\s+", " ", "g")
-    # OFFSET 0 keeps the planner from putting the expression in the place of each use.
+    # OFFSET 0 keeps the planner from repeating the expression at each use.
     line = select(func.lower(said).label("said")).correlate(MessageRow).offset(0).lateral("line")
     each = func.unnest(literal(wanted, ARRAY(Text))).table_valued("text", name="each").render_derived()
     says = func.bool_and(func.strpos(line.c.said, each.c.text) > 0)
@@ -453,11 +456,11 @@ def _source_with_parts(line: Sequence[Any]) -> Source | None:
         return source
     if not source.text and all(map(_is_look_up, parts)):
         return None
-    # Weighed anew, since each thing is told only once.
+    # The tokens are estimated again, since a text that content and parts repeat is there only once.
     text = text_with_parts(source.text, parts)
     return source._replace(text=text, tokens=weigh(source.role, text).tokens)
 
 
 def _is_look_up(part: Mapping[str, Any]) -> bool:
-    # It says nothing of its own: what it brought back is found where it stands.
+    # A look-up says nothing of its own: the messages that it brought back are found themselves.
     return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN)

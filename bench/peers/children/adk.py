@@ -1,8 +1,8 @@
 """Google's Agent Development Kit: ``DatabaseSessionService``.
 
-It keeps every event as a row of JSON. It sends every event of the session: ``EventsCompactionConfig`` is there for who
-asks for it. A turn does what its ``Runner`` does of a session: the session is loaded with all its events, the user's
-event appended, then the reply's. There is no way to append many: a conversation is filled with the rows that
+It stores every event as a row of JSON. It sends every event of the session; ``EventsCompactionConfig`` is optional. A
+turn does what its ``Runner`` does with a session: it loads the session with all its events, appends the user's event,
+then the reply's. It cannot append many events at once, so a conversation is filled with the rows that
 ``append_event`` would write, by the service's own classes.
 """
 
@@ -33,7 +33,7 @@ class Adk:
         self._service = DatabaseSessionService(db_engine=self._engine)
 
     async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
-        """Rows, some thousand at a time; their times are in the past, one after the other."""
+        """Insert rows, some thousand at a time; their times are in the past, one after the other."""
         session = await self._service.create_session(**_NAMES, session_id=conversation)
         began = time.time() - len(messages)
         async with AsyncSession(self._engine) as opened, opened.begin():
@@ -45,7 +45,7 @@ class Adk:
                 opened.expunge_all()
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
-        """The events of the session with the user's are sent."""
+        """Play a turn: the events of the session, with the user's, would be sent."""
         session = await self._service.get_session(**_NAMES, session_id=conversation)
         invocation = f"i{len(session.events)}"
         await self._service.append_event(session, _event("user", user, invocation))
@@ -54,7 +54,7 @@ class Adk:
         return sent
 
     def prompt(self, sent: Any) -> list[Said]:
-        """Roles and texts."""
+        """The roles and texts of what would be sent."""
         return [(event.content.role, event.content.parts[0].text) for event in sent]
 
 

@@ -1,9 +1,9 @@
 """LangGraph: a graph of one node over ``MessagesState`` with ``AsyncPostgresSaver``.
 
-A checkpoint keeps the whole list of messages, as one value, and every turn makes two new ones: what is written, and
-kept, grows with the square of the conversation. (``DeltaChannel``, which keeps what was added, is in beta and for who
-asks for it.) It sends the whole list: trimming and summarizing are middlewares to be added. A turn is one ``ainvoke``:
-it loads the newest checkpoint, gives the node all messages with the user's, and keeps the reply. A conversation is
+A checkpoint stores the whole list of messages as one value, and every turn makes two new checkpoints: the stored data
+grows with the square of the conversation. (``DeltaChannel``, which stores only additions, is in beta and optional.) It
+sends the whole list; trimming and summarizing are middlewares that have to be added. A turn is one ``ainvoke``: it
+loads the newest checkpoint, gives the node all messages with the user's, and stores the reply. A conversation is
 filled by one update with all its messages, so that it has one checkpoint instead of those of all its turns.
 """
 
@@ -21,7 +21,7 @@ from bench.peers.children.protocol import Said, database_url, serve
 
 
 class LangGraph:
-    """One compiled graph, whose node answers what it is told to."""
+    """One compiled graph, whose node gives a prepared answer."""
 
     def __init__(self, saver: AsyncPostgresSaver) -> None:
         self._reply = ""
@@ -37,18 +37,18 @@ class LangGraph:
         return {"messages": [AIMessage(self._reply)]}
 
     async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
-        """One checkpoint."""
+        """Fill the conversation with one checkpoint."""
         made = [HumanMessage(text) if role == "user" else AIMessage(text) for role, text in messages]
         await self._graph.aupdate_state(_config(conversation), {"messages": made}, as_node="answer")
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
-        """What the node saw is what a model is sent."""
+        """Play a turn: the messages that the node got would be sent to a model."""
         self._reply = assistant
         await self._graph.ainvoke({"messages": [HumanMessage(user)]}, _config(conversation))
         return self._seen
 
     def prompt(self, sent: Any) -> list[Said]:
-        """Roles and texts."""
+        """The roles and texts of what would be sent."""
         return [(message.type, message.content) for message in sent]
 
 
@@ -57,7 +57,7 @@ def _config(conversation: str) -> Any:
 
 
 async def main() -> None:
-    """Serve over one connection, as the saver opens it."""
+    """Answer requests, with one database connection as the saver opens it."""
     async with AsyncPostgresSaver.from_conn_string(database_url("postgresql")) as saver:
         await saver.setup()
         await serve(LangGraph(saver), ("langgraph", "langgraph-checkpoint-postgres", "psycopg"))

@@ -1,10 +1,10 @@
 """LlamaIndex: ``Memory`` over its SQLAlchemy chat store.
 
-It keeps every message as a row of JSON. It sends the newest messages of up to 21 000 tokens (0.7 of ``token_limit``,
-which is 30 000): what is older is marked as archived, some 3 000 tokens at a time, and is sent no more; without a
-memory block, and none is there by default, nothing is told of it. Each message that is added has all active ones read
-and counted, by tiktoken. A turn does what an agent does of a memory: the user's message is put, the memory read, the
-reply put. A conversation is filled by batches.
+It stores every message as a row of JSON. It sends the newest messages of up to 21 000 tokens (0.7 of ``token_limit``,
+which is 30 000). Older ones are marked as archived, some 3 000 tokens at a time, and are not sent any more; without a
+memory block, which is the default, nothing replaces them. For each message that is added, all active ones are read and
+counted by tiktoken. A turn does what an agent does with a memory: it puts the user's message, reads the memory, and
+puts the reply. A conversation is filled in batches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_ONCE = 200
 
 
 class LlamaIndex:
-    """Memories of one engine, each made once."""
+    """The memories on one database engine; each is made once."""
 
     def __init__(self) -> None:
         self._engine = create_async_engine(database_url("postgresql+asyncpg"))
@@ -35,14 +35,14 @@ class LlamaIndex:
         return self._memories[conversation]
 
     async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
-        """Some hundred at a time: the time of a batch grows with its square."""
+        """Add messages, some hundred at a time, since the time of a batch grows with the square of its size."""
         memory = self._memory(conversation)
         for start in range(0, len(messages), _AT_ONCE):
             some = messages[start : start + _AT_ONCE]
             await memory.aput_messages([ChatMessage(role=role, content=text) for role, text in some])
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
-        """What the memory gives is sent."""
+        """Play a turn: the messages that the memory returns would be sent."""
         memory = self._memory(conversation)
         await memory.aput(ChatMessage(role="user", content=user))
         sent = await memory.aget()
@@ -50,7 +50,7 @@ class LlamaIndex:
         return sent
 
     def prompt(self, sent: Any) -> list[Said]:
-        """Roles and texts."""
+        """The roles and texts of what would be sent."""
         return [(message.role.value, message.content) for message in sent]
 
 

@@ -1,8 +1,8 @@
 """OpenAI Agents SDK: ``SQLAlchemySession``.
 
-It keeps every item as a row of JSON. It sends the whole history: ``SessionSettings.limit`` is ``None`` unless it is
-set, and compaction (``OpenAIResponsesCompactionSession``, by OpenAI's own service) is there for who asks for it. A turn
-does what ``Runner.run`` does of a session: the history is read, the user's message added, then the reply.
+It stores every item as a row of JSON. It sends the whole history: ``SessionSettings.limit`` is ``None`` unless it is
+set, and compaction (``OpenAIResponsesCompactionSession``, by OpenAI's own service) is optional. A turn does what
+``Runner.run`` does with a session: it reads the history, adds the user's message, then the reply.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.peers.children.protocol import Said, database_url, serve
 
 
 class OpenAIAgents:
-    """Sessions of one engine."""
+    """The sessions on one database engine."""
 
     def __init__(self) -> None:
         self._engine = create_async_engine(database_url("postgresql+asyncpg"))
@@ -27,11 +27,11 @@ class OpenAIAgents:
         return SQLAlchemySession(conversation, engine=self._engine, create_tables=True)
 
     async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
-        """All at once."""
+        """Add all messages at once."""
         await self._session(conversation).add_items([_item(*said) for said in messages])
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
-        """The history and the new message are sent."""
+        """Play a turn: the history and the new message would be sent."""
         session = self._session(conversation)
         asked = _item("user", user)
         history = await session.get_items()
@@ -40,7 +40,7 @@ class OpenAIAgents:
         return [*history, asked]
 
     def prompt(self, sent: Any) -> list[Said]:
-        """Roles and texts."""
+        """The roles and texts of what would be sent."""
         return [(item["role"], item["content"]) for item in sent]
 
 

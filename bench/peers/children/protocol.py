@@ -1,12 +1,12 @@
-"""What a framework's process and the bench say to each other: one JSON object a line, a request and its answer.
+"""The protocol of a framework's process and the bench: requests and answers, one JSON object per line.
 
-``{"do": "fill", "conversation", "file", "count"}`` makes a conversation of the first lines of a file of
+``{"do": "fill", "conversation", "file", "count"}`` makes a conversation of the first ``count`` lines of a file of
 ``[role, text]`` and is answered by ``{"seconds"}``. ``{"do": "turn", "conversation", "user", "assistant"}`` plays a
-turn and is answered by ``{"seconds", "cpu", "common", "rest"}``: how long it took by the clock and by the processor,
-and what the model would have been sent, as the number of messages that the last prompt began with too, and all others
-as ``[role, text]``.
+turn and is answered by ``{"seconds", "cpu", "common", "rest"}``: the wall and CPU time, and the prompt that the model
+would have got, as the number of messages at its beginning that the last prompt also had, and all others as
+``[role, text]``.
 
-Only the standard library: it runs in environments that have nothing of ours.
+It uses only the standard library: it runs in environments without the packages of this project.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Said = tuple[str, str]
 
 
 class Framework(Protocol):
-    """A framework's memory over the database of ``DATABASE_URL``."""
+    """A framework's memory in the database of ``DATABASE_URL``."""
 
     async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
         """Make a conversation of these messages, as fast as the framework can."""
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
-        """Keep the user's message, load what the model is sent, keep the reply; what was sent, in any form."""
+        """Store the user's message, load the model's input, store the reply; return the input, in any form."""
 
     def prompt(self, sent: Any) -> list[Said]:
-        """What was sent, as roles and texts."""
+        """The roles and texts of what would be sent."""
 
 
 def common(before: Sequence[Said], now: Sequence[Said]) -> int:
-    """How many messages both begin with."""
+    """How many messages at the beginning both have."""
     pairs = zip(before, now, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -84,7 +84,7 @@ def _read(file: Path, count: int) -> list[Said]:
 async def serve(framework: Framework, packages: Sequence[str]) -> None:
     """Answer until the input ends; the first line names the versions of these packages."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # output of libraries must not be mixed with answers
     served = _Served(framework)
     _say(answers, {"versions": {name: version(name) for name in packages}})
     while line := await asyncio.to_thread(sys.stdin.readline):
