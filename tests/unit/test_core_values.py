@@ -689,3 +689,22 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
     """After an apostrophe a new number begins."""
     assert [value.text for value in values(text)] == found
+
+
+def in_japanese(number: int) -> str:
+    """A number below ten thousand in numerals; the one before a thousand, a hundred or a ten is left out."""
+    digits, places = "一二三四五六七八九", ("千", "百", "十", "")
+    return "".join(
+        ("" if digit == "1" and place else digits[int(digit) - 1]) + place
+        for digit, place in zip(f"{number:04}", places, strict=True)
+        if digit != "0"
+    )
+
+
+def test_each_number_before_yen_is_read() -> None:
+    wrong = [
+        number
+        for number in range(2, 10_000)
+        if [value.amount for value in values(f"{in_japanese(number)}円")] != [number]
+    ]
+    assert not wrong

@@ -33,7 +33,6 @@ from app.core.text.tables import (
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
-    LATER,
     MONTHS,
     NUMBER_JOINTS,
     NUMBERING,
@@ -284,7 +283,7 @@ def _one_of(c: Cursor, place: int) -> int:
     word = c.word(place)
     unit, (more, half) = UNITS[word], half_more(c, place + 1)
     is_article = c.before(place) in ARTICLES
-    if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO | LATER:
+    if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
         _measured(c, place, place + 1, 1 + more, unit)
         give_distance(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
@@ -578,8 +577,7 @@ def _as_clock(larger: Found, rest: float) -> frozenset[str]:
 
 def _go_together(previous: Found, found: Found) -> bool:
     (first, larger), (second, smaller) = previous.unit or ("", 1.0), found.unit or ("", 1.0)
-    is_rest = larger > smaller and found.readings[0] * smaller < larger and previous.readings[0] % 1 == 0
-    return first == second and first not in {"", "%"} and is_rest
+    return first == second and first not in {"", "%"} and larger > smaller
 
 
 def _join(c: Cursor, previous: Found, found: Found) -> None:

@@ -64,7 +64,6 @@ _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
 _HOUR_MINUTES: Final = 60
-_MINUTE: Final = ("s", 60.0)
 _BEFORE_SHARES: Final = HOUR_WORDS | NAMED_HOURS.keys()
 """Words after which a share may be added, but not a bare number: "midi et quart", but "midi et deux desserts"."""
 
@@ -219,16 +218,14 @@ def _name_of_half(word: str) -> str:
 
 
 def _minutes_past_or_to_hour(c: Cursor, place: int) -> tuple[int, int, int]:
-    word, at = c.word(place), place + 1
-    at += UNITS.get(c.word(at)) == _MINUTE and c.near(at)  # "nineteen minutes to midnight"
-    joint = c.word(at)
+    word, joint = c.word(place), c.word(place + 1)
     minutes = _MINUTE_WORDS.get(word) or c.small(place)
     way = 1 if joint in MINUTES_PAST else -1 if joint in MINUTES_TO else 0
-    last = at + 1 + (c.word(at + 1) in BEFORE_CLOCK)
+    last = place + 2 + (c.word(place + 2) in BEFORE_CLOCK)
     is_named = c.kind(place) == "w" and c.word(last) in NAMED_HOURS
     is_plain = word in _MINUTE_WORDS or joint not in LOOSE_MINUTES or is_named or c.word(last) in ORDINALS
     is_maybe = c.all_readings and joint == "to" and c.before(place) != "from"
-    if not (minutes and way and (is_plain or is_maybe) and c.near(at) and c.near(last)):
+    if not (minutes and way and (is_plain or is_maybe) and c.near(place + 1) and c.near(last)):
         return 0, 0, place
     return 0 if _has_unit(c, last + 1) else _small_hour(c, last), way * minutes, last
 
@@ -273,7 +270,6 @@ def _minutes_before_hour(c: Cursor, place: int) -> tuple[int, int, int]:
         minutes, last = minutes + c.small(last), last + 1
     is_hour = minutes and c.near(last) and c.kind(last) == "w"
     hour = ORDINALS.get(c.word(last), 0) if c.word(place) in LOOSE_MINUTES else _small_hour(c, last)
-    hour = hour or (c.word(place) not in LOOSE_MINUTES and c.word(last) in _ONE_HOUR)  # «без двадцати час»
     return (hour if is_hour else 0), -minutes, last
 
 

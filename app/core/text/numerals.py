@@ -141,8 +141,11 @@ def of_han_place(sign: str) -> float:
     return float(_HAN_TENS.get(sign, 0))
 
 
-def all_of_han(signs: str) -> list[float]:
-    """The numbers that Chinese numerals may mean: "三四百" 300 or 400, "七八" 78, 7 or 8; "万一" is not a number."""
+def all_of_han(signs: str, *, is_full: bool = False) -> list[float]:
+    """The numbers that Chinese numerals may mean: "三四百" 300 or 400, "七八" 78, 7 or 8; "万一" is not a number.
+
+    With ``is_full``, as in Japanese, the last digit counts as it is written: "二百一" means 201 before 210.
+    """
     whole, _, decimals = signs.partition("点")
     # Numerals without a digit are only scales; with a digit, the first scale may count once.
     if not whole or whole[0] in _HAN_SCALES or (whole[0] in _HAN_TENS and not _begins_number(whole)):
@@ -158,7 +161,7 @@ def all_of_han(signs: str) -> list[float]:
     else:
         # Chinese may leave out the last place, while Japanese counts the last digit as it is and may leave out a one.
         told = [_with_places(whole), _with_places(whole, is_full=True)]
-        told = told[::-1] if whole[0] in _HAN_TENS else told
+        told = told[::-1] if is_full or whole[0] in _HAN_TENS else told
     return [one + rest for one in dict.fromkeys(told)]
 
 

@@ -257,7 +257,7 @@ def han_number(match: re.Match[str]) -> Iterator[Token]:
         yield _token("n", text, start, [one for one in (both[::-1] if told[:1] in _STEPS else both) if one])
     elif (place := of_han_place(text)) and _is_before_japanese(match):
         yield _token("n", text, start, [place])
-    elif any(values := all_of_han(text)) or text in SCALES or text == "零":
+    elif any(values := all_of_han(text, is_full=_is_before_japanese(match))) or text in SCALES or text == "零":
         yield _token("n", text, start, values or [0.0])
 
 

@@ -14,8 +14,8 @@ from typing import Final
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import capped
 from app.core.text.values import Value
-from app.core.validation.calculations import expected_of
 from app.core.validation.expected import AmountsBetween, Basis, Expected
+from app.core.validation.expected_amounts import expected_amount
 
 CHANCE: Final = 0.25
 """The largest share of the values similar to a value that may be such differences as well."""
@@ -47,10 +47,11 @@ def differs_as_told(text: str, value: Value, basis: Basis, shown: AmountsBetween
 
     It is the difference of two amounts beside it, or of an amount beside it and any amount that was shown.
     """
-    expected = expected_of(value)
-    if expected is None or not _is_told_as_difference(text, value):
+    is_amount = value.kind in {"number", "money"} and not value.reads_as_year
+    expected = expected_amount(value) if is_amount and _is_told_as_difference(text, value) else None
+    if expected is None:
         return False
-    told = [one for one in basis.statement.amounts if expected.may_differ_from(one)]
+    told = expected.alike(basis.statement.amounts)
     before, behind = [one for one in told if one.start < value.start], [one for one in told if one.start >= value.end]
     beside = [*before[-_MOST_TOLD:], *behind[:_MOST_TOLD]]
     return _is_one_of_few(expected, expected.differences_between(beside)) or _is_one_of_few(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from app.core.text.operands import Operands, Quantity
+from app.core.text.operands import Operands
 
 Results = Iterator[float]
 """The results of one kind of calculation with some operands, in the unit of the expected value."""
@@ -19,7 +19,7 @@ YEAR_MONTHS: Final = 12
 Derivation = tuple[Marks, Results]
 """The marks and the results of one calculation, or of a few with the same marks."""
 AmountsBetween = Callable[[str, float, float], Sequence[float]]
-"""(unit, least, most) to the shown amounts of that unit and size, with those that have no unit."""
+"""From a unit and two sizes to the shown amounts of that unit between them; the empty unit has amounts without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +83,6 @@ class Expected(ABC):
     @abstractmethod
     def derivations(self, basis: Basis) -> Iterator[Derivation]:
         """All other results, with the marks of their calculations."""
-
-    def may_differ_from(self, one: Quantity) -> bool:  # noqa: ARG002
-        """Whether the value may be a difference of this amount and another."""
-        return False
-
-    def differences_between(self, amounts: Sequence[Quantity]) -> Results:  # noqa: ARG002
-        """The differences between any two of these amounts; none if the value is not an amount."""
-        return iter(())
-
-    def differences(self, amounts: Sequence[Quantity], shown: AmountsBetween) -> Results:  # noqa: ARG002
-        """The differences between these amounts and all shown amounts; none if the value is not an amount."""
-        return iter(())
 
 
 def together(several: Iterable[Operands]) -> Operands:

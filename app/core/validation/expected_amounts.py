@@ -50,7 +50,7 @@ _Placed = tuple[Quantity, int]
 """An amount, and how close its clause is to the statement."""
 
 
-def expected_amount(value: Value) -> Expected | None:
+def expected_amount(value: Value) -> _Amount | None:
     """The amount in the row of numbers of its size and precision; ``None`` for 0."""
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
     step = resolution(plain(amount))
@@ -118,9 +118,9 @@ class _Amount(Expected):
             if not one.unit and (self.unit or self.step >= factor):
                 yield (f"unsaid {factor:.0f}", f"close {close}"), self._converted([one], (factor,))
 
-    def may_differ_from(self, one: Quantity) -> bool:
-        """Whether both amounts may have the same unit."""
-        return self._is_alike(one)
+    def alike(self, amounts: Iterable[Quantity]) -> list[Quantity]:
+        """The amounts that may have the unit of this one."""
+        return [one for one in amounts if self._is_alike(one)]
 
     def differences_between(self, amounts: Sequence[Quantity]) -> Results:
         """The differences between any two of these amounts."""

@@ -68,10 +68,10 @@ _COMPOSED_PATTERNS: Final = tuple(map(_composed, _TABLES))
 
 def orders_in(text: str) -> list[str]:
     """The sentences of a text that give its reader orders."""
-    return [sentence for sentence in sentences(text) if _orders(sentence)]
+    return [sentence for sentence in sentences(text) if _gives_orders(sentence)]
 
 
-def _orders(sentence: str) -> bool:
+def _gives_orders(sentence: str) -> bool:
     return any(pattern.match(sentence) for pattern in (*_PATTERNS, *_COMPOSED_PATTERNS))
 
 
