@@ -33,6 +33,7 @@ def test_a_reply_comes_piece_by_piece_and_whole_at_the_end(
     request: pytest.FixtureRequest, start_talk: StartTalk, gemini: Gemini, name: str
 ) -> None:
     talk = start_talk(request.getfixturevalue(name))
+    gemini.script("chat", {"name": "honest", "pace": 0.2})
 
     events = talk.streamed("Good morning. I live in Graz and need a new bicycle for about 900 euros.")
 
