@@ -451,7 +451,7 @@ async def test_what_others_erase_between_two_tries_is_read_again(
     elsewhere, waiting, reads = erasure.ErasureService(service.container.erasure._shell), [second], 0
 
     async def computed(self: retries.Results, work: Any, given: Any) -> None:
-        if work.__name__ == "_said_by" and waiting:
+        if work.__name__ == "_texts_of_messages" and waiting:
             await elsewhere.erase(service.tenant, conversation_id, waiting.pop().id)
         await add_result(self, work, given)
 

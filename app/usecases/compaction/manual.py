@@ -30,7 +30,7 @@ from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.caller import audit
 from app.usecases.shared.compaction_views import CompactionView, views_of
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -110,7 +110,7 @@ class ManualCompaction:
         """Queue a failed compaction once more, as a row of its own."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 return await self._view(await uow.compactions.get(UUID(before["compaction_id"])))
             failed = await uow.compactions.get(compaction_id)
@@ -163,7 +163,7 @@ class ManualCompaction:
         """Take the slot, or find the row that has it."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 row = await uow.compactions.get(UUID(before["compaction_id"]))
                 if not (asked.wait and row.status in WITHOUT_EFFECT):

@@ -31,8 +31,8 @@ class Name:
 def derived_id(tenant_id: UUID, name: Name) -> UUID:
     """The id of the conversation for a frontend's own name: always the same, and only for this tenant."""
     user = current_user() or name.user or ""
-    told = b"\0".join((b"conversation", tenant_id.bytes, user.encode(), name.text.encode()))
-    number = int.from_bytes(hashlib.sha256(told).digest()[:16])
+    hashed = b"\0".join((b"conversation", tenant_id.bytes, user.encode(), name.text.encode()))
+    number = int.from_bytes(hashlib.sha256(hashed).digest()[:16])
     number = number & ~(_VERSION_BITS | _VARIANT_BITS)
     return UUID(int=number | _VERSION | _VARIANT)
 
