@@ -244,8 +244,10 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
 ) -> None:
     """The text is the whole state: what it does not tell is lost, after an erasure as after a compaction."""
     if not with_guard:
-        monkeypatch.setattr("app.usecases.compaction.remaking._with_lost_values", lambda _, told, **__: (told, ()))
-    monkeypatch.setattr("app.usecases.compaction.remaking.chunk_tokens", lambda _: shown)
+        monkeypatch.setattr(
+            "app.usecases.compaction.narrative_rewriting._with_lost_values", lambda _, told, **__: (told, ())
+        )
+    monkeypatch.setattr("app.usecases.compaction.narrative_rewriting.chunk_tokens", lambda _: shown)
     service = Service(begin, tenant, forgetful)
     conversation_id = await service.conversation(
         max_tokens=-1, state_schema="summary", state_share=0.1, anchor_share=0, levels=(), protect=()

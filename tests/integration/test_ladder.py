@@ -339,7 +339,7 @@ class TestAMessageThatIsBlocked:
         engine: AsyncEngine,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("app.usecases.compaction.chunk.SMALLER_HELPS", frozenset())
+        monkeypatch.setattr("app.usecases.compaction.chunk.HALVING_REASONS", frozenset())
         gemini.script("compaction", default=BLOCKS)
         async with wired(gemini, begin, tenant) as service:
             conversation_id = await self.scattered(service)

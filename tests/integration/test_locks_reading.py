@@ -246,8 +246,8 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     said = "Correction: we use MySQL for the order store instead of Postgres."
     held = listened(monkeypatch, probe, said)
     if not apart:
-        monkeypatch.setattr(preparing, "MOST_READ", 1)
-        monkeypatch.setattr(preparing.PreparedEffects, "holds", lambda *_: False)
+        monkeypatch.setattr(preparing, "MOST_PREPARATIONS", 1)
+        monkeypatch.setattr(preparing.PreparedEffects, "is_current", lambda *_: False)
     history = [MessageDraft(role="user", content=LONG), MessageDraft(role="assistant", content="Noted.")]
     given = ChatInput(history=tuple(history), content=said)
     await started(service, conversation_id, given)

@@ -111,7 +111,7 @@ async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
 ) -> None:
     """The quiet period after a compaction follows the policy by which it was planned."""
     if not is_guarded:
-        monkeypatch.setattr(Resolved, "has_rules_of", lambda *_: True)
+        monkeypatch.setattr(Resolved, "has_same_rules", lambda *_: True)
     gate = Gate()
     service = Service(begin, tenant, gate)
     conversation_id = await service.conversation(context_window=16_000)

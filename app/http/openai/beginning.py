@@ -17,7 +17,7 @@ from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.conversation_names import Name
+from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.stored import Request
@@ -74,7 +74,7 @@ async def prompt_of(
 
 
 async def _begin(
-    services: Container, tenant_id: UUID, body: ResponseRequest, request: Request, name: Name | None
+    services: Container, tenant_id: UUID, body: ResponseRequest, request: Request, name: ConversationName | None
 ) -> BegunAnswer | None:
     answers = services.openai.stored
     if body.conversation_name is not None:
@@ -94,7 +94,7 @@ def response_of(id_: str) -> UUID:
     return found
 
 
-def _named_conversation(headers: Headers, body: ResponseRequest) -> Name | None:
+def _named_conversation(headers: Headers, body: ResponseRequest) -> ConversationName | None:
     return name_of(headers, body=None, metadata=body.metadata, user=body.user)
 
 

@@ -30,7 +30,7 @@ from app.http.openai.items import (
 )
 from app.off_loop import AN_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
-from app.usecases.openai.conversation_names import Name
+from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.keys import RequestAttempt
 from app.usecases.shared.idempotency import Idem
 
@@ -43,7 +43,9 @@ MOST_RETRIES: Final = 100
 LONGEST_NAME: Final = 255
 
 
-def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None) -> Name | None:
+def name_of(
+    headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None
+) -> ConversationName | None:
     """The name by which a request refers to its conversation; ``None`` if it names none.
 
     ``body`` is its field ``conversation`` (an id, or an object with one), ``metadata`` and ``user`` its fields of those
@@ -62,7 +64,7 @@ def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | Non
         raise InvalidInputError.of("conversation", message)
     text = told.strip()
     forwarded = next((headers[name] for name in USER_HEADERS if headers.get(name)), None)
-    return Name(
+    return ConversationName(
         text=text,
         conversation_id=uuid_of(text, "conv") or _uuid(text),
         is_ours=text.startswith("conv_"),

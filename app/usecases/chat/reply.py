@@ -37,8 +37,11 @@ _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
 _NO_ROOM: Final = f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"
-_ENDS: Final[Mapping[FinishReason, tuple[str, ...]]] = {"length": (REPLY_CUT_OFF,), "other": (REPLY_END_UNCONFIRMED,)}
-_WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
+_END_WARNINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
+    "length": (REPLY_CUT_OFF,),
+    "other": (REPLY_END_UNCONFIRMED,),
+}
+_COMPLETE_REASONS: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """The finish reasons of a step whose tool calls are complete."""
 
 
@@ -243,10 +246,10 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
             interrupted=True,
             warnings=cut_off,
         )
-    complete_calls = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
+    complete_calls = tuple(calls) if request.tools and finish.reason in _COMPLETE_REASONS else ()
     # If an answer is cut off, or nobody runs its calls, the provider holds something else than the history, so no turn
     # may continue from it.
-    is_whole = finish.reason in _WHOLE and len(complete_calls) == len(calls)
+    is_whole = finish.reason in _COMPLETE_REASONS and len(complete_calls) == len(calls)
     answer = Answer(
         text=text,
         model=finish.model,
@@ -254,7 +257,7 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
         reasoning=reasoning.text,
         metered=metered,
         finish="stop" if finish.reason == "tool_call" and not complete_calls else finish.reason,
-        warnings=(*_ENDS.get(finish.reason, ()), *cut_off),
+        warnings=(*_END_WARNINGS.get(finish.reason, ()), *cut_off),
         calls=complete_calls,
         response_id=finish.response_id if is_whole else None,
         kept_id=finish.response_id,

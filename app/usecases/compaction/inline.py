@@ -16,7 +16,7 @@ from app.core.model.policies.policy import Trigger
 from app.core.model.records import NOT_NUMBERED, Compaction, Event, RanIn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_running, numbers_of
-from app.usecases.compaction.ending import FAILURES, WAITED_IN_VAIN
+from app.usecases.compaction.ending import FAILURES, WAIT_TIMED_OUT
 from app.usecases.compaction.job import IN_TURN, LAST_TRY
 from app.usecases.compaction.repeating import would_repeat
 from app.usecases.compaction.run import CompactionService
@@ -212,7 +212,7 @@ class InlineCompaction:
         async with self._shell.uow(row.tenant_id) as uow:
             await uow.conversations.lock(row.conversation_id)
             if (await uow.compactions.get(row.id)).in_flight:
-                quiet = Quiet(until=until, reason=WAITED_IN_VAIN)
+                quiet = Quiet(until=until, reason=WAIT_TIMED_OUT)
                 await uow.conversations.update(row.conversation_id, quiet=quiet)
             await uow.commit()
 

@@ -21,7 +21,7 @@ from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
 from app.core.planning.compaction import CompactionPlan, NothingToFold
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.chunk import IN_ONE, plan, read_tail, summarizer_of
+from app.usecases.compaction.chunk import UNLIMITED_TOKENS, plan, read_tail, summarizer_of
 from app.usecases.compaction.claiming import claim_queued, claim_running, new_compaction
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
@@ -263,7 +263,7 @@ class ManualCompaction:
             request = await _request(uow, resolved, asked)
             tail = await read_tail(uow, resolved)
         row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="request")
-        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, IN_ONE)), planned=True)
+        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, UNLIMITED_TOKENS)), planned=True)
 
 
 def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Compaction:

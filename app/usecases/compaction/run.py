@@ -21,7 +21,7 @@ from app.usecases.compaction.claiming import record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import attempt_columns, end_row
 from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
-from app.usecases.compaction.remaking import remake
+from app.usecases.compaction.narrative_rewriting import rewrite_narrative
 from app.usecases.compaction.saving import save_chunk
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
@@ -195,7 +195,7 @@ class CompactionService:
         if wait is not None:
             return await self._end_over_limit(job.lease, wait)
         if row.trigger == ERASURE:
-            return await remake(job)
+            return await rewrite_narrative(job)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
         if isinstance(chunk, NoChunk):
@@ -239,7 +239,7 @@ class CompactionService:
             ended = await end_row(
                 self._shell, uow, row, status="skipped", reason=nothing.found.reason, attempted=attempted
             )
-            if row.trigger != "manual" and present.has_rules_of(resolved):
+            if row.trigger != "manual" and present.has_same_rules(resolved):
                 quiet = quiet_after(
                     resolved.policy,
                     resolved.budgets,

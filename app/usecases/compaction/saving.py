@@ -217,7 +217,7 @@ async def _write_state(
         **version.as_served,
         layout_version=present.layout_version + 1,
         failure_count=0,
-        quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_rules_of(chunk.resolved) else Quiet(),
+        quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_same_rules(chunk.resolved) else Quiet(),
     )
     return await refresh_sizes(uow, shell.resolver(changed))
 

@@ -58,9 +58,9 @@ RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
 _MOST_SECONDS_FOR_ANCHORS: Final = 2.0
 """The longest that a context waits for anchors after an import. The worker finds the rest."""
-_SERVED: Final = 10
+_SERVED_MESSAGE_SIZE: Final = 10
 """The size, in bytes of work, of a message that is served unchanged: about five microseconds."""
-_LOOKED_THROUGH: Final = 250
+_SEARCHED_BYTES: Final = 250
 """In such a message, this many bytes count as one: a search for the service's own marks takes 13 ms per megabyte."""
 
 _RecallSourcesOrError = RecallSources | Exception | None
@@ -298,7 +298,10 @@ def _approximate_bytes(material: Material, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
     # If all messages are served, only the text of messages with parts is read.
     if fits:
-        texts = sum(one.byte_length if one.parts else _SERVED + one.byte_length // _LOOKED_THROUGH for one in messages)
+        texts = sum(
+            one.byte_length if one.parts else _SERVED_MESSAGE_SIZE + one.byte_length // _SEARCHED_BYTES
+            for one in messages
+        )
     else:
         texts = sum(AN_ITEM + one.byte_length for one in messages)
     return texts + AN_ITEM * (len(material.segments) + len(material.anchors))

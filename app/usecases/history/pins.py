@@ -63,7 +63,7 @@ class PinService(Service):
 
     async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
         """Store the pin and the protection of messages that belong together; returns the conversation's new sums."""
-        unit = [wanted if one.id == wanted.id else one for one in await unit_of(uow, wanted)]
+        unit = [wanted if other.id == wanted.id else other for other in await unit_of(uow, wanted)]
         used = await other_held_tokens(uow, resolved, unit)
         reasons = await protection_reasons(resolved, unit, used=used)
         if wanted.is_pinned and reasons[wanted.seq] != "pinned":
@@ -72,7 +72,7 @@ class PinService(Service):
         stored = await uow.messages.pin(
             conversation_id, wanted.id, is_pinned=wanted.is_pinned, reason=reasons[wanted.seq]
         )
-        others = {one.seq: reasons[one.seq] for one in unit if one.seq != wanted.seq}
+        others = {other.seq: reasons[other.seq] for other in unit if other.seq != wanted.seq}
         return stored, await uow.messages.reweigh(conversation_id, dict(others))
 
     async def _store_sizes_and_claim(

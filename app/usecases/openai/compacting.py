@@ -26,7 +26,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.spending import note_call
 from app.usecases.compaction.attempts import AttemptInputs, Calls, run_attempts
-from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_shown
+from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_excerpt_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.sealed import CompactedInput
@@ -234,7 +234,7 @@ def _next_chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, 
         resolved=resolved,
         plan=planned,
         span=redact_messages(span),
-        system=system_shown(resolved),
+        system=system_excerpt_of(resolved),
         version=progress.version,
         anchors=(),
         most_tokens=most,

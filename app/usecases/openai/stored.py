@@ -39,7 +39,7 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.conversation_names import Name, derived_id, found_by
+from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
 from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.keys import RequestAttempt
@@ -85,7 +85,9 @@ class StoredAnswers:
         self._forks = forks
         self._openings = Openings(shell)
 
-    async def under_name(self, tenant_id: UUID, name: Name, request: Request, *, only_new: bool) -> BegunAnswer | None:
+    async def under_name(
+        self, tenant_id: UUID, name: ConversationName, request: Request, *, only_new: bool
+    ) -> BegunAnswer | None:
         """Continue the conversation with that name; ``None`` if the request's history differs from the stored one.
 
         ``request`` has the whole history. With ``only_new``, messages among which none is an assistant's are all new
@@ -95,7 +97,7 @@ class StoredAnswers:
             NotFoundError: The name is an id of the service, and there is no such conversation.
         """
         async with self._shell.uow(tenant_id) as uow:
-            found = await found_by(uow, tenant_id, name)
+            found = await conversation_named(uow, tenant_id, name)
         conversation_id = (
             found.id if found else await self._create_conversation(tenant_id, request, derived_id(tenant_id, name))
         )
@@ -207,15 +209,17 @@ class StoredAnswers:
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
                 whole = request.prompt.messages
-                asked = (
-                    await self._compared(tenant_id, conversation_id, request) if has_history else _input(request, whole)
+                input_or_turn = (
+                    await self._new_input_or_turn(tenant_id, conversation_id, request)
+                    if has_history
+                    else _input(request, whole)
                 )
-                if asked is None:
+                if input_or_turn is None:
                     return None
-                if isinstance(asked, TurnHandle):
-                    return await self._begun_turn(tenant_id, asked)
+                if isinstance(input_or_turn, TurnHandle):
+                    return await self._begun_turn(tenant_id, input_or_turn)
                 try:
-                    handle = await self._chat.start(tenant_id, conversation_id, asked, idem=idem)
+                    handle = await self._chat.start(tenant_id, conversation_id, input_or_turn, idem=idem)
                 except (TurnInProgressError, ConversationMovedOnError):
                     if clock.monotonic() > deadline:
                         raise
@@ -225,7 +229,7 @@ class StoredAnswers:
                 else:
                     return await self._begun_turn(tenant_id, handle)
 
-    async def _compared(
+    async def _new_input_or_turn(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
     ) -> ChatInput | TurnHandle | None:
         """The new messages of the request's history, or the turn that already answers it.

@@ -26,7 +26,7 @@ from app.core.validation.survival import lost_sentences
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts
-from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_shown
+from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_excerpt_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.job import Job
@@ -56,7 +56,7 @@ class _NarrativeSources:
         return *self.before, *self.chunk.span
 
 
-async def remake(job: Job) -> Compaction:
+async def rewrite_narrative(job: Job) -> Compaction:
     """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
 
     If it fails, the digest that replaced the narrative stays, and the conversation backs off as after any failure.
@@ -104,7 +104,7 @@ async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
         resolved=replace(resolved, schema=schema),
         plan=_plan_folding_nothing(resolved, messages),
         span=await off_loop(redact_messages, messages),
-        system=await off_loop(system_shown, resolved, size=len(conversation.system_prompt)),
+        system=await off_loop(system_excerpt_of, resolved, size=len(conversation.system_prompt)),
         version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
         anchors=tuple(anchors),
         most_tokens=most,
