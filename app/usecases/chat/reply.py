@@ -158,7 +158,7 @@ class NoAnswerError(ModelFailedError):
 
     Args:
         detail: The error message.
-        said: The answer without text: its usage, and what the provider keeps.
+        answer: The answer without text: its usage, and what the provider keeps.
     """
 
     def __init__(self, detail: str, answer: Answer, *, extra: Mapping[str, Any], code: str) -> None:

@@ -175,30 +175,34 @@ class MessageStatements:
     """The statements of some messages, each message read by itself."""
 
     messages: Sequence[Message]
-    said: Mapping[int, Sequence[Statement]]
+    statements_by_seq: Mapping[int, Sequence[Statement]]
     """The statements of each message, by ``seq``."""
     found: Sequence[Anchor]
 
     @property
     def may_change_others(self) -> bool:
         """Whether anything in these messages could change an anchor. A question, or text that is not speech, cannot."""
-        answers = any(not statement.is_question for statements in self.said.values() for statement in statements)
+        answers = any(
+            not statement.is_question for statements in self.statements_by_seq.values() for statement in statements
+        )
         return answers or any(anchor.type in CHANGING for anchor in self.found)
 
 
 def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> MessageStatements:
     """Split messages into statements, and find their anchors."""
-    said = {message.seq: statements(message) for message in messages}
+    statements_by_seq = {message.seq: statements(message) for message in messages}
     found = [
-        _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
+        _anchor(one, message, new_id(), now)
+        for message in messages
+        for one in detect(message, said=statements_by_seq[message.seq])
     ]
-    return MessageStatements(messages=messages, said=said, found=found)
+    return MessageStatements(messages=messages, statements_by_seq=statements_by_seq, found=found)
 
 
 def effects_of(parsed: MessageStatements, before: Sequence[Anchor]) -> AnchorEffects:
     """What messages and their anchors change in the active anchors and in each other."""
     made, changed = _with_final_status(
-        parsed.found, transitions(before, parsed.found, parsed.messages, said=parsed.said)
+        parsed.found, transitions(before, parsed.found, parsed.messages, said=parsed.statements_by_seq)
     )
     return AnchorEffects(new=made, changed=changed)
 

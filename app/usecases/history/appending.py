@@ -168,9 +168,9 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
     for name, size in [("the message", sum(sizes))] if together else zip(names, sizes, strict=True):
         if floor + size > window:
             limit = max(window - floor, 0)
-            beside = "state" if resolved.policy.anchor_share is None else "state, anchors"
+            served_parts = "state" if resolved.policy.anchor_share is None else "state, anchors"
             raise TooLargeError(
-                f"{name} has {size} tokens, at most {limit} fit beside system prompt, {beside} and held"
+                f"{name} has {size} tokens, at most {limit} fit beside system prompt, {served_parts} and held"
                 f" messages in a window of {resolved.budgets.window}: shorten or split it, raise policy.context_window,"
                 " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},

@@ -208,10 +208,10 @@ class ErasureService:
         """
         uow, conversation, current = erasure.uow, erasure.conversation, None
         entries_of = [version.entries for version in versions]
-        left = await erasure.compute(
+        remaining_entries = await erasure.compute(
             _remaining_entries, entries_of, removed.erased, remaining, size=math.inf if entries_of else 0
         )
-        for version, kept in reversed(list(zip(versions, left, strict=True))):
+        for version, kept in reversed(list(zip(versions, remaining_entries, strict=True))):
             is_current = version.version == conversation.state_version
             entries = await self._with_digest(erasure, version, kept) if is_current else kept
             repairs = tuple(repair.blanked() for repair in version.repairs)
@@ -372,8 +372,8 @@ def _texts_of_messages(messages: Sequence[Message]) -> Remaining:
 def _remaining_entries(
     versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
 ) -> list[tuple[StateEntry, ...]]:
-    left = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
-    return [tuple(kept for entry in entries for kept in left[id(entry)]) for entries in versions]
+    remaining_of = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
+    return [tuple(kept for entry in entries for kept in remaining_of[id(entry)]) for entries in versions]
 
 
 def _each_once(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry]:
