@@ -85,7 +85,7 @@ from app.usecases.shared.background import Background
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver, weighing
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.work_records import WorkBook
+from app.usecases.shared.work_records import WorkRecords
 from app.usecases.ui.threads import ThreadService
 from app.usecases.ui.turns import FrontendTurnService
 from app.usecases.verification.examining import ExaminationService
@@ -131,7 +131,7 @@ class Container:
         aside = max(settings.worker_concurrency // 2, 1)
         meter, secret = ProcessMeter(), _secret(settings.sealing_key)
         self.settings, self.parts = settings, parts
-        self.outbox, self.work = shell.outbox, shell.work
+        self.outbox, self.work_records = shell.outbox, shell.work_records
         self.shares = WorkShares()  # limits how much each tenant may have computed at once
 
         self.limits = LimitService(shell, parts.counters, tenant=settings.tenant_limits, key=settings.key_limits)
@@ -218,7 +218,7 @@ class Container:
     async def drain(self) -> None:
         """Wait at most some seconds for the work that a job left behind: sending events, and ending its record."""
         await self.outbox.drain()
-        await self.work.drain()
+        await self.work_records.drain()
 
     async def close(self) -> None:
         """Let running turns finish, then close every connection."""
@@ -271,7 +271,7 @@ def _shell_of(settings: Settings, parts: Parts, owner: str, tools: Sequence[Tool
         owner=owner,
         resolver=resolver,
         outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
-        work=WorkBook(parts.uow, parts.clock, new_id, uuid4(), timings),
+        work_records=WorkRecords(parts.uow, parts.clock, new_id, uuid4(), timings),
         streams=parts.streams,
         processes=parts.processes,
         timings=timings,

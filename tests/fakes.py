@@ -38,7 +38,7 @@ from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
 from app.infrastructure.turn_streams import ENDED_SECONDS, Follower
 from app.storage.database import DatabaseState
-from app.usecases.ports import ChatModel, Embedder, Later, ProviderStore, Summarizer, SummarizerRequest
+from app.usecases.ports import ChatModel, Embedder, JobKind, ProviderStore, Summarizer, SummarizerRequest
 
 Model = TypeVar("Model")
 Entry = TypeVar("Entry")
@@ -165,7 +165,7 @@ class FakeJobQueue:
         self.sent: list[tuple[UUID, str | None]] = []
         self.asked: list[UUID] = []
         self.forks: list[UUID] = []
-        self.later: defaultdict[Later, list[UUID]] = defaultdict(list)
+        self.later: defaultdict[JobKind, list[UUID]] = defaultdict(list)
         self.away = False
 
     @property
@@ -181,9 +181,9 @@ class FakeJobQueue:
             await self._run(compaction_id)
         return True
 
-    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+    async def send_later(self, kind: JobKind, id_: UUID) -> bool:
         if not self.away:
-            self.later[wanted].append(id_)
+            self.later[kind].append(id_)
         return not self.away
 
     async def send_fork(self, conversation_id: UUID) -> bool:

@@ -90,7 +90,7 @@ class ParentLoop:
         return None
 
     async def _sweep(self, container: Container) -> None:
-        sweeping = asyncio.create_task(container.background.keep("sweeper", container.sweeper.run))
+        sweeping = asyncio.create_task(container.background.run_forever("sweeper", container.sweeper.run))
         await self._leaving.wait()
         sweeping.cancel()
         await asyncio.wait([sweeping])

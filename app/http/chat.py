@@ -97,7 +97,7 @@ async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
     try:
         return present_chat(await while_present(turn.result(), request.receive))
     except ClientGoneError:
-        await turn.abandoned()
+        await turn.note_client_left()
         raise
 
 
@@ -110,7 +110,7 @@ def streamed(
         lambda told: _frame(told, request),
         stopping=stopping,
         grace=STOPPING_GRACE,
-        on_disconnect=turn.abandoned,
+        on_disconnect=turn.note_client_left,
     )
 
 

@@ -17,7 +17,7 @@ from app.http.present import present_context
 from app.http.requests import ContextRequest
 from app.http.routing import keyed_router
 from app.off_loop import off_loop
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from app.usecases.context.requests import ContextAsk, ContextView
 
 _A_PART: Final = 10
@@ -35,7 +35,7 @@ async def get_context(
     format: Annotated[Format, Query()] = "plain",  # noqa: A002 - the contract's name
 ) -> schemas.AssembledContext:
     """The context within the policy's budget or the given one; with a query, together with what is recalled for it."""
-    ask = ContextAsk(budget=budget, asked=Asked(query=query))
+    ask = ContextAsk(budget=budget, recall_request=RecallRequest(query=query))
     found = await container_of(request).context_requests.answer(tenant_of(request), conversation_id, ask)
     return await _presented(found, format)
 

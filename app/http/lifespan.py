@@ -76,7 +76,7 @@ async def living(container: Container, stopping: Stopping) -> AsyncIterator[None
 async def working(container: Container, stopping: Stopping) -> AsyncIterator[None]:
     """Run everything that the process does besides answering requests."""
     settle_garbage_collector()
-    keep = container.background.keep
+    keep = container.background.run_forever
     sweeping = asyncio.create_task(keep("sweeper", container.sweeper.run), name="sweeper")
     measuring = asyncio.create_task(keep("measuring", container.measuring.run), name="measuring")
     try:

@@ -47,7 +47,7 @@ from app.http.parts import Part
 from app.off_loop import off_loop
 from app.usecases.chat.chat_input import ChatInput
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.context.recalling import Asked, WantedSections
+from app.usecases.context.recalling import RecallRequest, WantedSections
 from app.usecases.context.requests import Compact, ContextAsk
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
@@ -316,8 +316,8 @@ class ContextRequest(Input):
     def ask(self) -> ContextAsk:
         """The body as a value of the services."""
         passages = tuple(one.passage() for one in self.passages)
-        asked = Asked(query=self.query, passages=passages, wanted=self.sections.wanted())
-        return ContextAsk(budget=self.budget, asked=asked, compact=self.compact, counts=True)
+        asked = RecallRequest(query=self.query, passages=passages, wanted=self.sections.wanted())
+        return ContextAsk(budget=self.budget, recall_request=asked, compact=self.compact, counts=True)
 
 
 class TokenCountRequest(Input):

@@ -94,7 +94,7 @@ class LocalCounters:
             found = [count.plus(now) for count in found]
             self._counts.update(zip((name for name, _ in limits), found, strict=True))
             self._forget_empty_counts(now)
-        return Hit(room=room, now=now, counts=tuple(found))
+        return Hit(is_allowed=room, now=now, counts=tuple(found))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """Take a place under each name, if one is free under all; else return the index of the first full one."""
@@ -172,7 +172,9 @@ class RedisCounters:
         first, *rows = found.decode().split("\n")
         (room, now), told = map(float, first.split()), [_sliding_count(row.split()) for row in rows]
         is_counted = room and counts
-        return Hit(room=bool(room), now=now, counts=tuple(count.plus(now) if is_counted else count for count in told))
+        return Hit(
+            is_allowed=bool(room), now=now, counts=tuple(count.plus(now) if is_counted else count for count in told)
+        )
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """Take a place under each name, if one is free under all; else return the index of the first full one."""

@@ -22,11 +22,11 @@ from kombu.pools import connections, producers
 from app.circuit import Circuit
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.attempts import attempt
-from app.usecases.ports import Later
+from app.usecases.ports import JobKind
 
 TASK_NAME: Final = "throughline.compact"
 FORK_TASK_NAME: Final = "throughline.fork"
-LATER_TASK_NAMES: Final[Mapping[Later, str]] = {
+LATER_TASK_NAMES: Final[Mapping[JobKind, str]] = {
     "detail": "throughline.detail",
     "verification": "throughline.verify",
     "embedding": "throughline.embed",
@@ -70,14 +70,14 @@ class CeleryJobQueue:
         """
         return await self._within_time(partial(self._send, compaction_id, request_id), compaction_id=compaction_id)
 
-    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+    async def send_later(self, kind: JobKind, id_: UUID) -> bool:
         """Ask for work that can wait, with the lowest priority; false if the broker is away.
 
         If the queue is already long, nothing is added and the answer is true: a worker that ends such work asks for the
         next.
         """
         return await self._within_time(
-            partial(self._send_at_lowest_priority, LATER_TASK_NAMES[wanted], id_), wanted=wanted, id=id_
+            partial(self._send_at_lowest_priority, LATER_TASK_NAMES[kind], id_), wanted=kind, id=id_
         )
 
     async def send_fork(self, conversation_id: UUID) -> bool:

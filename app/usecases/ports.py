@@ -32,7 +32,7 @@ from app.core.model.records import (
 )
 from app.off_loop import off_loop
 
-Given = TypeVar("Given")
+Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 class Hit:
     """The result of counting a request: whether it is allowed, and where the counts stand."""
 
-    room: bool
+    is_allowed: bool
     """Whether every count had room for it; if not, nothing was counted."""
     now: float
     """The time by the clock of the counters, in seconds since 1970."""
@@ -59,7 +59,7 @@ class Place:
 class Processes(Protocol):
     """Where texts are read if that may take seconds."""
 
-    async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:
+    async def run(self, tenant_id: UUID, work: Callable[[Argument], Result], argument: Argument) -> Result:
         """The result of a module-level function for a value.
 
         Raises:
@@ -71,9 +71,9 @@ class Processes(Protocol):
 class InThreads:
     """``Processes`` as threads of this process, for processes whose event loop nobody else waits for."""
 
-    async def run(self, tenant_id: UUID, work: Callable[[Given], Result], given: Given) -> Result:  # noqa: ARG002
+    async def run(self, tenant_id: UUID, work: Callable[[Argument], Result], argument: Argument) -> Result:  # noqa: ARG002
         """The result of the function. A running function cannot be ended."""
-        return await off_loop(work, given)
+        return await off_loop(work, argument)
 
 
 class Counters(Protocol):
@@ -306,7 +306,7 @@ class Sealer(Protocol):
         """The text in a token; ``None`` if this service did not make it, it was changed, or it is another tenant's."""
 
 
-Later = Literal["detail", "verification", "embedding", "cache", "anchors", "fork"]
+JobKind = Literal["detail", "verification", "embedding", "cache", "anchors", "fork"]
 """Work that can wait, for which a worker is asked."""
 
 
@@ -316,14 +316,14 @@ class JobQueue(Protocol):
     async def send(self, compaction_id: UUID, request_id: str | None = None) -> bool:
         """Returns true if the broker took the id. Limited in time, never raises."""
 
-    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+    async def send_later(self, kind: JobKind, id_: UUID) -> bool:
         """Ask a worker for something that can wait, after everything else.
 
         Returns false if the broker is away, and true also if so many wait that none is added. Limited in time, never
         raises.
 
         Args:
-            wanted: One ``detail`` (an L1) of a conversation, a ``verification`` of its newest state, an ``embedding``
+            kind: One ``detail`` (an L1) of a conversation, a ``verification`` of its newest state, an ``embedding``
                 of its messages, its ``anchors`` to be found; a provider's ``cache`` to be made or renewed.
             id_: The id of the conversation, or of the cache.
         """

@@ -22,7 +22,7 @@ from app.core.summarizer.offline.retold import is_told
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText
-from app.usecases.verification.judging import Reading, Subject
+from app.usecases.verification.judging import Subject, VersionSources
 from app.usecases.verification.pending import ENOUGH_TOKENS
 from bench.replay import Replay
 from bench.trust.rounds import ROUNDS, WINDOW, Case, merged
@@ -104,7 +104,7 @@ class _Line:
         after = self._after(before, first, last)
         case = self._talks[0][last - 1]
         old, new = version_of(case, before, first + 1), version_of(case, after, last + 1)
-        reading = Reading(
+        reading = VersionSources(
             version=new,
             before=old if before else None,
             judged=(new,),

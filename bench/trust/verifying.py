@@ -14,7 +14,7 @@ from app.core.text.words import stems
 from app.core.validation.claims import DigestText, older_sources
 from app.core.validation.retelling import search_words
 from app.usecases.compaction.chunk import chunk_tokens
-from app.usecases.verification.judging import Reading, Subject, subject_of, with_older
+from app.usecases.verification.judging import Subject, VersionSources, subject_of, with_older
 from bench.replay import BEGINNING
 from bench.trust.playing import Played
 from bench.trust.rounds import Case
@@ -29,7 +29,7 @@ def subject(case: Case, told: Played) -> Subject:
         raise ValueError(case.id)
     before = version_of(case, case.request.previous, case.round)
     after = version_of(case, told.applied.entries, case.round + 1, told.applied)
-    reading = Reading(
+    reading = VersionSources(
         version=after,
         before=before,
         judged=(after,),
@@ -39,7 +39,7 @@ def subject(case: Case, told: Played) -> Subject:
     return subject_with(reading, case.talk.messages[: case.request.messages[0].seq - 1])
 
 
-def subject_with(reading: Reading, earlier: Iterable[Message]) -> Subject:
+def subject_with(reading: VersionSources, earlier: Iterable[Message]) -> Subject:
     """The same for any version, with those earlier messages that the service would read.
 
     Args:

@@ -29,7 +29,7 @@ from app import bootstrap
 from app.bootstrap import Container
 from app.main import create_app
 from app.settings import Settings
-from app.usecases.ports import Later
+from app.usecases.ports import JobKind
 from tests.acceptance.asgi import Transport
 from tests.acceptance.service import Service, eventful, started
 
@@ -51,15 +51,15 @@ class DirectQueue:
         self._start(self.worker.compaction.execute(compaction_id, ran_in="worker"))
         return True
 
-    async def send_later(self, wanted: Later, id_: UUID) -> bool:
+    async def send_later(self, kind: JobKind, id_: UUID) -> bool:
         worker = self.worker
-        work: Mapping[Later, Callable[[UUID], Coroutine[object, object, object]]] = {
+        work: Mapping[JobKind, Callable[[UUID], Coroutine[object, object, object]]] = {
             "detail": worker.detailing.work,
             "verification": worker.verification.work,
             "embedding": worker.embedding.work,
             "cache": worker.caches.make_or_renew,
         }
-        self._start(work[wanted](id_))
+        self._start(work[kind](id_))
         return True
 
     async def send_fork(self, conversation_id: UUID) -> bool:

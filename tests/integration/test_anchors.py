@@ -166,7 +166,7 @@ class TestServed:
             async def left_alone(_uow: Any, _shell: Any, resolved: Any, **_: Any) -> Any:
                 return resolved
 
-            monkeypatch.setattr(appending, "laid_out_again", left_alone)
+            monkeypatch.setattr(appending, "renew_layout", left_alone)
         conversation_id = await service.conversation(protect=[])
         await said(service, conversation_id, POSTGRES, ENDPOINT)
         await folded(service, conversation_id)

@@ -183,7 +183,7 @@ async def test_a_small_context_reads_little_of_a_large_tail(service: Service, ta
     tails.clear()
     found = await assembled(service, conversation_id, ASKED)
 
-    most = module.LOADED_BUDGETS * ASKED + module.TOLD_TIMES * ASKED
+    most = module.LOADED_BUDGETS * ASKED + module.DIGEST_SOURCE_TIMES * ASKED
     assert tails[0] * last.token_count <= most < 400 * last.token_count
     assert found.messages[-1].seq == last.seq
     assert found.truncated is not None
@@ -228,7 +228,7 @@ async def test_a_digest_tells_of_a_bounded_part_of_what_is_left_out(
     conversation_id = await overfull(service, context_window=100_000)
     total = (await service.row(conversation_id)).total.tokens
     monkeypatch.setattr(module, "_digest_without_secrets", noted)
-    monkeypatch.setattr(module, "TOLD_TOKENS", limit)
+    monkeypatch.setattr(module, "DIGEST_SOURCE_TOKENS", limit)
     found = await assembled(service, conversation_id, 2_000)
 
     assert "<left_out" in block(found)

@@ -14,16 +14,16 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import requests as context_requests
-from app.usecases.context.recalling import Asked, WantedSections
+from app.usecases.context.recalling import RecallRequest, WantedSections
 from app.usecases.context.requests import ContextAsk, ContextView
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.shared.idempotency import Idem, done_before
+from app.usecases.shared.idempotency import Idem, claim_key
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import Service
 
 FACT = "The lantern of the museum was repaired by Ferreira in an afternoon."
 QUESTION = "Who repaired the lantern in the museum?"
-QUERY = Asked(query=QUESTION)
+QUERY = RecallRequest(query=QUESTION)
 IF_NEEDED = ContextAsk(compact="if_needed")
 
 
@@ -86,7 +86,7 @@ async def test_what_is_due_before_a_call_is_compacted_first(service: Service) ->
 async def test_never_means_never(service: Service) -> None:
     conversation_id = await over_threshold(service)
     waiting = await service.compactions(conversation_id)
-    for ask in (ContextAsk(), ContextAsk(asked=QUERY, counts=True)):
+    for ask in (ContextAsk(), ContextAsk(recall_request=QUERY, counts=True)):
         assert (await answered(service, conversation_id, ask)).compaction is None
     assert await service.compactions(conversation_id) == waiting
     assert (await service.row(conversation_id)).state_version == 0
@@ -109,7 +109,9 @@ async def test_a_compaction_that_fails_costs_no_context(begin: UnitOfWorkFactory
 async def test_the_same_key_compacts_and_counts_once(service: Service, engine: AsyncEngine) -> None:
     conversation_id = await over_threshold(service)
     key = Idem(key="k", fingerprint="f")
-    ask = ContextAsk(budget=400, compact="if_needed", counts=True, asked=Asked(query="harbour number 3"))
+    ask = ContextAsk(
+        budget=400, compact="if_needed", counts=True, recall_request=RecallRequest(query="harbour number 3")
+    )
     first = await answered(service, conversation_id, ask, key)
     await service.say(conversation_id, 41)
     again = await answered(service, conversation_id, ask, key)
@@ -128,10 +130,10 @@ async def test_the_same_key_compacts_and_counts_once(service: Service, engine: A
 
 async def test_a_query_is_counted_and_a_look_is_not(service: Service, engine: AsyncEngine) -> None:
     conversation_id = await folded(service)
-    await answered(service, conversation_id, ContextAsk(budget=300, asked=QUERY))
+    await answered(service, conversation_id, ContextAsk(budget=300, recall_request=QUERY))
     assert await expansions(engine, conversation_id) == []
 
-    found = await answered(service, conversation_id, ContextAsk(budget=300, asked=QUERY, counts=True))
+    found = await answered(service, conversation_id, ContextAsk(budget=300, recall_request=QUERY, counts=True))
     assert await expansions(engine, conversation_id) == [("automatic", len(found.context.recalled))]
     assert found.context.recalled
 
@@ -159,10 +161,10 @@ async def test_what_a_turn_recalls_is_counted_once(
 
 async def test_between_the_calls_of_an_answer_the_same_is_recalled(service: Service, engine: AsyncEngine) -> None:
     conversation_id = await folded(service, levels=[])
-    in_turn = Asked(in_turn=True, record_id=uuid4())
+    in_turn = RecallRequest(in_turn=True, record_id=uuid4())
 
     async def assembled() -> AssembledContext:
-        return await service.container.context.assemble(service.tenant, conversation_id, asked=in_turn)
+        return await service.container.context.assemble(service.tenant, conversation_id, recall_request=in_turn)
 
     async def said(*drafts: MessageDraft) -> None:
         await service.container.messages.append(service.tenant, conversation_id, list(drafts))
@@ -195,7 +197,7 @@ def kinds(context: AssembledContext) -> set[str]:
 @pytest.mark.long
 async def test_recalled_messages_are_traced_to_their_segments(service: Service) -> None:
     conversation_id = await folded(service, segment_by={"by": "turns", "size": 3})
-    found = await answered(service, conversation_id, ContextAsk(budget=400, asked=QUERY))
+    found = await answered(service, conversation_id, ContextAsk(budget=400, recall_request=QUERY))
     recalled = [section for section in found.context.sections if section.kind == "recalled"]
 
     assert {seq for section in recalled for seq in section.seqs} == {one.source.seq for one in found.context.recalled}
@@ -217,7 +219,7 @@ async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
     await service.container.manual.compact(
         service.tenant, conversation_id, CompactInput(keep_tail_messages=2), timeout=20
     )
-    everything = (await answered(service, conversation_id, ContextAsk(asked=QUERY))).context
+    everything = (await answered(service, conversation_id, ContextAsk(recall_request=QUERY))).context
     assert {"state", "digests", "held", "recalled", "tail"} <= kinds(everything)
 
     without = {
@@ -227,7 +229,7 @@ async def test_what_a_caller_leaves_out_is_left_out(service: Service) -> None:
         "recalled": WantedSections(recalled=False),
     }
     for name, wanted in without.items():
-        ask = ContextAsk(asked=Asked(query=QUESTION, wanted=wanted))
+        ask = ContextAsk(recall_request=RecallRequest(query=QUESTION, wanted=wanted))
         found = (await answered(service, conversation_id, ask)).context
         left = getattr(found.gauge.breakdown, name)
         if name == "state":  # the block's own lines stay, for its other parts
@@ -245,8 +247,8 @@ async def test_digests_of_chosen_levels(service: Service) -> None:
     conversation_id = await folded(service, segment_by={"by": "turns", "size": 3}, anchor_share=0.0)
 
     async def levels(*chosen: Any) -> set[str | None]:
-        asked = Asked(wanted=WantedSections(levels=chosen))
-        context = (await answered(service, conversation_id, ContextAsk(asked=asked))).context
+        asked = RecallRequest(wanted=WantedSections(levels=chosen))
+        context = (await answered(service, conversation_id, ContextAsk(recall_request=asked))).context
         return {section.level for section in context.sections if section.kind == "digests" and section.segment_id}
 
     assert await levels("L3") == {"L3"}
@@ -260,7 +262,7 @@ async def test_a_part_that_is_left_out_while_the_tail_is_cut(service: Service) -
     conversation_id = await folded(service)
     await service.say(conversation_id, 30)
     wanted = WantedSections(state=False, anchors=False, digests=False, held=False)
-    ask = ContextAsk(budget=400, asked=Asked(wanted=wanted))
+    ask = ContextAsk(budget=400, recall_request=RecallRequest(wanted=wanted))
     found = (await answered(service, conversation_id, ask)).context
     assert kinds(found) <= {"system", "state", "tail"}
     assert found.gauge.tokens - found.gauge.breakdown.system <= 400
@@ -274,11 +276,11 @@ async def test_without_the_key_s_memory_it_would_count_twice(
     """The control of the key: if it is forgotten, every repetition counts."""
 
     async def forgotten(*args: Any) -> None:
-        await done_before(*args)
+        await claim_key(*args)
 
     conversation_id = await folded(service)
-    monkeypatch.setattr(context_requests, "done_before", forgotten)
-    ask = ContextAsk(budget=300, asked=QUERY, counts=True)
+    monkeypatch.setattr(context_requests, "claim_key", forgotten)
+    ask = ContextAsk(budget=300, recall_request=QUERY, counts=True)
     for _ in range(2):
         await answered(service, conversation_id, ask, Idem(key="k", fingerprint="f"))
     assert len(await expansions(engine, conversation_id)) == 2

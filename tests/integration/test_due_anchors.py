@@ -19,7 +19,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import run, saving
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import appending, due_anchors, preparing
-from app.usecases.history.due_anchors import Due, read_due
+from app.usecases.history.due_anchors import DueMessages, effects_of_due
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import retries
 from app.usecases.shared.idempotency import Idem
@@ -54,7 +54,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def begin() -> None:
         for module in (appending, preparing):
-            monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
+            monkeypatch.setattr(module, "defers_anchors", lambda _: False)
 
     return begin
 
@@ -188,15 +188,15 @@ async def test_nothing_erased_is_kept_of_what_was_being_read(service: Service, m
     first, *_ = await said(service, conversation_id, POSTGRES, ENDPOINT, "And so on. " * 300)
     loop = asyncio.get_running_loop()
     erasing = [service.container.erasure.erase(service.tenant, conversation_id, first.id)]
-    read = list[Due]()
+    read = list[DueMessages]()
 
-    def disturbed(due: Due) -> Any:
+    def disturbed(due: DueMessages) -> Any:
         read.append(due)
         if erasing:
             asyncio.run_coroutine_threadsafe(erasing.pop(), loop).result(PATIENCE)
-        return read_due(due)
+        return effects_of_due(due)
 
-    monkeypatch.setattr(due_anchors, "read_due", disturbed)
+    monkeypatch.setattr(due_anchors, "effects_of_due", disturbed)
     assert [one.seq for one in await anchors(service, conversation_id)] == [2]
     assert [POSTGRES in str(due.messages) for due in read] == [True, False]
 
@@ -241,12 +241,12 @@ async def test_a_message_that_takes_too_long_has_none_and_keeps_nobody_from_thei
     conversation_id = await service.conversation()
     await said(service, conversation_id, *["Nice weather today."] * 10, POSTGRES, "Endless.", ENDPOINT)
 
-    def reading(due: Due) -> Any:
+    def reading(due: DueMessages) -> Any:
         if any(message.content == "Endless." for message in due.messages):
             raise TooLargeError("it took too long")
-        return read_due(due)
+        return effects_of_due(due)
 
-    monkeypatch.setattr(due_anchors, "read_due", reading)
+    monkeypatch.setattr(due_anchors, "effects_of_due", reading)
     assert [one.seq for one in await anchors(service, conversation_id)] == [11, 13]
     assert (await service.row(conversation_id)).anchors_due_from is None
 
@@ -262,14 +262,14 @@ async def test_a_job_whose_time_went_into_reading_goes_on_in_the_next_one(
     asked = CompactInput(wait=False)
     compactions, manual = service.container.compaction, service.container.manual
     queued = (await manual.compact(service.tenant, conversation_id, asked, timeout=PATIENCE)).compaction
-    reading, left = due_anchors._read, iter(range(read_before))
+    reading, left = due_anchors._compute_effects, iter(range(read_before))
 
     async def stuck(*given: Any) -> Any:
         return await reading(*given) if next(left, None) is not None else await asyncio.sleep(PATIENCE)
 
     with monkeypatch.context() as patched:
         patched.setattr(due_anchors, "STEP", 1)
-        patched.setattr(due_anchors, "_read", stuck)
+        patched.setattr(due_anchors, "_compute_effects", stuck)
         put_back = await compactions.execute(queued.id)
     assert put_back is not None
     assert (put_back.status, put_back.claims) == ended_as
@@ -312,16 +312,16 @@ async def test_a_job_of_the_worker_takes_some_seconds_and_asks_for_the_next(
 async def test_of_two_jobs_of_the_worker_one_gives_way(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation_id = await service.conversation()
     await said(service, conversation_id, *TALK)
-    reading, steps, both = due_anchors._read, list[int](), asyncio.Barrier(2)
+    reading, steps, both = due_anchors._compute_effects, list[int](), asyncio.Barrier(2)
 
-    async def counted(shell: Any, conversation: Conversation, due: Due) -> Any:
+    async def counted(shell: Any, conversation: Conversation, due: DueMessages) -> Any:
         steps.append(due.first_seq)
         if due.first_seq == 1:
             await both.wait()
         return await reading(shell, conversation, due)
 
     monkeypatch.setattr(due_anchors, "STEP", 2)
-    monkeypatch.setattr(due_anchors, "_read", counted)
+    monkeypatch.setattr(due_anchors, "_compute_effects", counted)
     await asyncio.gather(*(service.container.anchors.work(conversation_id) for _ in range(2)))
     assert steps.count(1) == 2
     assert sorted(set(steps)) == list(range(1, len(TALK) + 1, 2))

@@ -244,8 +244,10 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
 ) -> None:
     """The text is the whole state: what it does not tell is lost, after an erasure as after a compaction."""
     if not with_guard:
-        monkeypatch.setattr("app.usecases.compaction.remaking._with_lost_values", lambda _, told, **__: (told, ()))
-    monkeypatch.setattr("app.usecases.compaction.remaking.chunk_tokens", lambda _: shown)
+        monkeypatch.setattr(
+            "app.usecases.compaction.narrative_rewriting._with_lost_values", lambda _, told, **__: (told, ())
+        )
+    monkeypatch.setattr("app.usecases.compaction.narrative_rewriting.chunk_tokens", lambda _: shown)
     service = Service(begin, tenant, forgetful)
     conversation_id = await service.conversation(
         max_tokens=-1, state_schema="summary", state_share=0.1, anchor_share=0, levels=(), protect=()
@@ -451,7 +453,7 @@ async def test_what_others_erase_between_two_tries_is_read_again(
     elsewhere, waiting, reads = erasure.ErasureService(service.container.erasure._shell), [second], 0
 
     async def computed(self: retries.Results, work: Any, given: Any) -> None:
-        if work.__name__ == "_said_by" and waiting:
+        if work.__name__ == "_texts_of_messages" and waiting:
             await elsewhere.erase(service.tenant, conversation_id, waiting.pop().id)
         await add_result(self, work, given)
 

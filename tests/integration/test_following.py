@@ -372,7 +372,7 @@ async def test_a_turn_that_was_left_goes_on_while_anybody_follows_it(pair: Pair,
     pair.model.say("In ")
     await own.until("In ")
     await own.leave()
-    await handle.abandoned()
+    await handle.note_client_left()
     await asyncio.sleep(3 * ALONE)
     pair.model.say("harbour ")
     await asyncio.sleep(0.1)
@@ -388,7 +388,7 @@ async def test_a_turn_that_was_left_goes_on_while_anybody_follows_it(pair: Pair,
 async def test_a_turn_that_was_left_ends_only_if_the_policy_says_so(pair: Pair, policy: str) -> None:
     _, handle = await pair.start(on_disconnect=policy)
     pair.model.say("In ")
-    await handle.abandoned()
+    await handle.note_client_left()
     if policy == "interrupt":
         await asyncio.wait_for(asyncio.shield(handle._done), PATIENCE)
     else:

@@ -27,7 +27,7 @@ from app.infrastructure.job_queue import (
     CeleryJobQueue,
     celery_broker_url,
 )
-from app.usecases.ports import Later
+from app.usecases.ports import JobKind
 from tests.proxy import redis_proxy
 
 
@@ -184,7 +184,7 @@ async def test_the_broker_is_found_again_after_the_pause(redis_url: str, mode: A
 
 
 @pytest.mark.parametrize(("asks", "task"), LATER_TASK_NAMES.items())
-async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks: Later, task: str) -> None:
+async def test_what_can_wait_stands_behind_everything_else(redis_url: str, asks: JobKind, task: str) -> None:
     conversation_id = uuid4()
     async with a_queue(redis_url) as queue, Redis.from_url(redis_url) as redis:
         assert await queue.send_later(asks, conversation_id)

@@ -32,7 +32,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
-from app.usecases.compaction.attempts import Apply, Asking
+from app.usecases.compaction.attempts import Apply, AttemptInputs
 from app.usecases.compaction.chunk import Chunk, check_models
 from app.usecases.compaction.job import Job, JobLimits
 from app.usecases.compaction.manual import CompactInput
@@ -339,7 +339,7 @@ class TestAMessageThatIsBlocked:
         engine: AsyncEngine,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("app.usecases.compaction.chunk.SMALLER_HELPS", frozenset())
+        monkeypatch.setattr("app.usecases.compaction.chunk.HALVING_REASONS", frozenset())
         gemini.script("compaction", default=BLOCKS)
         async with wired(gemini, begin, tenant) as service:
             conversation_id = await self.scattered(service)
@@ -366,7 +366,7 @@ class TestAMessageThatIsBlocked:
     async def test_control_without_the_search_nothing_is_applied(
         self, gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.usecases.compaction.job.Job.asking_about", _without_search(monkeypatch))
+        monkeypatch.setattr("app.usecases.compaction.job.Job.inputs_for", _without_search(monkeypatch))
         gemini.script("compaction", default=BLOCKS)
         async with wired(gemini, begin, tenant) as service:
             conversation_id, _ = await self.talk(service)
@@ -382,9 +382,9 @@ class TestAMessageThatIsBlocked:
 
 def _without_search(monkeypatch: pytest.MonkeyPatch) -> Any:
     del monkeypatch
-    whole = Job.asking_about
+    whole = Job.inputs_for
 
-    async def without(job: Job, chunk: Chunk, apply: Apply) -> Asking:
+    async def without(job: Job, chunk: Chunk, apply: Apply) -> AttemptInputs:
         return replace(await whole(job, chunk, apply), withholds_blocked=False)
 
     return without

@@ -416,14 +416,14 @@ async def until(condition: Callable[[], Any]) -> None:
 
 async def counted(counters: Counters, limit: int) -> int:
     """How many of eight requests find room."""
-    return sum([(await counters.hit([("n", limit)])).room for _ in range(8)])
+    return sum([(await counters.hit([("n", limit)])).is_allowed for _ in range(8)])
 
 
 async def test_processes_count_together(redis_url: str) -> None:
     one, two = RedisCounters(redis_url, call_seconds=30), RedisCounters(redis_url, call_seconds=30)
     try:
         assert (await counted(one, 5), await counted(two, 7)) == (5, 2), "two processes, one count"
-        assert (await one.hit([("n", 8), ("full", 0)])).room is False
+        assert (await one.hit([("n", 8), ("full", 0)])).is_allowed is False
         assert (await two.hit([("n", 8)], counts=False)).counts[0].used == 7, (
             "what is refused, or looked at, counts not"
         )
@@ -448,7 +448,7 @@ async def test_what_was_counted_before_the_server_s_clock_was_set_back_holds_nob
     await counters._redis.zadd(f"{PREFIX}{name}:places", {"of a process that was killed": ahead})
     try:
         assert await counters.taken([f"{name}:places"]) == [0]
-        assert (await counters.hit([(name, 5)])).room
+        assert (await counters.hit([(name, 5)])).is_allowed
         assert isinstance(await counters.take([(f"{name}:places", 1)]), Place)
         assert await counters.take([(f"{name}:places", 1)]) == 0, "control: one that is taken is taken"
     finally:

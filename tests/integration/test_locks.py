@@ -22,7 +22,7 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import appending, preparing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import layouts, retries
-from app.usecases.shared.layouts import laid_out
+from app.usecases.shared.layouts import layout_from_sources
 from app.usecases.shared.retries import Results
 from bench.loop_locks import LockProbe
 from bench.loop_requests import prose, talk
@@ -101,7 +101,7 @@ async def test_what_an_ordinary_message_says_is_read_without_the_lock(
     """The CPU under the lock of appends, compared with that of appends that are read in their transaction, in turns."""
     service = Service(begin, tenant)
     for module in (appending, preparing):  # as in a folded conversation
-        monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
+        monkeypatch.setattr(module, "defers_anchors", lambda _: False)
     conversation_id, _ = await told(service, 20, 1_500)
     taken: dict[int, list[float]] = {preparing.IN_TRANSACTION: [], 10 * ORDINARY: []}
     probe = LockProbe()
@@ -213,9 +213,9 @@ async def test_what_is_served_is_laid_out_while_nobody_holds_the_row(
 
     def watched(*given: Any) -> Layout:
         free.append(asyncio.run_coroutine_threadsafe(is_free(), loop).result(PATIENCE))
-        return laid_out(*given)
+        return layout_from_sources(*given)
 
-    monkeypatch.setattr(layouts, "laid_out", watched)
+    monkeypatch.setattr(layouts, "layout_from_sources", watched)
     if not apart:
         monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
     await act(service, conversation_id, messages)
@@ -332,5 +332,5 @@ async def test_a_message_that_somebody_else_erases_meanwhile_is_erased_once(
     computed = doing(monkeypatch, somebody_else, conversation_id, messages, erased)
     await erased(service, conversation_id, messages)
 
-    assert "_digest" in computed or "_told_anew_with_leaks" in computed
+    assert "_digest" in computed or "_rewritten_with_leaks" in computed
     assert (await service.events(conversation_id)).count("message.erased") == 1

@@ -23,7 +23,7 @@ from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.history import anchoring, appending, drafts, preparing
 from app.usecases.history.anchoring import MessageStatements, message_statements
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import MOST_READ, reckon
+from app.usecases.history.preparing import MOST_PREPARATIONS, weights_and_effects
 from app.usecases.shared import retries
 from app.usecases.verification import examining, rewriting
 from app.usecases.verification.examining import ExaminationService
@@ -54,7 +54,7 @@ def probe() -> Iterator[LockProbe]:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let appends find anchors, as in a folded conversation."""
     for module in (appending, preparing):
-        monkeypatch.setattr(module, "waits_for_anchors", lambda _: False)
+        monkeypatch.setattr(module, "defers_anchors", lambda _: False)
 
 
 @pytest.fixture
@@ -102,11 +102,13 @@ async def active(service: Service, conversation_id: UUID) -> list[Anchor]:
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize(("others", "before"), [(0, 1), (1, 2), (MOST_READ, MOST_READ)], ids=["control", "one", "many"])
+@pytest.mark.parametrize(
+    ("others", "before"), [(0, 1), (1, 2), (MOST_PREPARATIONS, MOST_PREPARATIONS)], ids=["control", "one", "many"]
+)
 async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, others: int, before: int
 ) -> None:
-    """A message is read at most ``MOST_READ`` times without the lock; after that it is read under the lock."""
+    """A message is read at most ``MOST_PREPARATIONS`` times without the lock; after that it is read under the lock."""
     conversation_id = await service.conversation()
     loop, left = asyncio.get_running_loop(), others
 
@@ -115,13 +117,13 @@ async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanw
         if left and not probe.is_held:
             left -= 1
             asyncio.run_coroutine_threadsafe(append(service, conversation_id, "Hello."), loop).result(PATIENCE)
-        return reckon(texts)
+        return weights_and_effects(texts)
 
-    monkeypatch.setattr(preparing, "reckon", disturbed)
+    monkeypatch.setattr(preparing, "weights_and_effects", disturbed)
     held = listened(monkeypatch, probe, LONG)
     await append(service, conversation_id, LONG)
 
-    assert held == [False] * before + [True] * (others == MOST_READ)
+    assert held == [False] * before + [True] * (others == MOST_PREPARATIONS)
     (anchor,) = await active(service, conversation_id)
     assert (anchor.seq, (await service.row(conversation_id)).last_seq) == (others + 1, others + 1)
 
@@ -244,8 +246,8 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     said = "Correction: we use MySQL for the order store instead of Postgres."
     held = listened(monkeypatch, probe, said)
     if not apart:
-        monkeypatch.setattr(preparing, "MOST_READ", 1)
-        monkeypatch.setattr(preparing.Reckoned, "holds", lambda *_: False)
+        monkeypatch.setattr(preparing, "MOST_PREPARATIONS", 1)
+        monkeypatch.setattr(preparing.PreparedEffects, "is_current", lambda *_: False)
     history = [MessageDraft(role="user", content=LONG), MessageDraft(role="assistant", content="Noted.")]
     given = ChatInput(history=tuple(history), content=said)
     await started(service, conversation_id, given)
@@ -255,7 +257,7 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     assert found == [(1, "decision", "superseded"), (3, "correction", "active")]
 
 
-@pytest.mark.parametrize("changes", [0, 1, MOST_READ], ids=["alone", "once", "always"])
+@pytest.mark.parametrize("changes", [0, 1, MOST_PREPARATIONS], ids=["alone", "once", "always"])
 async def test_a_state_is_examined_before_it_is_mended(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, changes: int
 ) -> None:
@@ -265,7 +267,7 @@ async def test_a_state_is_examined_before_it_is_mended(
     version = (await service.row(conversation_id)).state_version
     judged = watched(monkeypatch, probe, examining._damages_and_repairs, examining)
     cut = watched(monkeypatch, probe, rewriting._within_cap, rewriting)
-    looked, left = ExaminationService._examined_unlocked, changes
+    looked, left = ExaminationService._examine_unlocked, changes
 
     async def disturbed(*given: Any) -> Any:
         nonlocal left
@@ -275,11 +277,11 @@ async def test_a_state_is_examined_before_it_is_mended(
             await service.container.states.restore(tenant, conversation_id, version)
         return found
 
-    monkeypatch.setattr(ExaminationService, "_examined_unlocked", disturbed)
+    monkeypatch.setattr(ExaminationService, "_examine_unlocked", disturbed)
     done = await service.container.examination.examine(tenant, conversation_id, mend=True)
 
-    tries = 1 if changes == MOST_READ else 0
-    assert judged[: changes + 1] == [False] * min(changes + 1, MOST_READ) + [True] * tries
+    tries = 1 if changes == MOST_PREPARATIONS else 0
+    assert judged[: changes + 1] == [False] * min(changes + 1, MOST_PREPARATIONS) + [True] * tries
     assert cut == [False]
     assert (done.state_version, done.state_version_now) == (version + changes, version + changes + 1)
     assert done.repairs

@@ -405,7 +405,7 @@ class TestUsersAndTenants:
         await service.container.removal.erase_tenant(tenant)
         await work_to_the_end(service)
         await work_to_the_end(service)
-        await service.container.work.drain()
+        await service.container.work_records.drain()
         left = await dump(engine)
         assert str(tenant) not in left
         assert "otto" not in left

@@ -21,7 +21,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
@@ -29,7 +29,7 @@ from tests.integration.services import Service
 
 FACT = "The lantern of the museum was repaired by Ferreira in an afternoon."
 QUESTION = "Who repaired the lantern in the museum?"
-ASKED = Asked(query=QUESTION)
+ASKED = RecallRequest(query=QUESTION)
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ async def said(service: Service, conversation_id: UUID, *texts: str) -> list[UUI
 
 
 async def context(
-    service: Service, conversation_id: UUID, asked: Asked = ASKED, budget: int | None = 400
+    service: Service, conversation_id: UUID, asked: RecallRequest = ASKED, budget: int | None = 400
 ) -> AssembledContext:
-    return await service.container.context.assemble(service.tenant, conversation_id, budget, asked=asked)
+    return await service.container.context.assemble(service.tenant, conversation_id, budget, recall_request=asked)
 
 
 async def turn(service: Service, conversation_id: UUID, content: str = QUESTION, **given: Any) -> ChatResult:
@@ -83,7 +83,7 @@ def text_of(messages: tuple[ContextMessage, ...]) -> str:
 async def test_a_query_brings_back_what_was_folded(service: Service) -> None:
     conversation_id = await folded(service)
     found = await context(service, conversation_id)
-    without = await context(service, conversation_id, Asked())
+    without = await context(service, conversation_id, RecallRequest())
 
     assert FACT in text_of(found.messages)
     assert FACT not in text_of(without.messages), "the control"
@@ -176,7 +176,9 @@ async def test_a_typed_command_and_its_answer_are_never_recalled(service: Servic
     await service.container.manual.compact(
         service.tenant, conversation_id, CompactInput(keep_tail_messages=0), timeout=20
     )
-    found = await context(service, conversation_id, Asked(query="the lantern of the museum, shipment of crates"))
+    found = await context(
+        service, conversation_id, RecallRequest(query="the lantern of the museum, shipment of crates")
+    )
 
     assert found.recalled
     assert "/compact" not in text_of(found.messages)
@@ -264,7 +266,7 @@ async def test_recall_does_not_hold_up_the_event_loop(service: Service) -> None:
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    await context(service, conversation_id, Asked(query="the shipment of crates on a grey morning"), 2_000)
+    await context(service, conversation_id, RecallRequest(query="the shipment of crates on a grey morning"), 2_000)
     ticking.cancel()
 
     assert ticks >= 5

@@ -788,7 +788,7 @@ class TestErasure:
         service = Service(begin, tenant)
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 3})
         canary = await self.told(service, conversation_id)
-        monkeypatch.setattr(erasure, "forget", nothing)
+        monkeypatch.setattr(erasure, "rewrite_without_erased", nothing)
         await service.container.erasure.erase(tenant, conversation_id, canary.id)
         assert self.CANARY in (await dump(engine)).casefold()
 

@@ -71,8 +71,8 @@ async def leases(service: Service) -> list[datetime]:
 
 
 async def look(service: Service, conversation_id: UUID) -> None:
-    await service.container.context.look(service.tenant, conversation_id)
-    await service.container.work.drain()
+    await service.container.context.assemble_unrecorded(service.tenant, conversation_id)
+    await service.container.work_records.drain()
 
 
 async def two(service: Service) -> tuple[UUID, UUID]:
@@ -100,7 +100,7 @@ async def test_work_that_ends_soon_after_other_work_is_struck_with_it(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation_id, _ = await two(service)
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     struck: list[int] = []
     end = WorkRepository.end
 
@@ -111,7 +111,7 @@ async def test_work_that_ends_soon_after_other_work_is_struck_with_it(
     monkeypatch.setattr(WorkRepository, "end", noted)
     monkeypatch.setattr(work_records, "REMOVAL_SECONDS", 0.5)
     for _ in range(3):
-        async with service.container.work.on_record(service.tenant, conversation_id, "context"):
+        async with service.container.work_records.record_work(service.tenant, conversation_id, "context"):
             pass
     assert await on_record(service) == ["context"] * 3
     async with asyncio.timeout(PATIENCE):
@@ -129,7 +129,7 @@ async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_r
     before = await service.row(conversation_id)
 
     for work in (
-        lambda: container.context.look(tenant, conversation_id),
+        lambda: container.context.assemble_unrecorded(tenant, conversation_id),
         lambda: container.messages.append(tenant, conversation_id, [MessageDraft(role="user", content="Again?")]),
         lambda: container.chat.start(tenant, conversation_id, ChatInput(content="Again?")),
         lambda: container.search.find(tenant, conversation_id, "crates", limit=5),
@@ -233,7 +233,7 @@ async def test_it_is_on_record_before_it_begins_and_off_when_it_ended(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation_id, _ = await two(service)
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     seen: list[list[str]] = []
     put_together = context_module.ContextService._put_together
 
@@ -257,11 +257,11 @@ async def test_a_process_that_waits_for_a_model_works_on_nothing(begin: UnitOfWo
         service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
     )
     await asyncio.wait_for(gate.reached.wait(), PATIENCE)
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     assert await on_record(service) == [], "killed now, it was not ended by the text"
     gate.go_on.set()
     assert (await running).compaction.status == "applied"
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     assert await on_record(service) == []
 
 
@@ -271,11 +271,11 @@ async def test_a_process_that_lives_is_not_counted_however_long_it_works(
 ) -> None:
     service = Service(begin, tenant, settings=QUICK)
     conversation_id, _ = await two(service)
-    async with service.container.work.on_record(tenant, conversation_id, "context"):
+    async with service.container.work_records.record_work(tenant, conversation_id, "context"):
         await asyncio.sleep(2 * QUICK.lease_seconds)
         await service.container.sweeper.sweep()
         assert await crashes(service, conversation_id) is None
-    await service.container.work.drain()
+    await service.container.work_records.drain()
 
 
 async def test_one_task_renews_all_that_is_on_record_whoever_asked_first(
@@ -283,10 +283,10 @@ async def test_one_task_renews_all_that_is_on_record_whoever_asked_first(
 ) -> None:
     service = Service(begin, tenant, settings=QUICK)
     one, other = await two(service)
-    book = service.container.work
+    book = service.container.work_records
     await book.drain()
     somebody = end_user.set("somebody else, who sees neither")
-    async with book.on_record(tenant, one, "context"), book.on_record(tenant, other, "context"):
+    async with book.record_work(tenant, one, "context"), book.record_work(tenant, other, "context"):
         end_user.reset(somebody)
         before = await leases(service)
         async with asyncio.timeout(PATIENCE):
@@ -316,7 +316,7 @@ async def test_a_record_that_cannot_be_struck_at_once_is_struck_later(begin: Uni
     service = Service(begin_, tenant, settings=QUICK)
     conversation_id, _ = await two(service)
     away.extend([True, True])
-    await service.container.context.look(tenant, conversation_id)
+    await service.container.context.assemble_unrecorded(tenant, conversation_id)
     async with asyncio.timeout(PATIENCE):
         while await on_record(service):  # noqa: ASYNC110 - the condition is the database's
             await asyncio.sleep(0.05)
@@ -329,7 +329,7 @@ async def test_what_was_put_on_record_and_not_heard_of_is_struck(
 ) -> None:
     """Otherwise a cut connection, or a client that leaves at this moment, would look like the end of a process."""
     conversation_id, _ = await two(service)
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     begin_work = WorkRepository.begin
 
     async def unheard(self: WorkRepository, work: Work, *, seconds: float) -> Crashes | None:
@@ -338,13 +338,13 @@ async def test_what_was_put_on_record_and_not_heard_of_is_struck(
 
     monkeypatch.setattr(WorkRepository, "begin", unheard)
     with pytest.raises(type(ending)):
-        await service.container.context.look(service.tenant, conversation_id)
-    await service.container.work.drain()
+        await service.container.context.assemble_unrecorded(service.tenant, conversation_id)
+    await service.container.work_records.drain()
     assert await on_record(service) == []
 
-    monkeypatch.setattr(work_records.WorkBook, "remove", lambda *_: None)  # the control
+    monkeypatch.setattr(work_records.WorkRecords, "remove", lambda *_: None)  # the control
     with pytest.raises(type(ending)):
-        await service.container.context.look(service.tenant, conversation_id)
+        await service.container.context.assemble_unrecorded(service.tenant, conversation_id)
     assert await on_record(service) == ["context"]
 
 
@@ -352,19 +352,19 @@ async def test_a_conversation_that_was_deleted_meanwhile_is_forgotten(service: S
     conversation_id, _ = await two(service)
     await service.container.conversations.delete(service.tenant, conversation_id)
     await leave_behind(service, conversation_id)
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     assert await on_record(service) == []
 
 
 async def test_a_model_that_answers_at_once_finds_the_work_on_record_again(service: Service) -> None:
     """The row from before the call may still be there when the work continues."""
     conversation_id, _ = await two(service)
-    async with service.container.work.on_record(service.tenant, conversation_id, "compaction") as record:
+    async with service.container.work_records.record_work(service.tenant, conversation_id, "compaction") as record:
         for _ in range(5):
             async with record.waiting():
                 pass
             assert "compaction" in await on_record(service)
-        await service.container.work.drain()
+        await service.container.work_records.drain()
         assert await on_record(service) == ["compaction"]
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     assert await on_record(service) == []

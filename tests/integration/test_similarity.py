@@ -17,7 +17,7 @@ from app.core.model.conversation import Message
 from app.core.model.errors import ModelUnavailableError
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from tests.embedding_server import running_embeddings
 from tests.fakes import ScriptedEmbedder
 from tests.integration.services import Service
@@ -26,7 +26,7 @@ from tests.integration.test_recall import fold, said
 
 FACT = "The zorblat lies on the windowsill."
 KEY = "sk-proj-" + "a1B2c3D4e5" * 5
-ASKED = Asked(query="Tell me of the quimby.")
+ASKED = RecallRequest(query="Tell me of the quimby.")
 COVERED = 24
 """The covered messages of ``folded``; the last one is a user's, which no reply has followed yet."""
 AWAY = ModelUnavailableError("timeout")
@@ -67,8 +67,8 @@ async def embedded(service: Service, conversation_id: UUID) -> list[str]:
     return [*outcomes, outcome]
 
 
-async def recalled(service: Service, conversation_id: UUID, asked: Asked = ASKED) -> AssembledContext:
-    return await service.container.context.assemble(service.tenant, conversation_id, 300, asked=asked)
+async def recalled(service: Service, conversation_id: UUID, asked: RecallRequest = ASKED) -> AssembledContext:
+    return await service.container.context.assemble(service.tenant, conversation_id, 300, recall_request=asked)
 
 
 async def vectors(service: Service, conversation_id: UUID, model: str = "fake:vectors") -> dict[int, bytes]:
@@ -118,7 +118,7 @@ async def test_without_a_model_recall_is_what_it_was(
     service: Service, begin: UnitOfWorkFactory, embedder: Alike
 ) -> None:
     conversation_id = await folded(service)
-    query = Asked(query="Which crates reached harbour number 7?")
+    query = RecallRequest(query="Which crates reached harbour number 7?")
     before = await recalled(service, conversation_id, query)
     await embedded(service, conversation_id)
     asked = len(embedder.asked)
@@ -252,7 +252,7 @@ async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, te
     conversation_id = await folded(service, messages=160)
     assert await embedded(service, conversation_id) == ["made", "made", "not_now"], "half of it for what can wait"
     assert (await recalled(service, conversation_id)).recalled_by == "words_and_vectors"
-    assert (await recalled(service, conversation_id, Asked(query="Another one?"))).recalled_by == "words"
+    assert (await recalled(service, conversation_id, RecallRequest(query="Another one?"))).recalled_by == "words"
     await service.say(conversation_id, 20)
     await fold(service, conversation_id)
     assert (await service.compactions(conversation_id))[-1].status == "applied", "compactions have their own limits"
@@ -283,7 +283,7 @@ async def test_over_the_wire_a_provider_that_hangs_costs_a_recall_its_deadline_a
         assert (await recalled(service, conversation_id)).recalled_by == "words_and_vectors"
         server.script.append({"hang": 30})
         started = time.monotonic()
-        late = await recalled(service, conversation_id, Asked(query="Where is the ship?"))
+        late = await recalled(service, conversation_id, RecallRequest(query="Where is the ship?"))
         assert time.monotonic() - started < 10
         await registry.close()
     assert late.recalled_by == "words"

@@ -22,7 +22,7 @@ from app.storage.repositories import narrowing, term_keys
 from app.storage.repositories.contents import Place
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.indexing import index_step
 from tests.integration.rows import make_tenant
@@ -109,7 +109,9 @@ async def sought(service: Service, conversation_id: UUID, query: str) -> list[tu
 
 
 async def recalled(service: Service, conversation_id: UUID, question: str) -> list[int]:
-    found = await service.container.context.assemble(service.tenant, conversation_id, 400, asked=Asked(query=question))
+    found = await service.container.context.assemble(
+        service.tenant, conversation_id, 400, recall_request=RecallRequest(query=question)
+    )
     return [one.source.seq for one in found.recalled]
 
 

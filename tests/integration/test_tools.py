@@ -690,7 +690,7 @@ class TestTheNumbers:
 
         def wrong(self: Answer, before: Answer) -> Answer:
             both = summed(self, before)
-            return replace(both, weighed=((self.weighed[0][0], both.usage.input_tokens),))
+            return replace(both, token_counts=((self.token_counts[0][0], both.usage.input_tokens),))
 
         monkeypatch.setattr(Answer, "after", wrong)
         conversation_id = await service.conversation(context_window=16_000)

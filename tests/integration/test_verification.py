@@ -978,7 +978,7 @@ class TestWhoStartsIt:
         async with asyncio.timeout(PATIENCE):
             while (await newest(service, conversation_id)).verified != "model":  # noqa: ASYNC110 - another task's
                 await asyncio.sleep(0.02)
-        for lane in service.container.sweeper._asides:
+        for lane in service.container.sweeper._background_runners:
             await lane.stop()
 
     @pytest.mark.long

@@ -48,7 +48,7 @@ from app.usecases.history import removing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.forking import ForkPoint, ForkService
-from app.usecases.openai.keys import Attempt
+from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.openings import Openings
 from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
@@ -111,7 +111,7 @@ async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
 ) -> None:
     """The quiet period after a compaction follows the policy by which it was planned."""
     if not is_guarded:
-        monkeypatch.setattr(Resolved, "has_rules_of", lambda *_: True)
+        monkeypatch.setattr(Resolved, "has_same_rules", lambda *_: True)
     gate = Gate()
     service = Service(begin, tenant, gate)
     conversation_id = await service.conversation(context_window=16_000)
@@ -284,7 +284,7 @@ async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
     service = Service(begin, tenant, honest, gate)
     running = asyncio.create_task(service.container.compaction.execute(await erased_with(service)))
     await asyncio.wait_for(gate.reached.wait(), PATIENCE)
-    await service.container.work.drain()
+    await service.container.work_records.drain()
     assert (await on_record(service) == []) == is_guarded
     gate.go_on.set()
     ended = await asyncio.wait_for(running, PATIENCE)
@@ -458,9 +458,12 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
 
 async def ask_afresh(service: Service, tries: int) -> None:
     """Send a request that names no conversation, like an SDK that counts its tries."""
-    prompt, attempt = Prompt(messages=(MessageDraft(role="user", content="One?"),)), Attempt(body=b"{}", tries=tries)
+    prompt, attempt = (
+        Prompt(messages=(MessageDraft(role="user", content="One?"),)),
+        RequestAttempt(body=b"{}", tries=tries),
+    )
     request = Request(prompt=prompt, attempt=attempt, patience=5)
-    begun = await service.container.openai.stored.afresh(service.tenant, request)
+    begun = await service.container.openai.stored.in_new_conversation(service.tenant, request)
     await asyncio.wait_for(begun.handle.result(), PATIENCE)
 
 
@@ -633,7 +636,9 @@ async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWor
         options=TurnOptions(instructions="Answer in rhymes.", tools=(tool,), settings=CallSettings(temperature=0.5)),
     )
     own = Idem(key="one", fingerprint="one")
-    request = Request(prompt=prompt, attempt=Attempt(body=b"{}", own=own), patience=PATIENCE, echo={"metadata": {}})
+    request = Request(
+        prompt=prompt, attempt=RequestAttempt(body=b"{}", own=own), patience=PATIENCE, echo={"metadata": {}}
+    )
     begun = []
     for _ in range(2):
         begun.append(await service.container.openai.stored.in_conversation(tenant, conversation_id, request))
@@ -654,7 +659,7 @@ async def test_a_conversation_that_is_made_again_in_vain_is_kept_if_there_is_som
 ) -> None:
     """Repeat the same request under its key, with the database away for a moment."""
     service = Service(begin, tenant)
-    attempt = Attempt(body=b"{}", own=Idem(key="make", fingerprint="make"))
+    attempt = RequestAttempt(body=b"{}", own=Idem(key="make", fingerprint="make"))
     item = {"type": "message", "role": "user", "content": "Keep this."}
     body = ConversationRequest.model_validate({"items": [item]})
     create = partial(create_openai_conversation, service.container, tenant, attempt, body)

@@ -182,7 +182,7 @@ async def test_a_job_leaves_nothing_on_record_though_no_other_job_follows(
     runtime, row = Runtime(), await stored(begin, tenant)
 
     async def work(container: Container) -> None:
-        async with container.work.on_record(tenant, row.id, "compaction"):
+        async with container.work_records.record_work(tenant, row.id, "compaction"):
             pass
 
     async def records_left_by_a_job() -> int:

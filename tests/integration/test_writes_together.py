@@ -59,7 +59,7 @@ async def test_an_append_is_four_messages_to_the_server(
     narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This also holds if it finds anchors, as in a folded conversation."""
-    monkeypatch.setattr(appending, "waits_for_anchors", lambda _: False)
+    monkeypatch.setattr(appending, "defers_anchors", lambda _: False)
     begin = unit_of_work_factory(narrow)
     service, made = Service(begin, tenant), await stored(begin, tenant)
 

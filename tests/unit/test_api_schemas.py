@@ -109,7 +109,7 @@ def test_of_an_erased_message_nothing_that_it_said_is_taken() -> None:
     assert "secret" not in repr(left)
     assert (left.role, left.status, left.parts[0]["id"]) == ("assistant", "erased", "c1")
     assert left.created_at == datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
-    assert PastMessage(role="user", status="erased").draft().weighed().tokens == 0
+    assert PastMessage(role="user", status="erased").draft().computed_weight().tokens == 0
 
 
 def test_a_message_that_is_appended_alone_has_no_past() -> None:

@@ -33,7 +33,7 @@ class Work:
 @asynccontextmanager
 async def kept(work: Callable[[], Awaitable[None]], clock: FakeClock, meter: ProcessMeter) -> AsyncIterator[Background]:
     background = Background(clock, meter)
-    task = asyncio.create_task(background.keep("sweeper", work))
+    task = asyncio.create_task(background.run_forever("sweeper", work))
     await settle()
     yield background
     task.cancel()

@@ -64,9 +64,9 @@ def version(number: int, tokens: int, *entries: StateEntry, state: int = 0) -> S
     ],
 )
 def test_what_code_quotes_waits_only_for_what_stood_before(by_model: bool, before: Any, mark: str) -> None:  # noqa: FBT001
-    assert pending.first_mark(SHELL, POLICY, by_language_model=by_model, before=before) == mark
+    assert pending.initial_mark(SHELL, POLICY, by_language_model=by_model, before=before) == mark
     off = POLICY.model_copy(update={"verify": "off"})
-    assert pending.first_mark(SHELL, off, by_language_model=by_model, before=before) == "exact"
+    assert pending.initial_mark(SHELL, off, by_language_model=by_model, before=before) == "exact"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_it_gathers_until_a_pause_or_the_longest_wait(reason: str, last_message:
     row = Verification(
         id=UUID(int=1), conversation_id=UUID(int=2), version=1, reason=reason, created_at=NOW - 2 * MINUTES
     )
-    until = pending.gathers_until(SHELL, row, NOW - last_message * MINUTES)
+    until = pending.gathering_end(SHELL, row, NOW - last_message * MINUTES)
     assert until == (None if waits is None else NOW + waits * MINUTES)
 
 

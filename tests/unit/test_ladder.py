@@ -19,7 +19,7 @@ from app.core.state.apply import Applied, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport
 from app.providers.offline import OfflineSummarizer
-from app.usecases.compaction.attempts import Apply, Asking, AttemptsResult, Calls, run_attempts
+from app.usecases.compaction.attempts import Apply, AttemptInputs, AttemptsResult, Calls, run_attempts
 from tests.builders import message
 from tests.fakes import FAKE_PROFILE, FakeClock, ScriptedSummarizer, SummaryEntry
 
@@ -96,7 +96,7 @@ class Stand:
         self, *, most: int = 6, deadline: float = 300.0, withholds_blocked: bool = True, apply: Apply | None = None
     ) -> AttemptsResult:
         self.calls = Calls(clock=self.clock, most=most, deadline=deadline)
-        asking = Asking(
+        asking = AttemptInputs(
             summarizer=self.model,
             fallback=self.second if self.has_fallback else None,
             request=_request,
@@ -261,7 +261,7 @@ class TestProviders:
             return EMPTY
 
         calls = Calls(clock=FakeClock(), most=6, deadline=300)
-        asking = Asking(summarizer=ScriptedSummarizer(hangs), request=_request, apply=_accept, seqs=(1,))
+        asking = AttemptInputs(summarizer=ScriptedSummarizer(hangs), request=_request, apply=_accept, seqs=(1,))
         climbing = asyncio.create_task(run_attempts(asking, calls))
         await begun.wait()
         climbing.cancel()

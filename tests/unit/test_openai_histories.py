@@ -16,7 +16,7 @@ from app.core.context.reconciling import Reconciling, lines_of
 from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage
 from app.core.text.speakers import name_in
-from app.usecases.openai.conversation_names import Name, derived_id
+from app.usecases.openai.conversation_names import ConversationName, derived_id
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -234,7 +234,12 @@ def test_many_steps_of_a_reply_take_linear_time() -> None:
 
 
 def test_a_name_is_one_tenants_and_one_users() -> None:
-    names = [Name(text="chat-1"), Name(text="chat-1", user="ann"), Name(text="chat-1", user="bob"), Name(text="chat-2")]
+    names = [
+        ConversationName(text="chat-1"),
+        ConversationName(text="chat-1", user="ann"),
+        ConversationName(text="chat-1", user="bob"),
+        ConversationName(text="chat-2"),
+    ]
     found = [derived_id(tenant, name) for tenant in (ONE, TWO) for name in names]
     assert len(set(found)) == len(found)
     assert derived_id(ONE, names[1]) == found[1]

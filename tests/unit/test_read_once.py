@@ -22,7 +22,7 @@ from app.core.segments.reading import Messages, stretch_of
 from app.core.text import identifiers
 from app.core.text import token_counts as tokens
 from app.core.text.memo import forget
-from app.usecases.compaction.segmenting import cut_span, told_segments
+from app.usecases.compaction.segmenting import cut_span, new_segments
 from app.usecases.context import context
 from bench.growth import talk
 from tests.unit.test_anchors_transitions import anchors_of
@@ -96,7 +96,7 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
     monkeypatch.setattr(reading, "Terms", counted)
     span, policy = talk(40, seed=12), resolve("semantic", {})
     cuts = cut_span(span, policy.segment_by, from_seq=1, to_seq=40)
-    told = await told_segments(cuts, span, policy, digests=(), model="offline", locale="en", now=span[-1].created_at)
+    told = await new_segments(cuts, span, policy, digests=(), model="offline", locale="en", now=span[-1].created_at)
     assert all({"L1", "L2", "L3"} == set(one.levels) for one in told)
     assert len(made) == len(cuts)
 

@@ -22,13 +22,13 @@ from app.usecases.context.recalling import (
     CANDIDATES,
     MOST_CANDIDATES,
     RELATED,
-    Asked,
+    RecallRequest,
     cached_corpus_of,
     candidate_limit,
     corpus_of,
     limit_for_places,
-    said_before,
     search_stems,
+    texts_before_question,
 )
 from bench.ranking import choose
 from tests.builders import material, message, policy_of
@@ -78,7 +78,7 @@ def test_a_query_looks_at_as_many_as_its_budget_holds_and_without_one_at_as_many
     given = material([message(1, "A word.")], policy=policy_of(context_window=80_000))
     total = Sums(messages=9_000, tokens=180_000)
     talk = replace(given, conversation=replace(given.conversation, total=total))
-    query, in_turn = Asked(query="Which word?"), Asked(in_turn=True)
+    query, in_turn = RecallRequest(query="Which word?"), RecallRequest(in_turn=True)
     looked_at = partial(candidate_limit, talk)
 
     assert looked_at(query, 1_000) == CANDIDATES, "control: few have room"
@@ -158,9 +158,9 @@ def test_what_was_said_before_a_question_is_the_turn_before_it_whether_or_not_th
         5, "Looking.", role="assistant", parts=[{"type": "tool_call", "id": "a", "name": "look", "arguments": {}}]
     )
 
-    assert said_before(turn, Asked(query="How much?")) == ("Which gym?", "Cask Lane.")
-    assert said_before([*turn, asking], Asked(query="How much?")) == ("Which gym?", "Cask Lane.")
-    assert said_before([*turn, asking, call], Asked(in_turn=True)) == ("Which gym?", "Cask Lane.")
-    assert said_before([*turn, asking], Asked(query="Which way?")) == ("Cask Lane.", "How much?")
-    assert said_before([], Asked(query="How much?")) == ()
-    assert said_before([message(1, "x" * 9_999)], Asked(query="?")) == ("x" * BEFORE_CHARACTERS,)
+    assert texts_before_question(turn, RecallRequest(query="How much?")) == ("Which gym?", "Cask Lane.")
+    assert texts_before_question([*turn, asking], RecallRequest(query="How much?")) == ("Which gym?", "Cask Lane.")
+    assert texts_before_question([*turn, asking, call], RecallRequest(in_turn=True)) == ("Which gym?", "Cask Lane.")
+    assert texts_before_question([*turn, asking], RecallRequest(query="Which way?")) == ("Cask Lane.", "How much?")
+    assert texts_before_question([], RecallRequest(query="How much?")) == ()
+    assert texts_before_question([message(1, "x" * 9_999)], RecallRequest(query="?")) == ("x" * BEFORE_CHARACTERS,)

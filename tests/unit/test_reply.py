@@ -13,7 +13,7 @@ from app.core.model.errors import ModelFailedError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, ContextMessage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat import reply, spending
-from app.usecases.chat.reply import Answer, Hearing, answer
+from app.usecases.chat.reply import Answer, ModelCallbacks, run_step
 from app.usecases.chat.spending import answer_with_cost_noted
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 
@@ -21,9 +21,9 @@ from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 async def answered(model: ScriptedChatModel) -> tuple[Answer, str]:
     """The answer, and the text that was heard meanwhile."""
     heard: list[str] = []
-    hearing = Hearing(on_text=heard.append, on_reasoning=heard.append)
+    callbacks = ModelCallbacks(on_text=heard.append, on_reasoning=heard.append)
     request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
-    return await answer(model, request, stop=asyncio.Event(), hearing=hearing), "".join(heard)
+    return await run_step(model, request, stop=asyncio.Event(), callbacks=callbacks), "".join(heard)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_who_is_stopped_before_the_model_is_asked_has_spent_nothing(
     if is_stopped:
         stop.set()
     request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
-    hearing = Hearing(on_text=heard.append, on_reasoning=heard.append)
-    said = await answer_with_cost_noted(never, model, request, stop=stop, hearing=hearing)
+    callbacks = ModelCallbacks(on_text=heard.append, on_reasoning=heard.append)
+    said = await answer_with_cost_noted(never, model, request, stop=stop, callbacks=callbacks)
     assert (said.text, said.interrupted) == (("", True) if is_stopped else ("Hi", False))
     assert (len(model.requests), len(noted)) == ((0, 0) if is_stopped else (1, 1))

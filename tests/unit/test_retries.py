@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.off_loop import ON_LOOP
-from app.usecases.history.preparing import MOST_READ, OutdatedError, json_size, prepared_with_retries
+from app.usecases.history.preparing import MOST_PREPARATIONS, OutdatedError, json_size, prepared_with_retries
 from app.usecases.shared import retries
 from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
 
@@ -86,11 +86,11 @@ class Read:
     def __init__(self, number: int | None) -> None:
         self.number = number
 
-    def unread(self) -> Read:
+    def uncomputed(self) -> Read:
         return Read(None)
 
 
-@pytest.mark.parametrize("changes", range(MOST_READ + 1))
+@pytest.mark.parametrize("changes", range(MOST_PREPARATIONS + 1))
 async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_the_end(changes: int) -> None:
     prepared, used = list[int](), list[int | None]()
 
@@ -104,9 +104,9 @@ async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_th
             raise OutdatedError
         return ready.number
 
-    within = changes == MOST_READ
+    within = changes == MOST_PREPARATIONS
     assert await prepared_with_retries(prepare, transaction) == (None if within else changes)
-    assert prepared == list(range(min(changes + 1, MOST_READ)))
+    assert prepared == list(range(min(changes + 1, MOST_PREPARATIONS)))
     assert used == [*prepared, *([None] if within else [])]
 
 

@@ -172,7 +172,7 @@ def test_a_user_s_message_weighs_what_a_chat_model_is_told_of_it(text: str) -> N
     parts = ({"type": "media", "media_type": "image/png", "data": "aGk="},)
 
     def weight(role: Role, name: str) -> Weight:
-        return MessageDraft(role=role, content=text, parts=parts, metadata={"name": name}).weighed()
+        return MessageDraft(role=role, content=text, parts=parts, metadata={"name": name}).computed_weight()
 
     assert weight("user", "Anna") == weigh("user", named("Anna", text), parts)
     assert weight("user", "System") == weight("user", "") == weigh("user", text, parts)

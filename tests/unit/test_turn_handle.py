@@ -180,23 +180,23 @@ async def test_deserted_is_who_was_left_and_is_followed_by_nobody_for_so_long() 
     now = 0.0
     handle = TurnHandle(monotonic=lambda: now)
     now = 100.0
-    assert not handle.deserted(10), "no client went away"
-    await handle.abandoned()
-    assert handle.deserted(10)
-    handle.followed_elsewhere(AT)
-    assert not handle.deserted(10)
+    assert not handle.is_unfollowed_for(10), "no client went away"
+    await handle.note_client_left()
+    assert handle.is_unfollowed_for(10)
+    handle.note_follower_elsewhere(AT)
+    assert not handle.is_unfollowed_for(10)
     now = 111.0
-    handle.followed_elsewhere(AT)
-    assert handle.deserted(10), "the same moment again is no news"
+    handle.note_follower_elsewhere(AT)
+    assert handle.is_unfollowed_for(10), "the same moment again is no news"
     follower = asyncio.create_task(handle.result())
     await asyncio.sleep(0)
-    assert not handle.deserted(10)
+    assert not handle.is_unfollowed_for(10)
     follower.cancel()
     await asyncio.sleep(0)
-    assert not handle.deserted(10)
+    assert not handle.is_unfollowed_for(10)
     now = 121.0
-    assert handle.deserted(10)
-    assert not handle.deserted(float("inf")), "where the policy says that it goes on"
+    assert handle.is_unfollowed_for(10)
+    assert not handle.is_unfollowed_for(float("inf")), "where the policy says that it goes on"
 
 
 @given(st.lists(st.one_of(st.text(max_size=3), st.integers(1, 9), st.text(min_size=1).map(lambda text: text * 9_000))))

@@ -47,7 +47,7 @@ async def watching(row: Row, signal: Signal, every: float) -> AsyncIterator[Watc
     async def subscribe(_: UUID) -> AsyncIterator[Signal]:
         yield signal
 
-    handle = SimpleNamespace(followed_elsewhere=lambda _: None, deserted=lambda _: False)
+    handle = SimpleNamespace(note_follower_elsewhere=lambda _: None, is_unfollowed_for=lambda _: False)
     turn = SimpleNamespace(id=UUID(int=1), conversation_id=UUID(int=2), tenant_id=UUID(int=3))
     given: dict[str, Any] = {"uow": row.opened, "bus": SimpleNamespace(subscribe=subscribe)}
     async with watched(cast("Any", turn), cast("Any", handle), **given, every=every, alone=math.inf) as watch:

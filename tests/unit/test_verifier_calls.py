@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from app.core.model.timings import VERIFIER_CALLS
 from app.core.validation.claims import MOST_CLAIMS, batches, claims_of
-from app.usecases.verification.judging import Reading, Subject
+from app.usecases.verification.judging import Subject, VersionSources
 from tests.fakes import FAKE_PROFILE
 from tests.unit.talk import entry, message
 
 
 def subject(count: int) -> Subject:
     entries = [entry(f"F{n}", f"Clara paid for room {n}.") for n in range(1, count + 1)]
-    reading = Reading(version=cast("Any", None), before=None, judged=(), messages=(), digests=())
-    return Subject(reading=reading, messages=(message(1, "Clara paid."),), claims=claims_of([], entries))
+    reading = VersionSources(version=cast("Any", None), before=None, judged=(), messages=(), digests=())
+    return Subject(sources=reading, messages=(message(1, "Clara paid."),), claims=claims_of([], entries))
 
 
 def test_no_more_calls_are_prepared_than_may_be_made() -> None:

@@ -22,8 +22,8 @@ from app.http.openai.ids import call_item_id, conversation_id, message_id, reaso
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents
 from app.http.refusals import unexpected
-from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt, Thought
-from app.usecases.openai.following import Begun, happenings
+from app.usecases.openai.answering import AnswerEvent, Boundary, Called, Ended, Failed, Noted, Piece, Prompt, Thought
+from app.usecases.openai.following import BegunAnswer, answer_events
 
 DIVERGED: Final = "diverged"
 """The reason for not storing an answer although its request named a conversation: the histories differ."""
@@ -52,7 +52,7 @@ class Answering:
     """The model, as the request named it."""
     told: str
     """The value of the header that says what was done."""
-    source: AsyncGenerator[Happening, None]
+    source: AsyncGenerator[AnswerEvent, None]
     now: Callable[[], datetime]
     echo: Mapping[str, Any] = field(default_factory=dict)
     conversation: str | None = None
@@ -76,7 +76,7 @@ class Answering:
             conversation=self.conversation,
         )
 
-    async def happenings(self) -> AsyncGenerator[Happening, None]:
+    async def answer_events(self) -> AsyncGenerator[AnswerEvent, None]:
         """The events of the answer, its end last. A failure is reported as an end."""
         try:
             async with aclosing(self.source) as source:
@@ -92,7 +92,7 @@ class Answering:
             yield Failed(self.error)
 
 
-def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any]) -> Answering:
+def stored(services: Container, begun: BegunAnswer, model: str, echo: Mapping[str, Any]) -> Answering:
     """The answer of a stored turn."""
     conversation = conversation_id(begun.conversation.id)
     told = f"stored; conversation={conversation}; served={begun.served}; full={begun.full}"
@@ -104,11 +104,11 @@ def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any
         created_at=unix_seconds(begun.started_at) or 0,
         model=model,
         told=told,
-        source=happenings(begun.handle),
+        source=answer_events(begun.handle),
         now=services.parts.clock.now,
         echo=echo,
         conversation=conversation,
-        on_disconnect=begun.handle.abandoned,
+        on_disconnect=begun.handle.note_client_left,
     )
 
 
@@ -144,7 +144,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
     )
     for event in events.begin():
         yield event
-    async for happening in answering.happenings():
+    async for happening in answering.answer_events():
         match happening:
             case Piece(text=text) | Thought(text=text):
                 tell = events.text if isinstance(happening, Piece) else events.reasoning
@@ -191,7 +191,7 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
     )
     has_said = False
     yield chunks.begin()
-    async for happening in answering.happenings():
+    async for happening in answering.answer_events():
         match happening:
             case Piece(text=text):
                 has_said = True

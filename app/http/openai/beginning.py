@@ -17,9 +17,9 @@ from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.conversation_names import Name
-from app.usecases.openai.following import Begun
-from app.usecases.openai.keys import Attempt
+from app.usecases.openai.conversation_names import ConversationName
+from app.usecases.openai.following import BegunAnswer
+from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.stored import Request
 
 
@@ -29,7 +29,7 @@ async def begin_response(
     body: ResponseRequest,
     *,
     headers: Headers,
-    attempt: Attempt,
+    attempt: RequestAttempt,
     before: tuple[MessageDraft, ...] = (),
 ) -> Answering:
     """Begin a response. Every refusal is raised here.
@@ -74,8 +74,8 @@ async def prompt_of(
 
 
 async def _begin(
-    services: Container, tenant_id: UUID, body: ResponseRequest, request: Request, name: Name | None
-) -> Begun | None:
+    services: Container, tenant_id: UUID, body: ResponseRequest, request: Request, name: ConversationName | None
+) -> BegunAnswer | None:
     answers = services.openai.stored
     if body.conversation_name is not None:
         return await answers.in_conversation(tenant_id, conversation_of(body.conversation_name), request)
@@ -83,7 +83,7 @@ async def _begin(
         return await answers.after_response(tenant_id, response_of(body.previous_response_id), request)
     if name is not None:
         return await answers.under_name(tenant_id, name, request, only_new=False)
-    return await answers.afresh(tenant_id, request)
+    return await answers.in_new_conversation(tenant_id, request)
 
 
 def response_of(id_: str) -> UUID:
@@ -94,7 +94,7 @@ def response_of(id_: str) -> UUID:
     return found
 
 
-def _named_conversation(headers: Headers, body: ResponseRequest) -> Name | None:
+def _named_conversation(headers: Headers, body: ResponseRequest) -> ConversationName | None:
     return name_of(headers, body=None, metadata=body.metadata, user=body.user)
 
 

@@ -20,7 +20,7 @@ from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
 from app.off_loop import AN_ITEM, off_loop
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.keys import Attempt
+from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.stored import Request as StoredRequest
 
 router = openai_router()
@@ -54,7 +54,7 @@ async def create_chat_completion(
 
 
 async def _answering(
-    request: Request, services: Container, tenant: UUID, attempt: Attempt, body: ChatCompletionRequest
+    request: Request, services: Container, tenant: UUID, attempt: RequestAttempt, body: ChatCompletionRequest
 ) -> Answering:
     body.refuse_unsupported()
     chosen = chosen_model(services, body.model)

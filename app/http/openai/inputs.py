@@ -30,8 +30,8 @@ from app.http.openai.items import (
 )
 from app.off_loop import AN_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
-from app.usecases.openai.conversation_names import Name
-from app.usecases.openai.keys import Attempt
+from app.usecases.openai.conversation_names import ConversationName
+from app.usecases.openai.keys import RequestAttempt
 from app.usecases.shared.idempotency import Idem
 
 CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")
@@ -43,7 +43,9 @@ MOST_RETRIES: Final = 100
 LONGEST_NAME: Final = 255
 
 
-def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None) -> Name | None:
+def name_of(
+    headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None
+) -> ConversationName | None:
     """The name by which a request refers to its conversation; ``None`` if it names none.
 
     ``body`` is its field ``conversation`` (an id, or an object with one), ``metadata`` and ``user`` its fields of those
@@ -62,7 +64,7 @@ def name_of(headers: Headers, *, body: object, metadata: Mapping[str, Any] | Non
         raise InvalidInputError.of("conversation", message)
     text = told.strip()
     forwarded = next((headers[name] for name in USER_HEADERS if headers.get(name)), None)
-    return Name(
+    return ConversationName(
         text=text,
         conversation_id=uuid_of(text, "conv") or _uuid(text),
         is_ours=text.startswith("conv_"),
@@ -85,14 +87,14 @@ def conversation_of(name: str) -> UUID:
     return found
 
 
-def attempt_of(headers: Headers, body: bytes, own: Idem | None = None) -> Attempt:
+def attempt_of(headers: Headers, body: bytes, own: Idem | None = None) -> RequestAttempt:
     """Which attempt at which request this is; ``own`` is the key that the client gave itself."""
     counted = headers.get(RETRIES, "")
     tries = int(counted) if counted.isascii() and counted.isdigit() and len(counted) < len(str(MOST_RETRIES)) else None
-    return Attempt(body=body, tries=tries, own=own)
+    return RequestAttempt(body=body, tries=tries, own=own)
 
 
-async def get_attempt(request: Request, own: IdempotencyKey) -> Attempt:
+async def get_attempt(request: Request, own: IdempotencyKey) -> RequestAttempt:
     """Which attempt a request is.
 
     With a key of the client's own, the same body for another conversation, or from another user, is another request.
@@ -103,7 +105,7 @@ async def get_attempt(request: Request, own: IdempotencyKey) -> Attempt:
     return attempt_of(request.headers, await request.body(), own)
 
 
-Attempts = Annotated[Attempt, Depends(get_attempt)]
+Attempts = Annotated[RequestAttempt, Depends(get_attempt)]
 
 
 async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) -> list[MessageDraft]:
@@ -127,7 +129,7 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
                 drafts.append(await referred.draft(id_))
             case CompactionItem(encrypted_content=token):
                 compacted = await services.openai.sealed.open(tenant_id, token)
-                del drafts[len(drafts) - compacted.stands_after(drafts) :]
+                del drafts[len(drafts) - compacted.repeated_at_end(drafts) :]
                 drafts += compacted.drafts()
             case _:
                 drafts.append(given[number])

@@ -33,7 +33,7 @@ from app.usecases.compaction.commands import FOCUS_MAX
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.sealed import Compacted
+from app.usecases.openai.sealed import CompactedInput
 
 Order = Annotated[Literal["asc", "desc"], Query()]
 Limit = Annotated[int, Query(ge=1, le=100)]
@@ -108,7 +108,7 @@ async def compact_response(
         "id": f"resp_{services.openai.new_id().hex}",
         "object": "response.compaction",
         "created_at": unix_seconds(services.parts.clock.now()),
-        "output": [*map(_message_item, compacted.said_by_users, repeat(services.openai.new_id)), item],
+        "output": [*map(_message_item, compacted.user_messages, repeat(services.openai.new_id)), item],
         "usage": response_usage(usage.as_dict()),
     }
 
@@ -131,7 +131,7 @@ async def retrieve_response(
     if not stream:
         return present_response(found)
     echo = found.turn.request or {}
-    begun = await services.openai.stored.again(tenant, found.turn.id)
+    begun = await services.openai.stored.of_turn(tenant, found.turn.id)
     answering = stored(services, begun, str(echo.get("model", "")), echo)
     answering.on_disconnect = None  # a client that only follows does not end the turn
     events = after(response_events(answering), starting_after)
@@ -179,14 +179,14 @@ def _message_item(draft: MessageDraft, new_id: Callable[[], UUID]) -> dict[str, 
 
 async def _compacted(
     services: Container, tenant: UUID, body: CompactedInputRequest, seconds_left: float
-) -> tuple[Compacted, Usage]:
+) -> tuple[CompactedInput, Usage]:
     compaction = services.openai.compaction
     if body.conversation_name is not None:
         conversation_id = conversation_of(body.conversation_name)
         asked = CompactInput(focus=(body.instructions or "")[:FOCUS_MAX] or None)
         view = await services.manual.compact(tenant, conversation_id, asked, timeout=seconds_left)
         drafts = await compaction.of_conversation(tenant, conversation_id)
-        return Compacted(messages=tuple(drafts)), view.compaction.usage
+        return CompactedInput(messages=tuple(drafts)), view.compaction.usage
     before = []
     if body.previous_response_id is not None:
         before = await compaction.of_response(tenant, response_of(body.previous_response_id))

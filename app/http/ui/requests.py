@@ -23,7 +23,7 @@ from app.http.refusals import invalid_field
 from app.http.requests import Passages
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.shared.idempotency import Idem
-from app.usecases.ui.turns import Again
+from app.usecases.ui.turns import RegenerationRequest
 
 MAX_URL: Final = 8_192
 MAX_SENT: Final = 4_096
@@ -116,11 +116,11 @@ class UiRequest(_Given):
             raise invalid_field("message", "the last message is neither a user's nor has results of tools")
         return message.id, self._chat_input(results=tuple(results))
 
-    def again(self) -> tuple[Again, ChatInput]:
+    def again(self) -> tuple[RegenerationRequest, ChatInput]:
         """Which reply is to be made again, and how."""
         message = self.message
         question = message.words if message is not None and message.role == "user" else None
-        return Again(named=self.messageId, question=question), self._chat_input()
+        return RegenerationRequest(named=self.messageId, question=question), self._chat_input()
 
     def idem(self, conversation_id: UUID) -> Idem | None:
         """The key that the message's id gives; ``None`` if a repeated request cannot be recognised."""

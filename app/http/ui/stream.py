@@ -29,7 +29,7 @@ from app.http.ui.writing import Writing
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
 from app.usecases.compaction.claiming import numbers_of
 from app.usecases.compaction.ending import EVENTS
-from app.usecases.ui.entries import MADE_FOR_AN_ANSWER
+from app.usecases.ui.entries import ANSWER_ROLES
 from app.usecases.ui.threads import Beginning, Passages
 
 COMPACTIONS: Final = frozenset({STARTED, *EVENTS.values()})
@@ -61,7 +61,7 @@ class TurnStream:
             bytes,
             stopping=stopping,
             grace=STOPPING_GRACE,
-            on_disconnect=turn.abandoned,
+            on_disconnect=turn.note_client_left,
         )
         for name, value in HEADERS.items():
             stream.headers[name] = value
@@ -127,7 +127,7 @@ class TurnStream:
 
     async def _stored_chunks(self, writing: Writing, data: Mapping[str, Any]) -> list[Json]:
         # The client already has the messages that the turn began with.
-        if "turn_id" in data or data["role"] not in MADE_FOR_AN_ANSWER:
+        if "turn_id" in data or data["role"] not in ANSWER_ROLES:
             return []
         found = await self._passages([data["seq"]])
         message = found.messages.get(data["seq"])

@@ -178,7 +178,7 @@ class LimitService:
         names = [bound.name(REQUESTS) for bound in bounds]
         hit = await self._counters.hit(list(zip(names, limits, strict=True)), counts=counts)
         each = zip(bounds, limits, hit.counts, strict=True)
-        return hit.room, [count.standing(hit.now, limit, bound.whose) for bound, limit, count in each]
+        return hit.is_allowed, [count.standing(hit.now, limit, bound.whose) for bound, limit, count in each]
 
     async def _place_standings(self, bounds: Sequence[_Bound]) -> list[Standing]:
         limited = [

@@ -49,18 +49,18 @@ class SessionService:
         """
         key = await self._keys.record_of(secret, address)
         until = self._shell.clock.now() + LIFE
-        told = json.dumps({"key": str(key.id), "until": until.timestamp()})
-        sealed = self._sealer.seal(told, key.tenant_id, await self._shell.sealing_secret(key.tenant_id))
+        payload = json.dumps({"key": str(key.id), "until": until.timestamp()})
+        sealed = self._sealer.seal(payload, key.tenant_id, await self._shell.sealing_secret(key.tenant_id))
         return Session(f"{key.tenant_id.hex}.{sealed}", LIFE)
 
     async def principal(self, token: str) -> Principal:
         """The principal that a token names. Raises ``UnauthenticatedError`` if the token is invalid or has ended."""
         tenant_id, sealed = _tenant_and_sealed(token)
         try:
-            told = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))
+            payload = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))
         except NotFoundError:
-            told = None
-        named = json.loads(told) if told is not None else None
+            payload = None
+        named = json.loads(payload) if payload is not None else None
         if named is None or named["until"] <= self._shell.clock.now().timestamp():
             raise UnauthenticatedError(ENDED)
         key = await self._keys.usable(tenant_id, UUID(named["key"]))

@@ -20,7 +20,7 @@ from app.usecases.shared.shell import Service
 
 SHOWN: Final = 20
 """The most providers' caches that are listed one by one."""
-LOOKED_AT: Final = 100
+MOST_CONVERSATIONS: Final = 100
 """How many conversations of a tenant, the newest by message, have their contexts looked at: this bounds the work."""
 
 
@@ -73,8 +73,8 @@ class ConversationMeasures:
     def history_tokens(self) -> int:
         """How many tokens the next request would have if nothing had been compacted."""
         resolved, total = self.resolved, self.resolved.conversation.total
-        said = tokens_of(total.tokens, total.bytes, resolved.policy.estimator)
-        return resolved.conversation.counted(resolved.fixed_tokens + said)
+        message_tokens = tokens_of(total.tokens, total.bytes, resolved.policy.estimator)
+        return resolved.conversation.counted(resolved.fixed_tokens + message_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class ServiceMeasures:
     measured: Measured
     caches: CacheView
     active: Sequence[Resolved]
-    """The conversations with the newest messages, at most ``LOOKED_AT``."""
+    """The conversations with the newest messages, at most ``MOST_CONVERSATIONS``."""
     levels: Sequence[LevelMeasure] = ()
     """Measures of the levels of the current segments of these conversations."""
     since: datetime | None = None
@@ -113,7 +113,7 @@ class StatsService(Service):
         async with self._shell.uow(tenant_id) as uow:
             await uow.use_snapshot()
             measured = await uow.statistics.measured(since=since)
-            active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
+            active, _ = await uow.conversations.page(Page(limit=MOST_CONVERSATIONS), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
             caches = self._caching_view(None, living=await uow.caches.living(limit=SHOWN))
         resolved = await off_loop(lambda: [self._shell.resolver(row) for row in active], size=A_POLICY * len(active))

@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class CacheLookup:
     """A prefix that a provider can cache, before it is sent."""
 
     model: str
@@ -54,7 +54,9 @@ class Looked:
 class PrefixCaches(Service):
     """Looks caches up and records their uses. A failure here never makes a turn fail."""
 
-    async def look(self, turn: Turn, model: str | None, caching: Caching | None, request: ChatRequest) -> Looked | None:
+    async def lookup(
+        self, turn: Turn, model: str | None, caching: Caching | None, request: ChatRequest
+    ) -> CacheLookup | None:
         """The prefix of a request; ``None`` where it is not to be cached, or cannot be.
 
         What a client brings for one turn only is not stored, so it is not cached either. A request that forces a tool
@@ -75,7 +77,7 @@ class PrefixCaches(Service):
                 known = await uow.caches.find(profile.name, terms.account, fingerprint)
         life = known.life if known else None
         serves = life is not None and life.serves(self._shell.clock.now())
-        return Looked(
+        return CacheLookup(
             model=profile.name,
             caching=caching,
             terms=terms,
@@ -84,34 +86,34 @@ class PrefixCaches(Service):
             name=known.name if known and serves else None,
         )
 
-    async def note(self, turn: Turn, looked: Looked, said: Answer) -> None:
+    async def note(self, turn: Turn, cache_lookup: CacheLookup, answer: Answer) -> None:
         """Record the use of the prefix, and have a worker make or renew its cache where that pays.
 
         An interrupted reply does not report how much of the request was cached.
         """
-        if not said.usage.input_tokens:
+        if not answer.usage.input_tokens:
             return
         wanted: UUID | None = None
         with _failures_logged_only("note"):
             async with self._shell.uow(turn.tenant_id) as uow:
-                wanted = await self._note_use(uow, turn, looked, said)
+                wanted = await self._note_use(uow, turn, cache_lookup, answer)
                 await uow.commit()
         if wanted is not None:
             self._shell.outbox.send_later("cache", wanted)
 
-    async def lost(self, turn: Turn, looked: Looked, reason: str) -> None:
+    async def lost(self, turn: Turn, cache_lookup: CacheLookup, reason: str) -> None:
         """Record that the provider refused the cache, and have it deleted there in case it still exists."""
-        known = looked.known
-        if known is None or looked.name is None:
+        known = cache_lookup.known
+        if known is None or cache_lookup.name is None:
             return
-        log.warning("cache.lost", reason=reason, model=looked.model)
+        log.warning("cache.lost", reason=reason, model=cache_lookup.model)
         with _failures_logged_only("lost"):
             await note_lost(self._shell, known, turn.conversation_id, reason)
 
-    async def _note_use(self, uow: UnitOfWork, turn: Turn, looked: Looked, said: Answer) -> UUID | None:
-        now, caching, terms = self._shell.clock.now(), looked.caching, looked.terms
-        row = await uow.caches.locked(self._new_cache(turn, looked, now))
-        demand = row.demand if said.named_cache else row.demand.hit(said.usage.cached_tokens, row.tokens)
+    async def _note_use(self, uow: UnitOfWork, turn: Turn, cache_lookup: CacheLookup, answer: Answer) -> UUID | None:
+        now, caching, terms = self._shell.clock.now(), cache_lookup.caching, cache_lookup.terms
+        row = await uow.caches.locked(self._new_cache(turn, cache_lookup, now))
+        demand = row.demand if answer.named_cache else row.demand.hit(answer.usage.cached_tokens, row.tokens)
         demand = demand.used(now)
         tokens = row.tokens if row.name else caching.tokens
         minimum = max(terms.minimum, await uow.caches.minimum(row.model, row.account))
@@ -127,31 +129,31 @@ class PrefixCaches(Service):
         }
         if row.name is None:
             values["ttl_seconds"] = round(caching.ttl.total_seconds())
-        if said.named_cache:
+        if answer.named_cache:
             values["uses"] = row.uses + 1
         is_wanted = decision.step is not None and row.due_at is None
         if is_wanted:
             values["due_at"] = now
         await uow.caches.update(row.id, **values)
         await uow.caches.join(turn.conversation_id, row.model, row.id)
-        if said.named_cache:
-            read = min(said.usage.cached_tokens, row.tokens)  # the provider may also have cached more by itself
+        if answer.named_cache:
+            read = min(answer.usage.cached_tokens, row.tokens)  # the provider may also have cached more by itself
             saved, beyond = saved_by_use(terms.prices(row.tokens, now.date()), read, demand.known_hit_rate)
             amounts: dict[str, Any] = {"tokens": read, "saved_usd": saved, "beyond_usd": beyond}
             used = entry_of(self._shell, row, turn.conversation_id, now, action="used", **amounts)
             await uow.caches.add_entry(used)
         return row.id if is_wanted else None
 
-    def _new_cache(self, turn: Turn, looked: Looked, now: datetime) -> ProviderCache:
+    def _new_cache(self, turn: Turn, cache_lookup: CacheLookup, now: datetime) -> ProviderCache:
         return ProviderCache(
             id=self._shell.new_id(),
             tenant_id=turn.tenant_id,
-            model=looked.model,
-            account=looked.terms.account,
-            fingerprint=looked.fingerprint,
-            files=tuple(file.sha256 for file in looked.caching.prefix.files),
-            tokens=looked.caching.tokens,
-            ttl_seconds=round(looked.caching.ttl.total_seconds()),
+            model=cache_lookup.model,
+            account=cache_lookup.terms.account,
+            fingerprint=cache_lookup.fingerprint,
+            files=tuple(file.sha256 for file in cache_lookup.caching.prefix.files),
+            tokens=cache_lookup.caching.tokens,
+            ttl_seconds=round(cache_lookup.caching.ttl.total_seconds()),
             verdict="hit_rate_unknown",
             created_at=now,
             last_used_at=now,

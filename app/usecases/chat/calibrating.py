@@ -11,7 +11,7 @@ from app.usecases.shared.shell import Shell
 
 
 async def calibrated(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, asked: Resolved, said: Answer
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, resolved_for_call: Resolved, answer: Answer
 ) -> Conversation:
     """The *locked* conversation, with its token factor adjusted by this answer.
 
@@ -19,10 +19,10 @@ async def calibrated(
     that was estimated here. So an unmetered model does not count (the offline model uses the same estimate), and
     neither does an estimate made by another estimator than the present one.
     """
-    if not said.metered or shell.resolver(conversation).policy.estimator != asked.policy.estimator:
+    if not answer.metered or shell.resolver(conversation).policy.estimator != resolved_for_call.policy.estimator:
         return conversation
     factor = conversation.token_factor
-    for estimated, reported in said.weighed:
+    for estimated, reported in answer.token_counts:
         factor = learn(factor, estimated=estimated, reported=reported)
     if factor == conversation.token_factor:
         return conversation

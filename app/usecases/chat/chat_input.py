@@ -11,7 +11,7 @@ from app.core.context.turn_options import TurnOptions
 from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
 from app.core.retrieval.serving import Passage
 from app.core.text.parts import Part
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from app.usecases.history.drafts import MessageDraft
 
 
@@ -62,9 +62,9 @@ class ChatInput:
     """The request as a client of another API sent it; the response repeats parts of it."""
 
     @property
-    def asked(self) -> Asked:
+    def recall_request(self) -> RecallRequest:
         """What the turn asks recall to find."""
-        return Asked(in_turn=True, recall=self.recall, passages=self.passages)
+        return RecallRequest(in_turn=True, recall=self.recall, passages=self.passages)
 
     @property
     def options(self) -> TurnOptions:

@@ -41,7 +41,7 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class LiveContextLookup:
     """What is known of a conversation before a stateful model is asked."""
 
     sent: Sent
@@ -52,13 +52,13 @@ class Look:
 class LiveContexts(Service):
     """Reads live contexts, and gives them up."""
 
-    async def look(
+    async def lookup(
         self,
         turn: Turn,
         model: str | None,
         passages: tuple[Passage, ...] = (),
         options: TurnOptions = NO_OPTIONS,
-    ) -> Look | None:
+    ) -> LiveContextLookup | None:
         """The response after which a stateful chat model continues in this turn; ``None`` for a stateless one.
 
         ``passages`` are sent with the message that the turn answers, unless the provider already has that message. The
@@ -71,7 +71,7 @@ class LiveContexts(Service):
             conversation = await uow.conversations.get(turn.conversation_id)
             sent, live = sent_of(conversation), conversation.live
             if live is None or live.model != profile.name:
-                return Look(sent=sent)
+                return LiveContextLookup(sent=sent)
             last = await uow.messages.at_seq(conversation.id, live.through_seq)
             resolved = self._shell.resolver(conversation, model=model).with_options(options)
             material = await _material_since(uow, resolved, live)
@@ -80,21 +80,21 @@ class LiveContexts(Service):
         if resumed is not None:
             context = await with_media(self._shell, turn.tenant_id, resumed.context)
             resumed = replace(resumed, context=context)
-        return Look(sent=sent, resumed=resumed)
+        return LiveContextLookup(sent=sent, resumed=resumed)
 
-    async def note_copy(self, turn: Turn, said: Answer, sent: Sent | None) -> None:
+    async def note_copy(self, turn: Turn, answer: Answer, sent: Sent | None) -> None:
         """Record the copy that the provider keeps, so that it can be deleted later.
 
         If something was erased meanwhile, it is deleted at once.
         """
-        if said.kept_id is None or sent is None:
+        if answer.kept_id is None or sent is None:
             return
         async with self._shell.uow(turn.tenant_id) as uow:
             copy = ProviderCopy(
                 tenant_id=turn.tenant_id,
-                response_id=said.kept_id,
+                response_id=answer.kept_id,
                 conversation_id=turn.conversation_id,
-                model=said.model,
+                model=answer.model,
                 made_at=self._shell.clock.now(),
             )
             is_unchanged = await _is_unchanged(uow, turn.conversation_id, sent)
@@ -103,7 +103,7 @@ class LiveContexts(Service):
                 await uow.copies.want_deleted(turn.conversation_id)
             await uow.commit()
 
-    async def let_go(self, turn: Turn, live: LiveContext, reason: str) -> None:
+    async def forget(self, turn: Turn, live: LiveContext, reason: str) -> None:
         """Forget a context from which the provider no longer continues."""
         log.warning("live_context.let_go", reason=reason, model=live.model)
         async with self._shell.uow(turn.tenant_id) as uow:
@@ -121,13 +121,13 @@ async def _is_unchanged(uow: UnitOfWork, conversation_id: UUID, sent: Sent) -> b
         return False
 
 
-async def keep_live(uow: UnitOfWork, conversation_id: UUID, said: Answer, stored: Message) -> None:
+async def store_live_context(uow: UnitOfWork, conversation_id: UUID, answer: Answer, stored: Message) -> None:
     """Record which context the model's provider keeps, in the transaction that stores the reply."""
-    if said.response_id is None or said.sent is None:
+    if answer.response_id is None or answer.sent is None:
         return
     present = await uow.conversations.get(conversation_id)
-    newest = LiveContext(model=said.model, response_id=said.response_id, through_seq=stored.seq)
-    live = live_after(present, said.sent, newest)
+    newest = LiveContext(model=answer.model, response_id=answer.response_id, through_seq=stored.seq)
+    live = live_after(present, answer.sent, newest)
     if live != present.live:
         await uow.conversations.update(conversation_id, live=live)
 

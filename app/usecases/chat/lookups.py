@@ -144,8 +144,8 @@ class Lookups:
 
 def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
     if page.messages:
-        told = [message for message in page.messages if message.status not in {"erased", "superseded"}]
-        return [Line(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in told]
+        shown = [message for message in page.messages if message.status not in {"erased", "superseded"}]
+        return [Line(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in shown]
     if page.segment is None:
         return [Line(text=line) for line in page.content.splitlines()]
     return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []

@@ -24,7 +24,7 @@ FIRST_SECONDS: Final = 1.0
 """Seconds to wait for the first entry of a stream. A stream without any entry by then is taken to be away."""
 LAST_SECONDS: Final = 1.0
 """Seconds to wait for the last entry once the turn has ended."""
-LOOKS: Final = 3
+NOTES_PER_TIMEOUT: Final = 3
 """How often a follower is recorded on the turn's row within ``unfollowed_seconds``."""
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", "reply.failed"})
 
@@ -114,7 +114,7 @@ class Mirrors:
             NotFoundError: The conversation was deleted.
         """
         timings = self._shell.timings
-        every = min(timings.event_poll_seconds, timings.unfollowed_seconds / LOOKS)
+        every = min(timings.event_poll_seconds, timings.unfollowed_seconds / NOTES_PER_TIMEOUT)
         async with self._shell.bus.subscribe(turn.conversation_id) as wake_up:
             while turn.status == "running":
                 await wake_up.wait(every)

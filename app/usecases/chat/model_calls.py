@@ -15,25 +15,25 @@ from app.core.model.files import FILE_LOST
 from app.core.model.model_io import ChatRequest, Continuation, Reasoning
 from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.caching.prefixes import FORGOTTEN, LOST, Looked, PrefixCaches
+from app.usecases.caching.prefixes import FORGOTTEN, LOST, CacheLookup, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
-from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContexts, Look, Resumed
-from app.usecases.chat.reply import Answer, Hearing, NoAnswerError
+from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContextLookup, LiveContexts, Resumed
+from app.usecases.chat.reply import Answer, ModelCallbacks, NoAnswerError
 from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.context.context import ContextService
 from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_media
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from app.usecases.files.serving import has_files_with_data, with_files_in_words
 from app.usecases.ports import Models
 
 HALVINGS = 3  # an eighth of what was sent; if the window is still smaller, the model is wrong, not its number
 TOO_LONG = "context_too_long"
 
-Say = Callable[[ChatRequest], Awaitable[Answer]]
+CallModel = Callable[[ChatRequest], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling(Hearing):
+class TurnCallbacks(ModelCallbacks):
     """The callbacks through which the followers of a turn hear of it."""
 
     on_recalled: Callable[[Sequence[int]], None]
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Asker:
+class ModelCaller:
     """Asks the chat model of one turn, step by step. It remembers during the turn how much the provider accepts."""
 
     models: Models
@@ -56,10 +56,10 @@ class Asker:
     caches: PrefixCaches
     turn: Turn
     model: str | None
-    asked: Asked
+    recall_request: RecallRequest
     options: TurnOptions
     reasoning: Reasoning
-    tell: Telling
+    followers: TurnCallbacks
     _room: int | None = field(default=None, init=False)
     """The room after system prompt and files, once the provider refused more; ``None`` = the policy's budget."""
     _halvings: int = field(default=0, init=False)
@@ -72,7 +72,7 @@ class Asker:
     """How many of the newest messages are sent with their media, once the provider refused more; ``None`` = all."""
     _are_files_refused: bool = field(default=False, init=False)
     """Whether files are described in words, once the provider refused the request with them."""
-    _told: bool = field(default=False, init=False)
+    _has_begun: bool = field(default=False, init=False)
     """Whether the reply of the step has begun."""
 
     async def ask(self, *, with_own_tools: bool, stop: asyncio.Event) -> Answer:
@@ -87,36 +87,40 @@ class Asker:
             ModelFailedError: The provider failed, refused, said nothing, or refuses even the smallest context.
             ContextOverWindowError: Under ``keep_full`` the whole exceeds the set window, or the provider's real one.
         """
-        look: Look | None = None
-        self._told = False
+        lookup: LiveContextLookup | None = None
+        self._has_begun = False
 
-        def noting(hear: Callable[[str], None]) -> Callable[[str], None]:
+        def marking_begun(hear: Callable[[str], None]) -> Callable[[str], None]:
             def note(piece: str) -> None:
-                self._told = True
+                self._has_begun = True
                 hear(piece)
 
             return note
 
-        hearing = Hearing(on_text=noting(self.tell.on_text), on_reasoning=noting(self.tell.on_reasoning))
+        callbacks = ModelCallbacks(
+            on_text=marking_begun(self.followers.on_text), on_reasoning=marking_begun(self.followers.on_reasoning)
+        )
 
-        async def say(request: ChatRequest) -> Answer:
+        async def call_model(request: ChatRequest) -> Answer:
             model = self.models.chat(self.model)
-            sent = look.sent if look else None
+            sent = lookup.sent if lookup else None
             try:
-                said = await answer_with_cost_noted(self.uow, model, request, stop=stop, hearing=hearing)
+                answer = await answer_with_cost_noted(self.uow, model, request, stop=stop, callbacks=callbacks)
             except NoAnswerError as error:
-                await self.live.note_copy(self.turn, error.said, sent)
+                await self.live.note_copy(self.turn, error.answer, sent)
                 raise
-            await self.live.note_copy(self.turn, said, sent)
-            return said
+            await self.live.note_copy(self.turn, answer, sent)
+            return answer
 
-        look = await self.live.look(self.turn, self.model, self.asked.passages, self.options)
-        if look is None:
-            return await self._ask_whole(say, with_own_tools=with_own_tools)
-        said = await self._resumed(look.resumed, say, with_own_tools=with_own_tools) if look.resumed else None
-        if said is not None:
-            return replace(said, sent=look.sent)
-        return await self._answer_to_whole_context(look, say, with_own_tools=with_own_tools)
+        lookup = await self.live.lookup(self.turn, self.model, self.recall_request.passages, self.options)
+        if lookup is None:
+            return await self._ask_with_whole_context(call_model, with_own_tools=with_own_tools)
+        answer = (
+            await self._resumed(lookup.resumed, call_model, with_own_tools=with_own_tools) if lookup.resumed else None
+        )
+        if answer is not None:
+            return replace(answer, sent=lookup.sent)
+        return await self._answer_to_whole_context(lookup, call_model, with_own_tools=with_own_tools)
 
     def _request(
         self, context: AssembledContext, *, with_own_tools: bool, continues: Continuation | None = None
@@ -132,40 +136,42 @@ class Asker:
             locale=context.locale,
         )
 
-    async def _resumed(self, resumed: Resumed, say: Say, *, with_own_tools: bool) -> Answer | None:
+    async def _resumed(self, resumed: Resumed, call_model: CallModel, *, with_own_tools: bool) -> Answer | None:
         """The answer to the messages that came since.
 
         ``None`` if the provider refuses to continue; the live context is given up.
         """
         try:
-            said = await say(
+            answer = await call_model(
                 self._request(resumed.context, with_own_tools=with_own_tools, continues=resumed.continuation)
             )
         except ModelFailedError as error:
             reason = str(error.extra.get("reason"))
             if reason not in REFUSALS:
                 raise
-            await self.live.let_go(self.turn, resumed.live, reason)
+            await self.live.forget(self.turn, resumed.live, reason)
             return None
         # The provider's count includes the context that it holds, so nothing can be learned from it.
-        return said.of_context(resumed.context.warnings, estimated=0)
+        return answer.of_context(resumed.context.warnings, estimated=0)
 
-    async def _answer_to_whole_context(self, look: Look, say: Say, *, with_own_tools: bool) -> Answer:
-        warnings = (REBUILT,) if look.sent.live else ()
-        if look.resumed is not None:  # it was given up meanwhile
-            look = await self.live.look(self.turn, self.model) or look
-        said = await self._ask_whole(say, with_own_tools=with_own_tools)
-        return replace(said.with_warnings(warnings), sent=look.sent)
+    async def _answer_to_whole_context(
+        self, lookup: LiveContextLookup, call_model: CallModel, *, with_own_tools: bool
+    ) -> Answer:
+        warnings = (REBUILT,) if lookup.sent.live else ()
+        if lookup.resumed is not None:  # it was given up meanwhile
+            lookup = await self.live.lookup(self.turn, self.model) or lookup
+        answer = await self._ask_with_whole_context(call_model, with_own_tools=with_own_tools)
+        return replace(answer.with_warnings(warnings), sent=lookup.sent)
 
-    async def _ask_whole(self, say: Say, *, with_own_tools: bool) -> Answer:
+    async def _ask_with_whole_context(self, call_model: CallModel, *, with_own_tools: bool) -> Answer:
         while True:
             context = with_fewer_media(await self._assembled(), self._media)
             if self._are_files_refused:
                 context = with_files_in_words(context)
             try:
-                said = await self._ask_with(context, say, with_own_tools=with_own_tools)
+                answer = await self._ask_with(context, call_model, with_own_tools=with_own_tools)
             except ModelFailedError as error:
-                if await self._are_copies_renewed(context, error) or self._lets_media_go(context, error):
+                if await self._are_copies_renewed(context, error) or self._can_retry_with_fewer_media(context, error):
                     continue
                 if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
                     raise
@@ -173,7 +179,7 @@ class Asker:
                     raise _provider_window_error(context) from error
                 self._halve_room(context, error)
             else:
-                return said.with_warnings(("context_halved",) if self._halvings else ())
+                return answer.with_warnings(("context_halved",) if self._halvings else ())
 
     async def _are_copies_renewed(self, context: AssembledContext, error: ModelFailedError) -> bool:
         if error.extra.get("reason") != FILE_LOST or self._has_renewed:
@@ -182,14 +188,14 @@ class Asker:
         log.warning("files.renewed", model=self.model)
         return await self.context.renew_files(self.turn.tenant_id, context, self.model)
 
-    def _lets_media_go(self, context: AssembledContext, error: ModelFailedError) -> bool:
+    def _can_retry_with_fewer_media(self, context: AssembledContext, error: ModelFailedError) -> bool:
         """Whether to try again with fewer media, since the request may be refused because of them.
 
         First only the newest message keeps its media, then none; at last files are described in words too. Otherwise a
         picture that no provider can read would make each turn fail until a compaction folds it, or for ever if its
         message is held, and a file until it is removed.
         """
-        if self._told or error.extra.get("reason") != "bad_request":
+        if self._has_begun or error.extra.get("reason") != "bad_request":
             return False
         if carrying := messages_with_data(context.messages):
             self._media = min(carrying - 1, 1)
@@ -212,7 +218,7 @@ class Asker:
                 turn.conversation_id,
                 self._room,
                 model=self.model,
-                asked=self.asked,
+                recall_request=self.recall_request,
                 options=self.options,
             )
         except BudgetTooSmallError:
@@ -220,15 +226,15 @@ class Asker:
                 raise
             raise self._refusal from None
 
-    async def _ask_with(self, context: AssembledContext, say: Say, *, with_own_tools: bool) -> Answer:
+    async def _ask_with(self, context: AssembledContext, call_model: CallModel, *, with_own_tools: bool) -> Answer:
         for warning in context.warnings:
             log.warning("context.warning", warning=warning, truncated=context.truncated)
         request = self._request(context, with_own_tools=with_own_tools)
         recalled = recalled_seqs(context.recalled)
         self._tell_recalled(recalled)
-        said = await self._with_cache(context, request, say)
+        answer = await self._with_cache(context, request, call_model)
         is_complete = context.is_complete and REFUSED not in context.warnings
-        return said.of_context(
+        return answer.of_context(
             context.warnings,
             # The context's weight includes its tools, files and media. If some of them are not sent, nothing can be
             # learned.
@@ -240,34 +246,36 @@ class Asker:
         if self._recalled.issuperset(seqs):
             return
         self._recalled |= frozenset(seqs)
-        self.tell.on_recalled(sorted(self._recalled))
+        self.followers.on_recalled(sorted(self._recalled))
 
-    async def _with_cache(self, context: AssembledContext, request: ChatRequest, say: Say) -> Answer:
+    async def _with_cache(self, context: AssembledContext, request: ChatRequest, call_model: CallModel) -> Answer:
         """The answer to a request that names the provider's cache, if there is one.
 
         If that is refused, it is sent without it.
         """
-        looked = await self.caches.look(self.turn, self.model, context.caching, request)
-        if looked is None:
-            return await say(request)
+        cache_lookup = await self.caches.lookup(self.turn, self.model, context.caching, request)
+        if cache_lookup is None:
+            return await call_model(request)
         try:
-            said = await say(replace(request, cache=looked.name))
+            answer = await call_model(replace(request, cache=cache_lookup.name))
         except ModelFailedError as error:
             reason = str(error.extra.get("reason"))
-            if looked.name is None or self._told or reason not in CACHE_REFUSALS:
+            if cache_lookup.name is None or self._has_begun or reason not in CACHE_REFUSALS:
                 raise
-            said = await self._answer_without_cache(looked, request, say, reason)
-        await self.caches.note(self.turn, looked, said)
-        return said
+            answer = await self._answer_without_cache(cache_lookup, request, call_model, reason)
+        await self.caches.note(self.turn, cache_lookup, answer)
+        return answer
 
-    async def _answer_without_cache(self, looked: Looked, request: ChatRequest, say: Say, reason: str) -> Answer:
+    async def _answer_without_cache(
+        self, cache_lookup: CacheLookup, request: ChatRequest, call_model: CallModel, reason: str
+    ) -> Answer:
         # Any failure but LOST is blamed on the cache only once the request works without it.
         if reason == LOST:
-            await self.caches.lost(self.turn, looked, reason)
-            return (await say(request)).with_warnings((FORGOTTEN,))
-        said = await say(request)
-        await self.caches.lost(self.turn, looked, reason)
-        return said.with_warnings((FORGOTTEN,))
+            await self.caches.lost(self.turn, cache_lookup, reason)
+            return (await call_model(request)).with_warnings((FORGOTTEN,))
+        answer = await call_model(request)
+        await self.caches.lost(self.turn, cache_lookup, reason)
+        return answer.with_warnings((FORGOTTEN,))
 
     def _halve_room(self, context: AssembledContext, error: ModelFailedError) -> None:
         sent = context.gauge.breakdown

@@ -41,14 +41,14 @@ class PreparedOpening:
 
     history: Prepared = NOTHING_PREPARED
     """The client's messages before the user's message that are not stored yet."""
-    said: Prepared = NOTHING_PREPARED
+    new_messages: Prepared = NOTHING_PREPARED
     """The user's message."""
     results: Mapping[str, MessageDraft] = field(default_factory=dict)
     """Large tool results of the client as messages with counted tokens, by the id of the call."""
 
-    def unread(self) -> Self:
+    def uncomputed(self) -> Self:
         """The same without anchors: they are looked for within the transaction."""
-        return replace(self, history=self.history.unread(), said=self.said.unread())
+        return replace(self, history=self.history.uncomputed(), new_messages=self.new_messages.uncomputed())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ async def _opening_of_appended(
     uow: UnitOfWork, shell: Shell, resolved: Resolved, given: ChatInput, prepared: PreparedOpening, compute: Compute
 ) -> Opening:
     """Append the user's new message, the results of the client's tools, or both."""
-    conversation, drafts = resolved.conversation, [*prepared.said.drafts]
+    conversation, drafts = resolved.conversation, [*prepared.new_messages.drafts]
     exchange = Exchange()
     if given.results:
         exchange = await exchange_of(uow, conversation.id)
@@ -143,7 +143,7 @@ async def _opening_of_appended(
     refuse_too_large(extended, drafts, together=True)
     if not drafts[-1].is_command:
         refuse_without_room(extended, drafts)
-    messages, resolved = await append(uow, shell, conversation, drafts, prepared=prepared.said, compute=compute)
+    messages, resolved = await append(uow, shell, conversation, drafts, prepared=prepared.new_messages, compute=compute)
     asked = messages[-1] if given.has_message else exchange.question
     return Opening(message=messages[-1], question=asked or messages[-1], resolved=resolved)
 
@@ -153,7 +153,7 @@ async def prepared_opening(
 ) -> PreparedOpening:
     """Count tokens and find anchors of the request's messages before the transaction."""
     groups = [given.history, [_user_draft(given)] if given.has_message else []]
-    history, said = await prepared_groups(
+    history, new_messages = await prepared_groups(
         shell, tenant_id, conversation_id, groups, after=len(given.results), idem=idem
     )
     results = await _weighed_results(shell, tenant_id, conversation_id, given)
@@ -162,7 +162,7 @@ async def prepared_opening(
             conversation = await uow.conversations.get(conversation_id)
         # The tokens are counted here and remembered, so the transaction does not count them.
         await off_loop(shell.resolver(conversation, model=given.model).with_options, given.options)
-    return PreparedOpening(history=history, said=said, results=results)
+    return PreparedOpening(history=history, new_messages=new_messages, results=results)
 
 
 async def _weighed_results(
@@ -176,7 +176,7 @@ async def _weighed_results(
         waiting = (await exchange_of(uow, conversation_id)).unanswered()
     known = [result for result in given.results if result.tool_call_id in waiting]
     drafts = [_result_draft(waiting[result.tool_call_id], result) for result in known]
-    weights = await off_loop(lambda: [draft.weighed() for draft in drafts])
+    weights = await off_loop(lambda: [draft.computed_weight() for draft in drafts])
     return {
         result.tool_call_id: replace(draft, weight=weight)
         for result, draft, weight in zip(known, drafts, weights, strict=True)
@@ -259,7 +259,7 @@ async def _wrong_results(
 async def _opening_of_unanswered(uow: UnitOfWork, shell: Shell, conversation: Conversation) -> Opening:
     exchange = await exchange_of(uow, conversation.id)
     turn = await uow.turns.newest(conversation.id)
-    if not exchange.waits:
+    if not exchange.awaits_reply:
         raise InvalidInputError.of("content", "content cannot be empty: there is no unanswered user message")
     missing = await _calls_left_to_client(uow, shell, conversation, exchange)
     if missing:
@@ -273,7 +273,7 @@ async def _opening_of_dead_turn(uow: UnitOfWork, shell: Shell, conversation: Con
     if message.is_command:
         return Opening(message=message, question=message, resolved=shell.resolver(conversation))
     exchange = await exchange_of(uow, conversation.id)
-    waits = exchange.waits and exchange.holds(message)
+    waits = exchange.awaits_reply and exchange.contains(message)
     if not waits or await _calls_left_to_client(uow, shell, conversation, exchange):
         raise ConversationMovedOnError("newer messages follow this one: repeat the request with a new Idempotency-Key")
     return _opening(shell, conversation, exchange, message)

@@ -9,7 +9,7 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import NotRegenerableError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.history.holding import laid_out_again
+from app.usecases.history.holding import renew_layout
 from app.usecases.shared.exchange import exchange_of, is_inside_answer
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
@@ -33,14 +33,14 @@ async def supersede_reply(uow: UnitOfWork, shell: Shell, conversation: Conversat
         raise NotRegenerableError("the reply is part of the state by now: go back with restore, or say what was wrong")
     total = await uow.messages.supersede(reply)
     exchange = await exchange_of(uow, conversation.id)
-    answered = exchange.question if exchange.waits else None
+    answered = exchange.question if exchange.awaits_reply else None
     if answered is None:
         raise NotRegenerableError("the last message answers no user message: it cannot be regenerated")
     _, restored = await uow.anchors.withdraw_of(conversation.id, reply.seq)
     changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
     after = shell.resolver(replace(conversation, **changes))
     if restored:
-        after = await laid_out_again(uow, shell, after, compute=compute)
+        after = await renew_layout(uow, shell, after, compute=compute)
     await refresh_sizes(uow, after, **changes)
     data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(answered.id)}
     await uow.events.add(conversation.id, SUPERSEDED, data, shell.clock.now())

@@ -96,8 +96,8 @@ def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
 
 def events_in(entry: bytes) -> list[ChatEvent]:
     """The events of an entry."""
-    told = json.loads(entry.decode(errors="surrogatepass"))
-    return [ChatEvent(type=type_, id=number, data=data) for type_, number, data in told]
+    rows = json.loads(entry.decode(errors="surrogatepass"))
+    return [ChatEvent(type=type_, id=number, data=data) for type_, number, data in rows]
 
 
 def _short_pieces(event: ChatEvent) -> Iterator[ChatEvent]:
@@ -110,5 +110,5 @@ def _short_pieces(event: ChatEvent) -> Iterator[ChatEvent]:
 
 
 def _encoded(events: Iterable[ChatEvent]) -> bytes:
-    told = [(event.type, event.id, dict(event.data)) for event in events]
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    rows = [(event.type, event.id, dict(event.data)) for event in events]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

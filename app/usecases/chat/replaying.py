@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from app.core.model.errors import DomainError, ModelFailedError
 from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.reply import finish_of, left_open
+from app.usecases.chat.reply import client_calls_of, finish_of
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 from app.usecases.shared.compaction_views import views_of
 from app.usecases.shared.resolve import Resolver
@@ -19,7 +19,7 @@ async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> Chat
         return None
     rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
     (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
-    open_calls = left_open(reply, resolver.own_tools)
+    open_calls = client_calls_of(reply, resolver.own_tools)
     return ChatResult(
         message=await uow.contents.filled_one(await uow.messages.get(turn.conversation_id, turn.message_id)),
         reply=reply,

@@ -27,7 +27,7 @@ from app.usecases.ports import ChatModel
 
 REPLY_CUT_OFF: Final = "reply_cut_off"
 """The warning on a reply that was cut off because the room for it was used up."""
-REPLY_END_UNTOLD: Final = "reply_end_untold"
+REPLY_END_UNCONFIRMED: Final = "reply_end_untold"
 """The warning on a reply whose end the model's server never confirmed."""
 REASONING_CUT_OFF: Final = "reasoning_cut_off"
 """The warning on a step that showed more reasoning than is kept."""
@@ -37,13 +37,16 @@ _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
 _NO_ROOM: Final = f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"
-_ENDS: Final[Mapping[FinishReason, tuple[str, ...]]] = {"length": (REPLY_CUT_OFF,), "other": (REPLY_END_UNTOLD,)}
-_WHOLE: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
+_END_WARNINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
+    "length": (REPLY_CUT_OFF,),
+    "other": (REPLY_END_UNCONFIRMED,),
+}
+_COMPLETE_REASONS: Final[frozenset[FinishReason]] = frozenset({"stop", "tool_call"})
 """The finish reasons of a step whose tool calls are complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearing:
+class ModelCallbacks:
     """The callbacks that hear what a model says while it says it."""
 
     on_text: Callable[[str], None]
@@ -52,7 +55,7 @@ class Hearing:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _BoundedText:
     """The text or the reasoning of one step, as far as it is kept: its size is bounded."""
 
     _room: int
@@ -96,7 +99,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     """The tool calls whose results the model needs before it continues."""
-    weighed: tuple[tuple[int, int], ...] = ()
+    token_counts: tuple[tuple[int, int], ...] = ()
     """For each request, its tokens as estimated and as the provider counted them, system prompt and tools included."""
     recalled: tuple[int, ...] = ()
     """Positions of the messages that were recalled for the answer."""
@@ -124,7 +127,7 @@ class Answer:
         """This answer, with the warnings, the weight and the recalled messages of its context."""
         reported = self.usage.input_tokens
         weighed = ((estimated, reported),) if estimated and reported else ()
-        return replace(self.with_warnings(warnings), weighed=weighed, recalled=recalled)
+        return replace(self.with_warnings(warnings), token_counts=weighed, recalled=recalled)
 
     def after(self, before: Answer) -> Answer:
         """This answer as the end of a turn: usage, warnings, weights and findings of the steps before it are added."""
@@ -132,12 +135,12 @@ class Answer:
             self,
             usage=before.usage.plus(self.usage),
             warnings=tuple(dict.fromkeys((*before.warnings, *self.warnings))),
-            weighed=(*before.weighed, *self.weighed),
+            token_counts=(*before.token_counts, *self.token_counts),
             recalled=tuple(sorted({*before.recalled, *self.recalled})),
             found=(*before.found, *self.found),
         )
 
-    def having(self, found: tuple[tuple[UUID, str], ...]) -> Answer:
+    def with_found(self, found: tuple[tuple[UUID, str], ...]) -> Answer:
         """This answer, with what its look-ups found."""
         return replace(self, found=(*self.found, *found))
 
@@ -145,7 +148,7 @@ class Answer:
         """This step as the end of a turn that was interrupted after it; its text is already stored with its calls."""
         return replace(self, text="", reasoning="", calls=(), finish="other", interrupted=True, response_id=None)
 
-    def left_open(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
+    def with_open_calls(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
         """This step as the end of a turn that waits for its client to run the calls."""
         return replace(self, open_calls=calls, finish="tool_call", stored=stored)
 
@@ -155,12 +158,12 @@ class NoAnswerError(ModelFailedError):
 
     Args:
         detail: The error message.
-        said: The answer without text: its usage, and what the provider keeps.
+        answer: The answer without text: its usage, and what the provider keeps.
     """
 
-    def __init__(self, detail: str, said: Answer, *, extra: Mapping[str, Any], code: str) -> None:
+    def __init__(self, detail: str, answer: Answer, *, extra: Mapping[str, Any], code: str) -> None:
         super().__init__(detail, extra=extra, code=code)
-        self.said = said
+        self.answer = answer
 
 
 def parts_of(calls: Sequence[ToolCall]) -> tuple[Part, ...]:
@@ -173,7 +176,7 @@ def _call_part(call: ToolCall) -> Part:
     return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments), **details}
 
 
-def left_open(reply: Message, own_tools: Collection[str]) -> tuple[ToolCall, ...]:
+def client_calls_of(reply: Message, own_tools: Collection[str]) -> tuple[ToolCall, ...]:
     """The calls that a stored reply leaves to its client: those of tools that the service does not run itself."""
     parts = (part for part in reply.parts if part.get("type") == "tool_call" and part["name"] not in own_tools)
     return tuple(ToolCall(id=part["id"], name=part["name"], arguments=part["arguments"]) for part in parts)
@@ -185,17 +188,17 @@ def finish_of(reply: Message, warnings: Collection[str], open_calls: Sequence[To
         return "tool_call"
     if reply.status == "interrupted":
         return "other"
-    return finish_told_by(warnings)
+    return finish_from_warnings(warnings)
 
 
-def finish_told_by(warnings: Collection[str]) -> FinishReason:
+def finish_from_warnings(warnings: Collection[str]) -> FinishReason:
     """Why a step without tool calls ended, as its warnings show."""
     if REPLY_CUT_OFF in warnings:
         return "length"
-    return "other" if REPLY_END_UNTOLD in warnings else "stop"
+    return "other" if REPLY_END_UNCONFIRMED in warnings else "stop"
 
 
-async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing) -> Answer:
+async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, callbacks: ModelCallbacks) -> Answer:
     """Run one step of the model to its end, or until ``stop`` is set: what was said until then is kept.
 
     Reasoning alone is not an answer. Calls count only if tools were offered and the step was not cut off: half a call
@@ -205,7 +208,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
         ModelFailedError: The provider failed or refused.
         NoAnswerError: It said nothing.
     """
-    said, reasoning = _Kept(MESSAGE_BYTES), _Kept(REASONING_BYTES)
+    text_so_far, reasoning = _BoundedText(MESSAGE_BYTES), _BoundedText(REASONING_BYTES)
     calls: list[ToolCall] = []
     finish: StepFinish | None = None
     steps = model.step(request)
@@ -213,14 +216,14 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
         async with aclosing(_steps_until(steps, stop)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
-                    hearing.on_text(said.take(event.text))
+                    callbacks.on_text(text_so_far.take(event.text))
                 elif isinstance(event, ToolCall):
                     calls.append(event)
                 elif isinstance(event, StepFinish):
                     finish = event
                 elif request.reasoning != "off" and (kept := reasoning.take(event.text)):
-                    hearing.on_reasoning(kept)
-                if said.is_cut:
+                    callbacks.on_reasoning(kept)
+                if text_so_far.is_cut:
                     finish = StepFinish(reason="length", usage=Usage(), model=model.profile.name)
                     break
     except ModelUnavailableError as error:
@@ -230,7 +233,7 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error
-    text, metered = said.text, model.profile.metered
+    text, metered = text_so_far.text, model.profile.metered
     cut_off = (REASONING_CUT_OFF,) if reasoning.is_cut else ()
     if finish is None:
         return Answer(
@@ -243,35 +246,35 @@ async def answer(model: ChatModel, request: ChatRequest, *, stop: asyncio.Event,
             interrupted=True,
             warnings=cut_off,
         )
-    wanted = tuple(calls) if request.tools and finish.reason in _WHOLE else ()
+    complete_calls = tuple(calls) if request.tools and finish.reason in _COMPLETE_REASONS else ()
     # If an answer is cut off, or nobody runs its calls, the provider holds something else than the history, so no turn
     # may continue from it.
-    is_whole = finish.reason in _WHOLE and len(wanted) == len(calls)
-    told = Answer(
+    is_whole = finish.reason in _COMPLETE_REASONS and len(complete_calls) == len(calls)
+    answer = Answer(
         text=text,
         model=finish.model,
         usage=finish.usage,
         reasoning=reasoning.text,
         metered=metered,
-        finish="stop" if finish.reason == "tool_call" and not wanted else finish.reason,
-        warnings=(*_ENDS.get(finish.reason, ()), *cut_off),
-        calls=wanted,
+        finish="stop" if finish.reason == "tool_call" and not complete_calls else finish.reason,
+        warnings=(*_END_WARNINGS.get(finish.reason, ()), *cut_off),
+        calls=complete_calls,
         response_id=finish.response_id if is_whole else None,
         kept_id=finish.response_id,
         named_cache=finish.named_cache,
     )
-    if not wanted:
-        refuse_no_answer(finish.reason, told)
-    return told
+    if not complete_calls:
+        refuse_no_answer(finish.reason, answer)
+    return answer
 
 
-def refuse_no_answer(reason: FinishReason, said: Answer) -> None:
+def refuse_no_answer(reason: FinishReason, answer: Answer) -> None:
     """Refuse a step that the provider blocked or that has no text. Raises ``NoAnswerError``."""
     if reason == "blocked":
-        raise NoAnswerError(_BLOCKED, said, extra={"reason": reason}, code="blocked")
-    if not said.text.strip():
+        raise NoAnswerError(_BLOCKED, answer, extra={"reason": reason}, code="blocked")
+    if not answer.text.strip():
         detail, why = (_NO_ROOM, "length") if reason == "length" else (_EMPTY, "empty")
-        raise NoAnswerError(detail, said, extra={"reason": why}, code="empty_reply")
+        raise NoAnswerError(detail, answer, extra={"reason": why}, code="empty_reply")
 
 
 async def _steps_until(steps: AsyncIterator[StepEvent], stop: asyncio.Event) -> AsyncGenerator[StepEvent, None]:

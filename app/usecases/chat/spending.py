@@ -15,24 +15,24 @@ from app.core.state.layout import messages_tokens
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.reply import Answer, Hearing, answer
+from app.usecases.chat.reply import Answer, ModelCallbacks, run_step
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.ports import ChatModel
 from app.usecases.shared.caller import current_principal
 
 
 async def answer_with_cost_noted(
-    uow: UnitOfWorkFactory, model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, hearing: Hearing
+    uow: UnitOfWorkFactory, model: ChatModel, request: ChatRequest, *, stop: asyncio.Event, callbacks: ModelCallbacks
 ) -> Answer:
-    """One step of the model, run by ``answer``, with its errors. The call is recorded however it ends.
+    """One step of the model, run by ``run_step``, with its errors. The call is recorded however it ends.
 
     If it cannot be recorded, the reply is returned all the same: it was paid for.
     """
     if not model.profile.metered:
-        return await answer(model, request, stop=stop, hearing=hearing)
+        return await run_step(model, request, stop=stop, callbacks=callbacks)
     call = _Call(model)
     try:
-        return await answer(call, request, stop=stop, hearing=hearing)
+        return await run_step(call, request, stop=stop, callbacks=callbacks)
     finally:
         if call.is_asked and call.failure != NOT_ASKED:
             await note_call(uow, await call.used(request))

@@ -15,7 +15,7 @@ from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
-from app.usecases.chat.failed_turns import tell_failed
+from app.usecases.chat.failed_turns import add_failed_event
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.opening import PreparedOpening, opening_of, prepared_opening, refuse_unfit_input
 from app.usecases.chat.regenerating import SUPERSEDED
@@ -29,21 +29,21 @@ from app.usecases.history.appending import append, check_expected_last, refuse_t
 from app.usecases.history.preparing import Prepared, prepared_with_retries
 from app.usecases.ports import Place
 from app.usecases.shared.background import begin_task
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Shell
 
 __all__ = ["ChatInput", "ChatService", "ToolResultInput"]
 
 RETRY_AFTER = 2.0  # seconds after which a refused second turn is told to try again
-LAST_WORDS = 2.0  # seconds for a cancelled turn to end its row
+CANCEL_SECONDS = 2.0  # seconds for a cancelled turn to end its row
 
-Noting = Callable[[UnitOfWork, Turn], Awaitable[None]]
+NoteTurn = Callable[[UnitOfWork, Turn], Awaitable[None]]
 """A function of the caller that records the turn in the transaction that begins it."""
 
 
 @dataclass(slots=True)
-class _Seat:
+class _TurnPlace:
     """A place among the running turns. It is taken once, even if the transaction is repeated."""
 
     limits: LimitService
@@ -79,31 +79,31 @@ class ChatService:
         given: ChatInput,
         *,
         idem: Idem | None = None,
-        noting: Noting | None = None,
+        note_turn: NoteTurn | None = None,
     ) -> TurnHandle:
         """Store the message and start the turn. Every 4xx is raised here, before anything is stored.
 
         Raises ``RateLimitedError`` if the caller has as many running turns as it may, has spent as much as it may, or
         follows as many turns by repeated requests as it may.
         """
-        shell, seat = self._shell, _Seat(self._limits)
+        shell, turn_place = self._shell, _TurnPlace(self._limits)
         if given.model is not None:
             await shell.models.prepare(given.model)
         await refuse_unfit_input(shell, given)
         try:
-            async with shell.work.on_record(tenant_id, conversation_id, "append"):
+            async with shell.work_records.record_work(tenant_id, conversation_id, "append"):
                 begun = await prepared_with_retries(
                     partial(prepared_opening, shell, tenant_id, conversation_id, given, idem),
-                    partial(self._open_turn, tenant_id, conversation_id, given, idem, noting, seat),
+                    partial(self._open_turn, tenant_id, conversation_id, given, idem, note_turn, turn_place),
                 )
             if isinstance(begun, TurnHandle):
-                seat.release()
+                turn_place.release()
                 return begun
             started, events = begun
             created = [event for event in events if event.type == "message.created"]
-            handle = self._spawn(_after_created_events(started, created), events, seat.place)
+            handle = self._spawn(_after_created_events(started, created), events, turn_place.place)
         except BaseException:
-            seat.release()
+            turn_place.release()
             raise
         await shell.outbox.deliver(events, [started.job] if started.job else [])
         return handle
@@ -114,27 +114,27 @@ class ChatService:
         conversation_id: UUID,
         given: ChatInput,
         idem: Idem | None,
-        noting: Noting | None,
-        seat: _Seat,
+        note_turn: NoteTurn | None,
+        turn_place: _TurnPlace,
         ready: PreparedOpening,
         results: Results,
     ) -> TurnHandle | tuple[Started, Sequence[Event]]:
         """Run the first transaction and return its events; or return the turn that the same request began before."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 first = await self._first_request_answer(uow, before)
                 if first is not None:
                     return first
-            await seat.take()
+            await turn_place.take()
             if shell.models.chat(given.model).profile.metered:
                 await self._limits.check_chat(uow)
             conversation = await uow.conversations.lock(conversation_id)
             started = await self._begin(uow, conversation, given, before, ready, results)
             await record(uow, idem, ref_of(started.turn))
-            if noting is not None:
-                await noting(uow, started.turn)
+            if note_turn is not None:
+                await note_turn(uow, started.turn)
             await uow.commit()
         return started, uow.committed_events
 
@@ -185,7 +185,7 @@ class ChatService:
         for task in late:
             task.cancel()
         if late:
-            await asyncio.wait(late, timeout=LAST_WORDS)
+            await asyncio.wait(late, timeout=CANCEL_SECONDS)
 
     async def _begin(
         self,
@@ -201,7 +201,7 @@ class ChatService:
             raise _turn_in_progress()
         dead = await uow.turns.fail_expired_in_conversation(conversation.id)
         if dead is not None:  # end it here, sooner than a sweeper would
-            await tell_failed(uow, dead, self._shell.clock.now())
+            await add_failed_event(uow, dead, self._shell.clock.now())
         last_before = conversation.last_seq
         if given.history and before is None:
             conversation, given = await self._with_history_stored(uow, conversation, given, ready.history, compute)
@@ -234,7 +234,7 @@ class ChatService:
             resolved=opening.resolved,
             options=given.options,
             model=given.model,
-            asked=replace(given.asked, record_id=turn.id),
+            recall_request=replace(given.recall_request, record_id=turn.id),
         )
         return started if opening.message.is_command else await self._with_compaction_claimed(uow, started)
 

@@ -24,25 +24,25 @@ from app.core.model.records import Event, Turn
 from app.core.text.parts import Part
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import PrefixCaches
-from app.usecases.chat.live_contexts import LiveContexts, keep_live
+from app.usecases.chat.live_contexts import LiveContexts, store_live_context
 from app.usecases.chat.lookups import ToolResult
-from app.usecases.chat.model_calls import Asker, Telling
+from app.usecases.chat.model_calls import ModelCaller, TurnCallbacks
 from app.usecases.chat.reply import Answer, parts_of, refuse_no_answer
 from app.usecases.chat.toolbox import Scope, Toolbox
-from app.usecases.chat.turn_watch import turn_lost
+from app.usecases.chat.turn_watch import turn_lost_error
 from app.usecases.compaction.due_triggers import claim_in_turn, due_between_calls
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
 from app.usecases.context.context import ContextService
-from app.usecases.context.recalling import Asked
+from app.usecases.context.recalling import RecallRequest
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_anyhow, prepared_with_retries, weighed
+from app.usecases.history.preparing import Prepared, prepared_if_possible, prepared_with_retries, weighed
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.stopping import unless_stopped
 
-USED_UP = "tool_calls_used_up"
+CALLS_USED_UP = "tool_calls_used_up"
 LONGEST_NAME = 64  # characters: as providers take them
 NAMELESS = "tool"
 MOST_OPEN = 64
@@ -91,15 +91,15 @@ class ToolLoop:
         self._toolbox = toolbox
 
     async def answer(
-        self, scope: Scope, asked: Asked, *, stop: asyncio.Event, tell: Telling
+        self, scope: Scope, recall_request: RecallRequest, *, stop: asyncio.Event, followers: TurnCallbacks
     ) -> tuple[InlineOutcome, Answer]:
         """The reply, or the calls that the client has to run; and the last compaction between calls.
 
         Raises:
-            ModelFailedError: As ``Asker.ask`` raises it; everything stored until then stays.
+            ModelFailedError: As ``ModelCaller.ask`` raises it; everything stored until then stays.
             TurnLostError: Another process has ended the turn.
         """
-        asker = Asker(
+        model_caller = ModelCaller(
             models=self._shell.models,
             uow=self._shell.uow,
             context=self._context,
@@ -107,37 +107,37 @@ class ToolLoop:
             caches=PrefixCaches(self._shell),
             turn=scope.turn,
             model=scope.model,
-            asked=asked,
+            recall_request=recall_request,
             options=scope.options,
             reasoning=scope.reasoning,
-            tell=tell,
+            followers=followers,
         )
-        outcome, said, left = InlineOutcome(), None, MOST_CALLS
+        outcome, so_far, left = InlineOutcome(), None, MOST_CALLS
         while True:
-            step = await asker.ask(with_own_tools=left > 0, stop=stop)
-            said = step if said is None else step.after(said)
+            step = await model_caller.ask(with_own_tools=left > 0, stop=stop)
+            so_far = step if so_far is None else step.after(so_far)
             if step.interrupted or not step.calls:
-                return outcome, said
+                return outcome, so_far
             called = self._calls_to_make(step, scope, left)
             left -= len(called.own_calls)
             if left == 0:
-                said = said.with_warnings((USED_UP,))
+                so_far = so_far.with_warnings((CALLS_USED_UP,))
             if len(called.calls) < len(step.calls):
-                said = replace(said, response_id=None)  # the provider waits for the results of all its calls
+                so_far = replace(so_far, response_id=None)  # the provider waits for the results of all its calls
             if not called.calls:
                 refuse_no_answer("other", step)
-                return outcome, said
+                return outcome, so_far
             if not called.own_calls:
-                return outcome, said.left_open(called.client_calls, None)
-            message = await self._store_calls(scope, step, called.calls, tell)
-            stored = await self._run(scope, called.own_calls, stop, tell, goes_on=not called.client_calls)
+                return outcome, so_far.with_open_calls(called.client_calls, None)
+            message = await self._store_calls(scope, step, called.calls, followers)
+            stored = await self._run(scope, called.own_calls, stop, followers, goes_on=not called.client_calls)
             if stored is None:
-                return outcome, said.stopped()
-            said = said.having(stored.found)
+                return outcome, so_far.stopped()
+            so_far = so_far.with_found(stored.found)
             if called.client_calls:
-                return outcome, said.left_open(called.client_calls, message)
-            settled = await self._inline.settle_telling(
-                stored.resolved, stored.claim, stop=stop, after=stored.created_number, tell=tell.on_events
+                return outcome, so_far.with_open_calls(called.client_calls, message)
+            settled = await self._inline.settle_with_events(
+                stored.resolved, stored.claim, stop=stop, after=stored.created_number, on_events=followers.on_events
             )
             outcome = outcome.followed_by(settled)
 
@@ -156,7 +156,7 @@ class ToolLoop:
         return replace(call, id=f"call_{self._shell.new_id().hex}", name=call.name[:LONGEST_NAME] or NAMELESS)
 
     async def _run(
-        self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, tell: Telling, *, goes_on: bool
+        self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, followers: TurnCallbacks, *, goes_on: bool
     ) -> _Stored | None:
         """Run the calls one after the other, and store each result as it arrives; ``None`` when interrupted.
 
@@ -170,11 +170,13 @@ class ToolLoop:
                 return None
             before = stored.found if stored else ()
             claims_compaction = goes_on and number == len(calls)
-            stored = await self._store_result(scope, call, result, tell, claims_compaction=claims_compaction)
+            stored = await self._store_result(scope, call, result, followers, claims_compaction=claims_compaction)
             stored = replace(stored, found=(*before, *stored.found))
         return stored
 
-    async def _store_calls(self, scope: Scope, step: Answer, calls: Sequence[ToolCall], tell: Telling) -> Message:
+    async def _store_calls(
+        self, scope: Scope, step: Answer, calls: Sequence[ToolCall], followers: TurnCallbacks
+    ) -> Message:
         """Store the model's message with its calls. The reply later has the usage of all steps.
 
         A stateful model can continue from here only if all its calls are stored: each needs a result.
@@ -184,10 +186,10 @@ class ToolLoop:
         )
         turn = scope.turn
         stored, events = await prepared_with_retries(
-            partial(prepared_anyhow, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
+            partial(prepared_if_possible, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
             partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
         )
-        await self._deliver(events, (), tell)
+        await self._deliver(events, (), followers)
         return stored
 
     async def _append_calls(
@@ -199,17 +201,17 @@ class ToolLoop:
             await _check_still_running(uow, turn)
             (stored,), _ = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=results)
             if live is not None:
-                await keep_live(uow, conversation.id, live, stored)
+                await store_live_context(uow, conversation.id, live, stored)
             await uow.commit()
         return stored, uow.committed_events
 
     async def _store_result(
-        self, scope: Scope, call: ToolCall, result: ToolResult, tell: Telling, *, claims_compaction: bool
+        self, scope: Scope, call: ToolCall, result: ToolResult, followers: TurnCallbacks, *, claims_compaction: bool
     ) -> _Stored:
         draft = await weighed(_result_draft(call, result))
         once = partial(self._append_result, scope, call, result, draft, claims_compaction)
         stored, events, jobs = await run_with_retries(once)
-        await self._deliver(events, jobs, tell)
+        await self._deliver(events, jobs, followers)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
 
     async def _append_result(
@@ -247,15 +249,15 @@ class ToolLoop:
         job = await claim_in_turn(uow, self._shell, resolved)
         return None, [job] if job else []
 
-    async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], tell: Telling) -> None:
+    async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], followers: TurnCallbacks) -> None:
         await self._shell.outbox.deliver(events, jobs)
-        tell.on_events([event for event in events if event.type == "message.created"])
+        followers.on_events([event for event in events if event.type == "message.created"])
 
 
 async def _check_still_running(uow: UnitOfWork, turn: Turn) -> None:
     # The conversation is locked, so that a turn which another process has ended adds nothing more.
     if await uow.turns.heartbeat(turn.id) is None:
-        raise turn_lost()
+        raise turn_lost_error()
 
 
 def _result_draft(call: ToolCall, result: ToolResult) -> MessageDraft:

@@ -20,22 +20,22 @@ from app.core.retrieval.used import draws_on
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.calibrating import calibrated
-from app.usecases.chat.failed_turns import tell_failed
-from app.usecases.chat.live_contexts import keep_live
-from app.usecases.chat.model_calls import Telling
+from app.usecases.chat.failed_turns import add_failed_event
+from app.usecases.chat.live_contexts import store_live_context
+from app.usecases.chat.model_calls import TurnCallbacks
 from app.usecases.chat.replaying import stored_result
 from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import ToolLoop
 from app.usecases.chat.toolbox import Scope
 from app.usecases.chat.turn_handle import REASONING, ChatEvent, ChatResult, TurnHandle, delta
-from app.usecases.chat.turn_watch import Watch, turn_lost, watched
+from app.usecases.chat.turn_watch import Watch, turn_lost_error, watched
 from app.usecases.compaction.commands import CommandRunner
 from app.usecases.compaction.due_triggers import claim_after_reply, claim_in_turn, end_quiet_of_turn
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
-from app.usecases.context.recalling import NOTHING, Asked
+from app.usecases.context.recalling import NO_RECALL_REQUEST, RecallRequest
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_anyhow, prepared_with_retries
+from app.usecases.history.preparing import Prepared, prepared_if_possible, prepared_with_retries
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results
@@ -60,7 +60,7 @@ class Started:
     options: TurnOptions = NO_OPTIONS
     """What the client brought for this turn only."""
     model: str | None = None
-    asked: Asked = NOTHING
+    recall_request: RecallRequest = NO_RECALL_REQUEST
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
@@ -131,17 +131,17 @@ class TurnRunner:
 
     async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
-            outcome, said = await self._commands.run(
+            outcome, answer = await self._commands.run(
                 started.turn, started.message, started.resolved.conversation.locale
             )
         else:
-            before = await self._inline.settle_telling(
-                started.resolved, started.claim, stop=watch.stop, after=started.events_after, tell=handle.emit_all
+            before = await self._inline.settle_with_events(
+                started.resolved, started.claim, stop=watch.stop, after=started.events_after, on_events=handle.emit_all
             )
-            between, said = await self._model_answer(started, handle, watch.stop)
+            between, answer = await self._model_answer(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
-        return await self._stored_with_retries(started, outcome, said)
+        return await self._stored_with_retries(started, outcome, answer)
 
     async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
@@ -155,29 +155,29 @@ class TurnRunner:
             options=options,
             reasoning=options.settings.reasoning or resolved.policy.reasoning,
         )
-        tell = Telling(
+        followers = TurnCallbacks(
             on_text=lambda text: handle.emit(delta(text)),
             on_reasoning=lambda text: handle.emit(delta(text, REASONING)),
             on_recalled=handle.emit_recalled,
             on_events=handle.emit_all,
         )
-        return await self._loop.answer(scope, started.asked, stop=stop, tell=tell)
+        return await self._loop.answer(scope, started.recall_request, stop=stop, followers=followers)
 
-    async def _stored_with_retries(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+    async def _stored_with_retries(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
         for number in range(SAVE_TRIES - 1):
             try:
-                return await self._store(started, outcome, said)
+                return await self._store(started, outcome, answer)
             except DependencyUnavailableError:
                 await self._shell.clock.sleep(SAVE_PAUSE * 2**number)
-        return await self._store(started, outcome, said)
+        return await self._store(started, outcome, answer)
 
-    async def _store(self, started: Started, outcome: InlineOutcome, said: Answer) -> _Ended:
+    async def _store(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
         shell, turn = self._shell, started.turn
-        drafts = () if said.stored else (_reply(started, said),)
-        drawn = await self._records_and_use(started, said)
+        drafts = () if answer.stored else (_reply(started, answer),)
+        drawn = await self._records_and_use(started, answer)
         stored = await prepared_with_retries(
-            partial(prepared_anyhow, shell, turn.tenant_id, turn.conversation_id, drafts),
-            partial(self._end_turn, started, outcome, said, drawn),
+            partial(prepared_if_possible, shell, turn.tenant_id, turn.conversation_id, drafts),
+            partial(self._end_turn, started, outcome, answer, drawn),
         )
         if stored is None:
             return await self._reply_stored_earlier(started)
@@ -187,48 +187,48 @@ class TurnRunner:
             reply=stored.reply,
             gauge=stored.resolved.gauge,
             compaction=await self._compaction_view(outcome.row),
-            warnings=_warnings(outcome, said),
-            recalled=said.recalled,
+            warnings=_warnings(outcome, answer),
+            recalled=answer.recalled,
             segments=stored.segments,
-            open_calls=said.open_calls,
-            finish=said.finish,
+            open_calls=answer.open_calls,
+            finish=answer.finish,
         )
-        return _Ended(status=_status(said), result=result, number=stored.number)
+        return _Ended(status=_status(answer), result=result, number=stored.number)
 
     async def _end_turn(
         self,
         started: Started,
         outcome: InlineOutcome,
-        said: Answer,
+        answer: Answer,
         drawn: Sequence[tuple[UUID, bool]],
         ready: Prepared,
         results: Results,
     ) -> _Stored | None:
         """Run the last transaction; ``None`` if another process has already ended the turn."""
-        shell, turn, status = self._shell, started.turn, _status(said)
+        shell, turn, status = self._shell, started.turn, _status(answer)
         async with shell.uow(turn.tenant_id) as uow:
             locked = await uow.conversations.lock(turn.conversation_id)
             ended = await uow.turns.end(
                 turn.id,
                 status=status,
-                reply_id=said.stored.id if said.stored else turn.planned_reply_id,
+                reply_id=answer.stored.id if answer.stored else turn.planned_reply_id,
                 compaction_id=outcome.row.id if outcome.row else None,
-                warnings=_warnings(outcome, said),
-                recalled=said.recalled,
+                warnings=_warnings(outcome, answer),
+                recalled=answer.recalled,
                 finished_at=shell.clock.now(),
             )
             if ended is None:
                 return None
             awake = await end_quiet_of_turn(uow, locked, started.message)
-            conversation = await calibrated(uow, shell, awake, started.resolved, said)
-            reply, resolved = await self._store_reply(uow, conversation, said, ready, results)
-            if said.open_calls:
+            conversation = await calibrated(uow, shell, awake, started.resolved, answer)
+            reply, resolved = await self._store_reply(uow, conversation, answer, ready, results)
+            if answer.open_calls:
                 job = await claim_in_turn(uow, shell, resolved)
             else:
                 job = await claim_after_reply(uow, shell, resolved, reply)
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
-            segments = await uow.segments.covering(turn.conversation_id, said.recalled)
+            segments = await uow.segments.covering(turn.conversation_id, answer.recalled)
             for expansion_id, used in drawn:
                 await uow.expansions.mark_used([expansion_id], used=used)
             await uow.commit()
@@ -242,14 +242,14 @@ class TurnRunner:
         )
 
     async def _store_reply(
-        self, uow: UnitOfWork, conversation: Conversation, said: Answer, ready: Prepared, compute: Compute
+        self, uow: UnitOfWork, conversation: Conversation, answer: Answer, ready: Prepared, compute: Compute
     ) -> tuple[Message, Resolved]:
-        if said.stored is not None:
-            reply = await uow.messages.note_usage(conversation.id, said.stored.id, said.usage.as_dict())
-            reply = replace(reply, reasoning=said.stored.reasoning)
+        if answer.stored is not None:
+            reply = await uow.messages.note_usage(conversation.id, answer.stored.id, answer.usage.as_dict())
+            reply = replace(reply, reasoning=answer.stored.reasoning)
             return reply, self._shell.resolver(conversation)
         (reply,), resolved = await append(uow, self._shell, conversation, ready.drafts, prepared=ready, compute=compute)
-        await keep_live(uow, conversation.id, said, reply)
+        await store_live_context(uow, conversation.id, answer, reply)
         return reply, resolved
 
     async def _reply_stored_earlier(self, started: Started) -> _Ended:
@@ -258,23 +258,23 @@ class TurnRunner:
             turn = await uow.turns.get(started.turn.id)
             result = await stored_result(uow, turn, self._shell.resolver)
         if result is None:
-            raise turn_lost()
+            raise turn_lost_error()
         return _Ended(status=turn.status, result=result, number=None)
 
-    async def _records_and_use(self, started: Started, said: Answer) -> list[tuple[UUID, bool]]:
+    async def _records_and_use(self, started: Started, answer: Answer) -> list[tuple[UUID, bool]]:
         """For each record of an expansion, whether the reply used it.
 
         The record of the turn's recall has the id of the turn.
         """
         turn, question = started.turn, started.question.content
-        recorded_texts = [(record, [text]) for record, text in said.found]
-        if said.recalled:
+        recorded_texts = [(record, [text]) for record, text in answer.found]
+        if answer.recalled:
             async with self._shell.uow(turn.tenant_id) as uow:
-                recalled = await uow.messages.at_seqs(turn.conversation_id, said.recalled)
+                recalled = await uow.messages.at_seqs(turn.conversation_id, answer.recalled)
             recorded_texts.append((turn.id, [message.content for message in recalled]))
 
         def compare() -> list[tuple[UUID, bool]]:
-            return [(record, draws_on(said.text, texts, question=question)) for record, texts in recorded_texts]
+            return [(record, draws_on(answer.text, texts, question=question)) for record, texts in recorded_texts]
 
         return await off_loop(compare) if recorded_texts else []
 
@@ -308,18 +308,18 @@ class TurnRunner:
             ended = await uow.turns.end(turn.id, status="failed", error_code=error.stable_code, finished_at=now)
             if ended is None:
                 return None
-            event = await tell_failed(uow, ended, now)
+            event = await add_failed_event(uow, ended, now)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return event.number
 
 
-def _status(said: Answer) -> TurnStatus:
-    return "interrupted" if said.interrupted else "completed"
+def _status(answer: Answer) -> TurnStatus:
+    return "interrupted" if answer.interrupted else "completed"
 
 
-def _warnings(outcome: InlineOutcome, said: Answer) -> tuple[str, ...]:
-    return (*outcome.warnings, *said.warnings)
+def _warnings(outcome: InlineOutcome, answer: Answer) -> tuple[str, ...]:
+    return (*outcome.warnings, *answer.warnings)
 
 
 def ref_of(turn: Turn) -> dict[str, Any]:
@@ -327,19 +327,19 @@ def ref_of(turn: Turn) -> dict[str, Any]:
     return {"turn_id": str(turn.id), "message_id": str(turn.message_id)}
 
 
-def _reply(started: Started, said: Answer) -> MessageDraft:
+def _reply(started: Started, answer: Answer) -> MessageDraft:
     return MessageDraft(
         id=started.turn.planned_reply_id,
         role="assistant",
-        content=said.text,
-        parts=parts_of(said.open_calls),
+        content=answer.text,
+        parts=parts_of(answer.open_calls),
         utc_offset=started.message.utc_offset,
         event_type="command" if started.message.is_command else "casual",
         is_command=started.message.is_command,
-        model=said.model,
-        usage=said.usage.as_dict(),
-        reasoning=said.reasoning,
-        status="interrupted" if said.interrupted else "complete",
+        model=answer.model,
+        usage=answer.usage.as_dict(),
+        reasoning=answer.reasoning,
+        status="interrupted" if answer.interrupted else "complete",
     )
 
 

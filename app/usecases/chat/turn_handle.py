@@ -84,13 +84,13 @@ def delta(text: str, type_: str = DELTA) -> ChatEvent:
     return ChatEvent(type=type_, data={"text": text})
 
 
-class _Thought(str):
+class _ReasoningPiece(str):
     """A piece of the model's reasoning in the log; a piece of the reply is logged as a plain string."""
 
     __slots__ = ()
 
 
-_KEPT_AS: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Thought}
+_PIECE_TYPES: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _ReasoningPiece}
 
 
 class TurnHandle:
@@ -112,7 +112,7 @@ class TurnHandle:
         self._followers = 0
         self._followed_at = monotonic()
         self._elsewhere_at: datetime | None = None
-        self._is_left = False
+        self._client_left = False
 
     @property
     def ended(self) -> bool:
@@ -166,7 +166,7 @@ class TurnHandle:
         for type_, whole in ((REASONING, reply.reasoning), (DELTA, reply.content)):
             rest = whole.removeprefix(self._emitted_text(type_))
             if rest:
-                self._log.append(_KEPT_AS[type_](rest))
+                self._log.append(_PIECE_TYPES[type_](rest))
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """All events from the beginning, the terminal event last. Close the generator if you leave early."""
@@ -200,14 +200,14 @@ class TurnHandle:
         with self._following():
             return await asyncio.shield(self._done)
 
-    async def abandoned(self) -> None:
+    async def note_client_left(self) -> None:
         """Note that the client left.
 
         Under ``on_disconnect: interrupt`` the turn ends unless somebody follows it soon.
         """
-        self._is_left = True
+        self._client_left = True
 
-    def followed_elsewhere(self, at: datetime | None) -> None:
+    def note_follower_elsewhere(self, at: datetime | None) -> None:
         """Note when the turn was last followed in another process, by that process's clock.
 
         A changed time counts as now.
@@ -216,9 +216,9 @@ class TurnHandle:
             self._elsewhere_at = at
             self._followed_at = self._monotonic()
 
-    def deserted(self, seconds: float) -> bool:
+    def is_unfollowed_for(self, seconds: float) -> bool:
         """Whether the client went away and nobody has followed the turn for that many seconds."""
-        return self._is_left and not self._followers and self._monotonic() - self._followed_at >= seconds
+        return self._client_left and not self._followers and self._monotonic() - self._followed_at >= seconds
 
     @contextmanager
     def _following(self) -> Iterator[None]:
@@ -234,7 +234,7 @@ class TurnHandle:
         if self._room[type_] < 0:
             self._cut.add(type_)
         if type_ not in self._cut:
-            self._log.append(_KEPT_AS[type_](text))
+            self._log.append(_PIECE_TYPES[type_](text))
 
     def _emitted_text(self, type_: str) -> str:
         pieces: list[str] = []
@@ -242,7 +242,7 @@ class TurnHandle:
             if isinstance(entry, ChatEvent):
                 if entry.type == CREATED:
                     break
-            elif type(entry) is _KEPT_AS[type_]:
+            elif type(entry) is _PIECE_TYPES[type_]:
                 pieces.append(entry)
         return "".join(reversed(pieces))
 
@@ -251,7 +251,7 @@ def _as_joined_events(entries: Iterable[ChatEvent | str]) -> list[ChatEvent]:
     events: list[ChatEvent] = []
     for kind, run in groupby(entries, key=type):
         if issubclass(kind, str):
-            events.append(delta("".join(cast("Iterable[str]", run)), REASONING if kind is _Thought else DELTA))
+            events.append(delta("".join(cast("Iterable[str]", run)), REASONING if kind is _ReasoningPiece else DELTA))
         else:
             events.extend(cast("Iterable[ChatEvent]", run))
     return events

@@ -52,17 +52,17 @@ async def watched(
                         await work.commit()
                 except DependencyUnavailableError:
                     log.warning("turn.heartbeat_missed", turn_id=str(turn.id))
-                    handle.followed_elsewhere(None)  # unknown: the next reported time counts as new
+                    handle.note_follower_elsewhere(None)  # unknown: the next reported time counts as new
                     continue
                 if row is None:
                     if not watch.storing:
                         lose()
                     return
-                handle.followed_elsewhere(row.followed_at)
-                if row.interrupt_requested or handle.deserted(alone):
+                handle.note_follower_elsewhere(row.followed_at)
+                if row.interrupt_requested or handle.is_unfollowed_for(alone):
                     watch.stop.set()
 
-    async with with_heartbeat(look, turn_lost):
+    async with with_heartbeat(look, turn_lost_error):
         yield watch
 
 
@@ -76,7 +76,7 @@ async def _wait_for_wake_up(wake_up: WakeUp, watch: Watch, every: float) -> None
             return
 
 
-def turn_lost() -> TurnLostError:
+def turn_lost_error() -> TurnLostError:
     """The error that explains what became of the message, and how to go on."""
     return TurnLostError(
         "the process that answered was silent for too long, and others ended its turn; the message is stored: look at"

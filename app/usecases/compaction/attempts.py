@@ -79,7 +79,7 @@ class AttemptsResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class AttemptInputs:
     """What the attempts at a chunk need: the models, the request, and what turns an answer into a state."""
 
     summarizer: Summarizer
@@ -147,7 +147,7 @@ class Calls:
         """
         started = self.clock.monotonic()
         answer = await self._recorded(
-            summarizer, lambda: _answer_of(summarizer, request, lambda told: judge(told, request), apply)
+            summarizer, lambda: _answer_of(summarizer, request, lambda proposal: judge(proposal, request), apply)
         )
         second_request = _second_request(answer, request) if asks_again else None
         if second_request is None or not self.left or self._would_second_call_be_late(started) or answer.report is None:
@@ -157,7 +157,7 @@ class Calls:
         second = await self._recorded(
             summarizer,
             lambda: _answer_of(
-                summarizer, second_request, lambda told: judge_again(report, told, second_request), apply
+                summarizer, second_request, lambda proposal: judge_again(report, proposal, second_request), apply
             ),
         )
         return second if second.applied is not None else replace(first, retryable=second.retryable)
@@ -194,50 +194,50 @@ class Calls:
         return recorded
 
 
-async def run_attempts(asking: Asking, calls: Calls) -> AttemptsResult:
+async def run_attempts(inputs: AttemptInputs, calls: Calls) -> AttemptsResult:
     """Ask the model, ask it once more and name what was wrong, then ask the fallback model.
 
     A provider that refuses the request itself (a wrong key, an unknown model) is asked once. A chunk that is too long
     is left to the caller, who can halve it.
     """
-    request = asking.request(asking.summarizer.profile, ())
-    answer = await calls.ask(asking.summarizer, request, asking.apply)
-    if answer.applied is None and calls.left and await _is_worth_retrying(asking, answer, calls):
-        request = _with_feedback(request, answer.attempt, asking.summarizer.profile.output_limit)
-        answer = await calls.ask(asking.summarizer, request, asking.apply)
+    request = inputs.request(inputs.summarizer.profile, ())
+    answer = await calls.ask(inputs.summarizer, request, inputs.apply)
+    if answer.applied is None and calls.left and await _is_worth_retrying(inputs, answer, calls):
+        request = _with_feedback(request, answer.attempt, inputs.summarizer.profile.output_limit)
+        answer = await calls.ask(inputs.summarizer, request, inputs.apply)
     was_blocked = answer.reason == BLOCKED
-    if answer.applied is None and calls.left and asking.fallback and _worth_another_model(asking, answer):
-        fallback = asking.fallback
-        request = replace(asking.request(fallback.profile, ()), feedback=_feedback(request, answer.attempt))
-        answer = await calls.ask(fallback, request, asking.apply)
+    if answer.applied is None and calls.left and inputs.fallback and _is_worth_another_model(inputs, answer):
+        fallback = inputs.fallback
+        request = replace(inputs.request(fallback.profile, ()), feedback=_feedback(request, answer.attempt))
+        answer = await calls.ask(fallback, request, inputs.apply)
     if answer.applied is not None:
         return AttemptsResult(attempts=tuple(calls.attempts), applied=answer.applied)
-    if asking.withholds_blocked and was_blocked:
-        return await _withholding_messages(asking, calls)
+    if inputs.withholds_blocked and was_blocked:
+        return await _attempts_without_blocked(inputs, calls)
     return calls.failed_result()
 
 
-async def _is_worth_retrying(asking: Asking, answer: _Answer, calls: Calls) -> bool:
+async def _is_worth_retrying(inputs: AttemptInputs, answer: _Answer, calls: Calls) -> bool:
     if answer.is_final:
         return False
-    if asking.withholds_blocked and answer.reason == BLOCKED and answer.is_silent and len(asking.seqs) > 1:
+    if inputs.withholds_blocked and answer.reason == BLOCKED and answer.is_silent and len(inputs.seqs) > 1:
         return False  # the prompt was blocked, and the next prompt would be the same
     if answer.attempt.outcome == "error":
         return answer.retryable and await calls.wait(answer.retry_after)
     return True
 
 
-def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
-    return not answer.is_final and not (asking.withholds_blocked and answer.reason == TOO_LONG)
+def _is_worth_another_model(inputs: AttemptInputs, answer: _Answer) -> bool:
+    return not answer.is_final and not (inputs.withholds_blocked and answer.reason == TOO_LONG)
 
 
-async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
+async def _attempts_without_blocked(inputs: AttemptInputs, calls: Calls) -> AttemptsResult:
     """Ask with some messages withheld, fewer each time, and use the answer to the request that withheld the fewest."""
-    search, best = Search(start=0, stop=len(asking.seqs)), calls.failed_result()
+    search, best = Search(start=0, stop=len(inputs.seqs)), calls.failed_result()
     while (hidden := search.next(calls.left)) is not None:
-        withheld = asking.seqs[hidden.start : hidden.stop]
-        request = replace(asking.request(asking.summarizer.profile, withheld), feedback=BLOCKED)
-        answer = await calls.ask(asking.summarizer, request, asking.apply, asks_again=False)
+        withheld = inputs.seqs[hidden.start : hidden.stop]
+        request = replace(inputs.request(inputs.summarizer.profile, withheld), feedback=BLOCKED)
+        answer = await calls.ask(inputs.summarizer, request, inputs.apply, asks_again=False)
         if answer.attempt.outcome == "error":
             break
         if answer.applied is not None:
@@ -271,10 +271,10 @@ def _judged_and_applied(
 ) -> tuple[GateReport, Applied | str, tuple[tuple[int, str], ...]]:
     report = judging(proposal)
     applied = report.reason or apply(report)
-    told = applied
+    reapplied = applied
     if report.reason and report.examined is not None:  # what would be lost if all were mended
-        told = apply(replace(report, candidate=report.examined.candidate, reason=None))
-    return report, applied, told.lost[:MOST_LOST] if isinstance(told, Applied) else ()
+        reapplied = apply(replace(report, candidate=report.examined.candidate, reason=None))
+    return report, applied, reapplied.lost[:MOST_LOST] if isinstance(reapplied, Applied) else ()
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:

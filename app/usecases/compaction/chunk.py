@@ -55,15 +55,15 @@ OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, proven
 MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
-IN_ONE = 10**12  # tokens: everything there is to fold is one chunk
-SMALLER_HELPS = frozenset({BLOCKED, TOO_LONG})
+UNLIMITED_TOKENS = 10**12  # tokens: everything there is to fold is one chunk
+HALVING_REASONS = frozenset({BLOCKED, TOO_LONG})
 """Failure reasons after which the next job begins with a smaller chunk."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class SystemShown:
+class SystemExcerpt:
     """A conversation's system prompt without secrets, as a summarizer may see it."""
 
     prompt: str
@@ -80,7 +80,7 @@ class Chunk:
     plan: CompactionPlan
     span: tuple[Message, ...]
     """The messages without their secrets, as the summarizer and every check of its answer see them."""
-    system: SystemShown
+    system: SystemExcerpt
     version: StateVersion | None
     """The present state; ``None`` if there is none."""
     anchors: tuple[Anchor, ...]
@@ -102,17 +102,17 @@ class Chunk:
         if self.version is None:
             return ()
         entries = served(self.version.entries)
-        if not self.carries:
+        if not self.changes_schema:
             return entries
         source, language = schema_named(self.version.state_schema), language_of(self.span)
-        beside = from_anchors(
+        anchor_entries = from_anchors(
             self._anchors_only_shown_now(),
             schema=source,
             version=self.version.version,
             next_entry=next_after(entries, self.version.next_entry),
             language=language,
         )
-        entries = (*entries, *beside)
+        entries = (*entries, *anchor_entries)
         moved = in_schema(
             entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
         )
@@ -130,7 +130,7 @@ class Chunk:
         return serve(self.anchors, through_seq=self.plan.to_seq, held=(), room=room, estimator=estimator).shown
 
     @property
-    def carries(self) -> bool:
+    def changes_schema(self) -> bool:
         """Whether the present state has another schema than the one that will be written next."""
         return self.version is not None and self.version.state_schema != self.resolved.schema.name
 
@@ -162,7 +162,7 @@ class Chunk:
             tokens_before=resolved.breakdown.total,
             block_before=resolved.breakdown.block,
             target=resolved.target_tokens,
-            carried=self.carries,
+            carried=self.changes_schema,
             coming_tokens=resolved.coming_tool_tokens_after(self.plan.folded_tokens),
             lasting_tokens=resolved.lasting_tokens,
             anchors=self.anchors,
@@ -176,7 +176,7 @@ class Chunk:
         Of the messages with the ``seq``s in ``withheld`` it contains neither text nor anchors.
         """
         focus = self.row.request.focus
-        state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.carries)
+        state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.changes_schema)
         described = self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(
@@ -224,7 +224,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         if isinstance(planned, NothingToFold):
             return NoChunk(resolved=resolved, found=planned)
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
-        anchors = await _anchors_beside_state(uow, conversation.id, through_seq=planned.to_seq)
+        anchors = await _unheld_anchors(uow, conversation.id, through_seq=planned.to_seq)
         outdated, _ = await uow.anchors.page(
             conversation.id, Page(limit=MOST_OUTDATED, order="desc"), status="superseded"
         )
@@ -238,7 +238,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         resolved=resolved,
         plan=planned,
         span=shown,
-        system=await off_loop(system_shown, resolved, size=len(conversation.system_prompt)),
+        system=await off_loop(system_excerpt_of, resolved, size=len(conversation.system_prompt)),
         later=later,
         segments=await off_loop(
             lambda: cut_span(shown, resolved.policy.segment_by, from_seq=planned.from_seq, to_seq=planned.to_seq)
@@ -268,24 +268,24 @@ async def _messages_for_probes(
 
 def _tokens_to_fold(resolved: Resolved, digestible: int) -> int:
     conversation = resolved.conversation
-    if conversation.quiet.reason not in SMALLER_HELPS:
+    if conversation.quiet.reason not in HALVING_REASONS:
         return digestible
     # Half after one failure, then a quarter, so that two blocked messages end up in different chunks.
     return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), SMALLEST)
 
 
-async def _anchors_beside_state(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
+async def _unheld_anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
     # A held message is served whole, so its anchors are left out.
     held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
     active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
     return tuple(anchor for anchor in active if anchor.seq not in held)
 
 
-def system_shown(resolved: Resolved) -> SystemShown:
+def system_excerpt_of(resolved: Resolved) -> SystemExcerpt:
     """The system prompt of a conversation that is to be summarized; a large one takes a while."""
     prompt = redact(resolved.conversation.system_prompt)
     wants_excerpt = resolved.policy.inject_system_context
-    return SystemShown(prompt, system_context(prompt, room=SYSTEM_CONTEXT) if wants_excerpt else "")
+    return SystemExcerpt(prompt, system_context(prompt, room=SYSTEM_CONTEXT) if wants_excerpt else "")
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:

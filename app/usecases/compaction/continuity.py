@@ -10,7 +10,7 @@ from app.core.model.continuity import Continuity
 from app.core.model.records import Compaction, RanIn
 from app.core.state.apply import Applied
 from app.off_loop import off_loop
-from app.usecases.compaction.attempts import Asking, AttemptsResult, Calls
+from app.usecases.compaction.attempts import AttemptInputs, AttemptsResult, Calls
 from app.usecases.compaction.chunk import Chunk
 
 BELOW_FLOOR: Final = "below_floor"
@@ -38,14 +38,16 @@ def added_score(row: Compaction, found: Continuity) -> Continuity | None:
     return found if is_first or row.continuity is None else row.continuity.plus(found)
 
 
-async def retried_below_floor(chunk: Chunk, asking: Asking, calls: Calls, attempted: AttemptsResult) -> AttemptsResult:
+async def retried_below_floor(
+    chunk: Chunk, inputs: AttemptInputs, calls: Calls, attempted: AttemptsResult
+) -> AttemptsResult:
     """The result; if its score is below the policy's floor, the better one of this result and a second try.
 
     The second request names what the first answer leaves out. It is made only if no client waits, the model reads
     prompts, and calls and time are left.
     """
     floor, applied = chunk.resolved.policy.continuity_floor, attempted.applied
-    reads_prompts = asking.summarizer.profile.reads_prompts
+    reads_prompts = inputs.summarizer.profile.reads_prompts
     if floor is None or applied is None or attempted.withheld or not reads_prompts or not _is_unattended(chunk.row):
         return attempted
     exam = attempted.exam or await exam_of(chunk)
@@ -56,8 +58,8 @@ async def retried_below_floor(chunk: Chunk, asking: Asking, calls: Calls, attemp
         return attempted
     at = calls.attempts.index(attempted.accepted)
     calls.attempts[at] = replace(calls.attempts[at], reason=calls.attempts[at].reason or BELOW_FLOOR)
-    request = replace(asking.request(asking.summarizer.profile, ()), missing=first.lost)
-    answer = await calls.ask(asking.summarizer, request, asking.apply, asks_again=False)
+    request = replace(inputs.request(inputs.summarizer.profile, ()), missing=first.lost)
+    answer = await calls.ask(inputs.summarizer, request, inputs.apply, asks_again=False)
     better = applied
     if answer.applied is not None:
         after = (await score(exam, answer.applied)).continuity.score

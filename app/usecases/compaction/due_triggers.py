@@ -53,14 +53,14 @@ async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, r
     return await _claimed_if_due(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
 
 
-async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, asked: Message) -> Conversation:
+async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, question: Message) -> Conversation:
     """A *locked* conversation at the end of the turn that this message began.
 
     If nothing could be folded between the calls of the turn, the turn itself was in the way; that is over now. The
     reason of the quiet is kept, so that it is not reported again if still nothing can be folded.
     """
     quiet = conversation.quiet
-    began_inside = asked.seq < quiet.until_seq <= conversation.last_seq
+    began_inside = question.seq < quiet.until_seq <= conversation.last_seq
     if not (began_inside and quiet.reason in NOTHING_FOLDED):
         return conversation
     return await uow.conversations.update(conversation.id, quiet=Quiet(reason=quiet.reason))

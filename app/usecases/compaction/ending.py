@@ -23,7 +23,7 @@ EVENTS: dict[CompactionStatus, str] = {
     "superseded": "compaction.failed",
 }
 FAILURES = frozenset({"failed", "rejected"})
-WAITED_IN_VAIN: Final = "waited_in_vain"
+WAIT_TIMED_OUT: Final = "waited_in_vain"
 """Why a conversation is quiet although a compaction is in flight: a turn had no time left to wait for it."""
 
 log = structlog.get_logger(__name__)
@@ -86,7 +86,7 @@ async def finish(
 
 async def _end_quiet_of_wait(uow: UnitOfWork, conversation_id: UUID) -> None:
     conversation = await uow.conversations.get(conversation_id)
-    if conversation.quiet.reason == WAITED_IN_VAIN:
+    if conversation.quiet.reason == WAIT_TIMED_OUT:
         await uow.conversations.update(conversation_id, quiet=Quiet())
 
 

@@ -16,7 +16,7 @@ from app.core.model.policies.policy import Trigger
 from app.core.model.records import NOT_NUMBERED, Compaction, Event, RanIn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_running, numbers_of
-from app.usecases.compaction.ending import FAILURES, WAITED_IN_VAIN
+from app.usecases.compaction.ending import FAILURES, WAIT_TIMED_OUT
 from app.usecases.compaction.job import IN_TURN, LAST_TRY
 from app.usecases.compaction.repeating import would_repeat
 from app.usecases.compaction.run import CompactionService
@@ -29,7 +29,7 @@ from app.usecases.shared.work_records import is_set_aside
 
 EVENT_PAGE = 100
 
-TellNew = Callable[[], Awaitable[None]]
+SendNewEvents = Callable[[], Awaitable[None]]
 """Sends the events that came since it was last called."""
 
 log = structlog.get_logger(__name__)
@@ -57,7 +57,7 @@ class InlineOutcome:
         return InlineOutcome(row=later.row or self.row, warnings=warnings)
 
 
-async def _tell_nobody() -> None:
+async def _send_nothing() -> None:
     """Does nothing: for turns without a stream."""
 
 
@@ -80,14 +80,14 @@ class InlineCompaction:
         row = await uow.compactions.in_flight(resolved.conversation.id)
         return InlineClaim(trigger=trigger, row=row, own=False) if row else None
 
-    async def settle_telling(
+    async def settle_with_events(
         self,
         resolved: Resolved,
         claim: InlineClaim | None,
         *,
         stop: asyncio.Event,
         after: int,
-        tell: Callable[[Sequence[Event]], None],
+        on_events: Callable[[Sequence[Event]], None],
     ) -> InlineOutcome:
         """``settle`` the claim, if there is one, and tell the conversation's compaction events after number ``after``.
 
@@ -97,18 +97,18 @@ class InlineCompaction:
         if claim is None:
             return InlineOutcome()
 
-        async def tell_new() -> None:
+        async def send_new_events() -> None:
             nonlocal after
             with suppress(DependencyUnavailableError):
-                after = await self._tell_events_since(claim.row, after, tell)
+                after = await self._send_events_since(claim.row, after, on_events)
 
         if claim.row.status == "running" and not claim.own:
-            tell([_started_event(claim.row)])
-        await tell_new()
-        outcome = await unless_stopped(stop, self.settle(resolved, claim, tell_new))
+            on_events([_started_event(claim.row)])
+        await send_new_events()
+        outcome = await unless_stopped(stop, self.settle(resolved, claim, send_new_events))
         if outcome is None:
             outcome = await self._left_to_worker(claim.row)
-        await self._tell_events_since(claim.row, after, tell)
+        await self._send_events_since(claim.row, after, on_events)
         return outcome
 
     async def _left_to_worker(self, row: Compaction) -> InlineOutcome:
@@ -117,13 +117,17 @@ class InlineCompaction:
         except (DependencyUnavailableError, LeaseLostError):
             return InlineOutcome(row=row)
 
-    async def _tell_events_since(self, row: Compaction, after: int, tell: Callable[[Sequence[Event]], None]) -> int:
+    async def _send_events_since(
+        self, row: Compaction, after: int, on_events: Callable[[Sequence[Event]], None]
+    ) -> int:
         async with self._shell.uow(row.tenant_id) as uow:
             events = await uow.events.after(row.conversation_id, after, limit=EVENT_PAGE)
-        tell([event for event in events if event.type.startswith("compaction.")])
+        on_events([event for event in events if event.type.startswith("compaction.")])
         return events[-1].number if events else after
 
-    async def settle(self, resolved: Resolved, claim: InlineClaim, tell_new: TellNew = _tell_nobody) -> InlineOutcome:
+    async def settle(
+        self, resolved: Resolved, claim: InlineClaim, send_new_events: SendNewEvents = _send_nothing
+    ) -> InlineOutcome:
         """Run the compaction or wait for it, at most ``sync_deadline`` seconds.
 
         A failed compaction never raises here.
@@ -133,7 +137,7 @@ class InlineCompaction:
         try:
             try:
                 async with asyncio.timeout(seconds):
-                    row = await self._settled_row(claim, deadline, tell_new)
+                    row = await self._settled_row(claim, deadline, send_new_events)
             except TimeoutError:
                 row = await self._hand_to_worker(row)
                 await self._quiet_while_job_may_run(resolved, row)
@@ -146,31 +150,33 @@ class InlineCompaction:
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
         return InlineOutcome(row=row, warnings=_warnings(row))
 
-    async def _settled_row(self, claim: InlineClaim, deadline: float, tell_new: TellNew = _tell_nobody) -> Compaction:
+    async def _settled_row(
+        self, claim: InlineClaim, deadline: float, send_new_events: SendNewEvents = _send_nothing
+    ) -> Compaction:
         if claim.own:
             return await self._compaction.run(claim.row, IN_TURN.until(deadline))
-        row = await self._wait_for_row(claim, deadline, tell_new)
+        row = await self._wait_for_row(claim, deadline, send_new_events)
         again = await self._claim_if_still_due(claim)
         if again is None:
             return row
-        await tell_new()
+        await send_new_events()
         return await self._compaction.run(again, LAST_TRY.until(deadline))
 
-    async def _wait_for_row(self, claim: InlineClaim, deadline: float, tell_new: TellNew) -> Compaction:
+    async def _wait_for_row(self, claim: InlineClaim, deadline: float, send_new_events: SendNewEvents) -> Compaction:
         """Wait until the row has ended, has brought the turn below its threshold, or may be taken over."""
         row = claim.row
         async with self._shell.bus.subscribe(row.conversation_id) as wake_up:
             while True:
                 taken = await self._compaction.take(row.id, self._ran_in)
                 if taken is not None:
-                    await tell_new()
+                    await send_new_events()
                     return await self._compaction.run(taken, IN_TURN.until(deadline))
                 was_queued = row.status == "queued"
                 async with self._shell.uow(row.tenant_id) as uow:
                     row = await uow.compactions.get(row.id)
                     resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
                 if was_queued and row.status == "running":
-                    await tell_new()
+                    await send_new_events()
                 if not row.in_flight or not _at_threshold(resolved, claim.trigger):
                     return row
                 await wake_up.wait(self._shell.timings.poll_seconds)
@@ -206,7 +212,7 @@ class InlineCompaction:
         async with self._shell.uow(row.tenant_id) as uow:
             await uow.conversations.lock(row.conversation_id)
             if (await uow.compactions.get(row.id)).in_flight:
-                quiet = Quiet(until=until, reason=WAITED_IN_VAIN)
+                quiet = Quiet(until=until, reason=WAIT_TIMED_OUT)
                 await uow.conversations.update(row.conversation_id, quiet=quiet)
             await uow.commit()
 

@@ -10,13 +10,13 @@ from app.core.model.model_io import (
     Proposal,
 )
 from app.core.state.apply import apply_candidate
-from app.usecases.compaction.attempts import TOO_LONG, Apply, Asking, AttemptsResult, Calls, run_attempts
+from app.usecases.compaction.attempts import TOO_LONG, Apply, AttemptInputs, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, read_chunk, summarizer_of
 from app.usecases.compaction.continuity import retried_below_floor
 from app.usecases.ports import Summarizer, SummarizerRequest
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.shell import Shell
-from app.usecases.shared.work_records import OnRecord
+from app.usecases.shared.work_records import WorkRecord
 
 IN_TURN_CALLS = 3  # ask, retry, fallback
 
@@ -56,7 +56,7 @@ class Job:
     deadline: float
     most_tokens: int | None = None
     """The most tokens of a chunk. It only shrinks: when the model's window turns out smaller than assumed."""
-    record: OnRecord | None = None
+    record: WorkRecord | None = None
     """The record that this process works on a chunk. It is suspended while a provider answers."""
     calls: Calls | None = None
     """The model calls about the present chunk; ``None`` between two chunks."""
@@ -90,8 +90,8 @@ class Job:
         """
         calls = self.begin_calls(chunk)
         while True:
-            asking = await self.asking_about(chunk, partial(apply_candidate, context=chunk.apply_context()))
-            attempted = await retried_below_floor(chunk, asking, calls, await run_attempts(asking, calls))
+            inputs = await self.inputs_for(chunk, partial(apply_candidate, context=chunk.apply_context()))
+            attempted = await retried_below_floor(chunk, inputs, calls, await run_attempts(inputs, calls))
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted
@@ -113,10 +113,10 @@ class Job:
         # If this process dies while it waits for a provider, the chunk is not to blame, so no crash is counted.
         return _SummarizerOffRecord(summarizer, record) if record and summarizer.profile.metered else summarizer
 
-    async def asking_about(self, chunk: Chunk, apply: Apply) -> Asking:
+    async def inputs_for(self, chunk: Chunk, apply: Apply) -> AttemptInputs:
         """What the attempts at a chunk need; ``apply`` makes a state from a checked answer."""
         fallback = await fallback_of(self.shell, chunk.resolved)
-        return Asking(
+        return AttemptInputs(
             summarizer=self._summarizer_off_record(summarizer_of(self.shell, chunk.resolved)),
             fallback=self._summarizer_off_record(fallback) if fallback else None,
             request=chunk.request,
@@ -131,7 +131,7 @@ class _SummarizerOffRecord:
     """A summarizer that suspends the record of this process's work on a chunk during its calls."""
 
     summarizer: Summarizer
-    record: OnRecord
+    record: WorkRecord
 
     @property
     def profile(self) -> ModelProfile:

@@ -21,7 +21,7 @@ from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
 from app.core.planning.compaction import CompactionPlan, NothingToFold
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.chunk import IN_ONE, plan, read_tail, summarizer_of
+from app.usecases.compaction.chunk import UNLIMITED_TOKENS, plan, read_tail, summarizer_of
 from app.usecases.compaction.claiming import claim_queued, claim_running, new_compaction
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
@@ -30,7 +30,7 @@ from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.caller import audit
 from app.usecases.shared.compaction_views import CompactionView, views_of
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.lease import Lease
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -110,7 +110,7 @@ class ManualCompaction:
         """Queue a failed compaction once more, as a row of its own."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 return await self._view(await uow.compactions.get(UUID(before["compaction_id"])))
             failed = await uow.compactions.get(compaction_id)
@@ -163,7 +163,7 @@ class ManualCompaction:
         """Take the slot, or find the row that has it."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 row = await uow.compactions.get(UUID(before["compaction_id"]))
                 if not (asked.wait and row.status in WITHOUT_EFFECT):
@@ -263,7 +263,7 @@ class ManualCompaction:
             request = await _request(uow, resolved, asked)
             tail = await read_tail(uow, resolved)
         row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="request")
-        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, IN_ONE)), planned=True)
+        return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, UNLIMITED_TOKENS)), planned=True)
 
 
 def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Compaction:

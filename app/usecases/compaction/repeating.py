@@ -9,7 +9,7 @@ from app.core.model.policies.policy import Trigger
 from app.core.planning.compaction import NothingToFold
 from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.chunk import IN_ONE, before_running_turn, plan, read_tail
+from app.usecases.compaction.chunk import UNLIMITED_TOKENS, before_running_turn, plan, read_tail
 from app.usecases.shared.resolve import Resolved
 
 NOTHING_FOLDED: Final = frozenset({"nothing_to_compact", "irreducible_floor"})
@@ -30,7 +30,7 @@ async def would_repeat(uow: UnitOfWork, resolved: Resolved, trigger: Trigger, *,
     request = trigger.request()
     if not turn_is_over:
         request = await before_running_turn(uow, conversation.id, request)
-    found = plan(resolved, await read_tail(uow, resolved), request, IN_ONE)
+    found = plan(resolved, await read_tail(uow, resolved), request, UNLIMITED_TOKENS)
     if not isinstance(found, NothingToFold) or found.reason != conversation.quiet.reason:
         return False
     quiet = quiet_after(

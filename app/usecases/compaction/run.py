@@ -21,11 +21,11 @@ from app.usecases.compaction.claiming import record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import attempt_columns, end_row
 from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
-from app.usecases.compaction.remaking import remake
+from app.usecases.compaction.narrative_rewriting import rewrite_narrative
 from app.usecases.compaction.saving import save_chunk
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
-from app.usecases.shared.lease import Lease, LeaseLostError, check_held, held
+from app.usecases.shared.lease import Lease, LeaseLostError, check_held, keep_lease
 from app.usecases.shared.shell import Shell
 
 MOST_UNRECORDED = 256  # cancelled runs; of more than these the callers were cancelled too, and will not ask
@@ -111,7 +111,7 @@ class CompactionService:
         job = Job.of(self._shell, lease, limits)
         done = 0
         try:
-            async with held(
+            async with keep_lease(
                 lease, uow=self._shell.uow, clock=self._shell.clock, every=self._shell.timings.heartbeat_seconds
             ):
                 while row.in_flight:
@@ -186,7 +186,7 @@ class CompactionService:
         await end_row(self._shell, uow, compaction, status="failed", reason="crashed")
 
     async def _work_on_record(self, row: Compaction, job: Job) -> Compaction:
-        async with self._shell.work.on_record(row.tenant_id, row.conversation_id, "compaction") as record:
+        async with self._shell.work_records.record_work(row.tenant_id, row.conversation_id, "compaction") as record:
             job.record = record
             return await self._run_job(row, job)
 
@@ -195,7 +195,7 @@ class CompactionService:
         if wait is not None:
             return await self._end_over_limit(job.lease, wait)
         if row.trigger == ERASURE:
-            return await remake(job)
+            return await rewrite_narrative(job)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
         if isinstance(chunk, NoChunk):
@@ -239,7 +239,7 @@ class CompactionService:
             ended = await end_row(
                 self._shell, uow, row, status="skipped", reason=nothing.found.reason, attempted=attempted
             )
-            if row.trigger != "manual" and present.has_rules_of(resolved):
+            if row.trigger != "manual" and present.has_same_rules(resolved):
                 quiet = quiet_after(
                     resolved.policy,
                     resolved.budgets,

@@ -24,15 +24,15 @@ from app.usecases.compaction.chunk import Chunk, wants_detail_by_model
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.continuity import added_score, exam_of
 from app.usecases.compaction.ending import count_compaction, end_row, finish
-from app.usecases.compaction.segmenting import ToldSegment, store_segments, told_segments
+from app.usecases.compaction.segmenting import NewSegment, new_segments, store_segments
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
 from app.usecases.history.due_anchors import find_due_anchors, find_due_anchors_within
-from app.usecases.shared.layouts import LayoutSources, laid_out, layout_sources
+from app.usecases.shared.layouts import LayoutSources, layout_from_sources, layout_sources
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
-from app.usecases.verification.pending import first_mark, is_pressing, note_version
+from app.usecases.verification.pending import initial_mark, is_pressing, note_version
 
 
 async def save_chunk(
@@ -57,7 +57,7 @@ async def save_chunk(
         applied=applied,
         values=await off_loop(exact_values, chunk.span),
         exam=attempted.exam or await exam_of(chunk),
-        told=await _segments_with_texts(chunk, attempted, applied, now),
+        segments=await _segments_with_texts(chunk, attempted, applied, now),
         proposed=proposed_anchors(shell, applied.found, chunk.span),
         now=now,
     )
@@ -76,7 +76,7 @@ class _Ready:
     values: Sequence[str]
     """The exact values in the folded messages."""
     exam: Exam
-    told: Sequence[ToldSegment]
+    segments: Sequence[NewSegment]
     proposed: Sequence[Anchor]
     """The anchors that the model proposed."""
     now: datetime
@@ -105,7 +105,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             await uow.anchors.rank(present.id, ready.applied.ranking)
             await add_proposed(uow, resolved, ready.proposed, chunk.span, compute=results)
             wants_detail = wants_detail_by_model(shell, chunk.resolved)
-            ids = await store_segments(uow, present.id, ready.told, wants_detail=wants_detail, now=ready.now)
+            ids = await store_segments(uow, present.id, ready.segments, wants_detail=wants_detail, now=ready.now)
             served = await _laid_out(uow, resolved, ready, results)
             mark = _verified_mark(shell, chunk, attempted)
             stored = await _write_state(shell, uow, resolved, chunk, served.applied, row, ids, mark)
@@ -117,8 +117,8 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
 
 async def _segments_with_texts(
     chunk: Chunk, attempted: AttemptsResult, applied: Applied, now: datetime
-) -> tuple[ToldSegment, ...]:
-    return await told_segments(
+) -> tuple[NewSegment, ...]:
+    return await new_segments(
         chunk.segments,
         chunk.span,
         chunk.resolved.policy,
@@ -131,7 +131,7 @@ async def _segments_with_texts(
 
 def _verified_mark(shell: Shell, chunk: Chunk, attempted: AttemptsResult) -> Verified:
     before = chunk.version.verified if chunk.version else "exact"
-    return first_mark(shell, chunk.resolved.policy, by_language_model=attempted.accepted.metered, before=before)
+    return initial_mark(shell, chunk.resolved.policy, by_language_model=attempted.accepted.metered, before=before)
 
 
 async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results: Results) -> _Served:
@@ -143,7 +143,7 @@ async def _laid_out(uow: UnitOfWork, resolved: Resolved, ready: _Ready, results:
         schema=chunk.resolved.schema,
         boundary_seq=chunk.plan.to_seq,
         anchor_room=applied.anchor_room,
-        kept=None,
+        digest_room=None,
     )
     return await results(_served_state, ready, sources)
 
@@ -160,7 +160,7 @@ def _served_state(ready: _Ready, sources: LayoutSources) -> _Served:
         room = _most_tokens_after(chunk) - (applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout))
         return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
 
-    layout = laid_out(sources, chunk.resolved.schema, applied.state, room_for_digests)
+    layout = layout_from_sources(sources, chunk.resolved.schema, applied.state, room_for_digests)
     tokens = applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)
     if tokens >= chunk.resolved.breakdown.total:  # what is applied has to be smaller than what it replaces
         layout = layout.without_held_days()
@@ -217,7 +217,7 @@ async def _write_state(
         **version.as_served,
         layout_version=present.layout_version + 1,
         failure_count=0,
-        quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_rules_of(chunk.resolved) else Quiet(),
+        quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_same_rules(chunk.resolved) else Quiet(),
     )
     return await refresh_sizes(uow, shell.resolver(changed))
 

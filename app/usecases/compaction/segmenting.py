@@ -38,7 +38,7 @@ CODE_VERSION: Final = "extractive-2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldSegment:
+class NewSegment:
     """A segment with its texts, before it has an id."""
 
     cut: CutSegment
@@ -50,7 +50,7 @@ def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: 
 
     Every ``seq`` belongs to exactly one of them, also that of a command or an erased message.
     """
-    cuts = [describe(messages) for messages in split_into_segments(_told_messages(span), how)]
+    cuts = [describe(messages) for messages in split_into_segments(_without_commands_and_erased(span), how)]
     starts = [from_seq, *(one.from_seq for one in cuts[1:])]
     ends = [*(start - 1 for start in starts[1:]), to_seq]
     return (
@@ -60,7 +60,7 @@ def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: 
     )
 
 
-async def told_segments(
+async def new_segments(
     cuts: Sequence[CutSegment],
     span: Sequence[Message],
     policy: CompactionPolicy,
@@ -69,7 +69,7 @@ async def told_segments(
     model: str,
     locale: str,
     now: datetime,
-) -> tuple[ToldSegment, ...]:
+) -> tuple[NewSegment, ...]:
     """Each segment with the levels that the policy asks for: texts of the model if there are any, otherwise of code.
 
     Args:
@@ -84,10 +84,10 @@ async def told_segments(
     by_number = {digest.number: digest for digest in digests} if policy.levels else {}
     wanted = tuple(level for level in LEVELS if level == "L3" or level in policy.levels)
 
-    def work() -> tuple[ToldSegment, ...]:
-        spoken = _told_messages(span)
+    def work() -> tuple[NewSegment, ...]:
+        spoken = _without_commands_and_erased(span)
         return tuple(
-            _told_segment(
+            _new_segment(
                 one, _messages_of(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now
             )
             for number, one in enumerate(cuts, start=1)
@@ -99,7 +99,7 @@ async def told_segments(
 async def store_segments(
     uow: UnitOfWork,
     conversation_id: UUID,
-    told: Sequence[ToldSegment],
+    segments: Sequence[NewSegment],
     *,
     wants_detail: bool,
     now: datetime,
@@ -111,9 +111,9 @@ async def store_segments(
     Returns:
         The segments' ids, in order.
     """
-    ranges = [(one.cut.from_seq, one.cut.to_seq) for one in told]
+    ranges = [(one.cut.from_seq, one.cut.to_seq) for one in segments]
     known = {(one.from_seq, one.to_seq): one for one in await uow.segments.of_ranges(conversation_id, ranges)}
-    fresh = [one for one, place in zip(told, ranges, strict=True) if place not in known]
+    fresh = [one for one, place in zip(segments, ranges, strict=True) if place not in known]
     topics = [one.cut.topic for one in fresh]
     taken = await uow.segments.ids_like(conversation_id, sorted({stem_of(topic) for topic in topics}))
     made = [
@@ -121,7 +121,7 @@ async def store_segments(
         for one, id_ in zip(fresh, ids_for(topics, taken), strict=True)
     ]
     await uow.segments.add(made)
-    await _make_current_again(uow, conversation_id, told, known, wants_detail=wants_detail)
+    await _make_current_again(uow, conversation_id, segments, known, wants_detail=wants_detail)
     ids = {place: segment.id for place, segment in known.items()}
     ids |= {(segment.from_seq, segment.to_seq): segment.id for segment in made}
     return tuple(ids[place] for place in ranges)
@@ -134,7 +134,7 @@ def extractive_level(
 
     Their secrets have been replaced before.
     """
-    spoken = _told_messages(messages)
+    spoken = _without_commands_and_erased(messages)
     text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
     if not text:
         return None
@@ -143,7 +143,7 @@ def extractive_level(
 
 def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
     """The content hash of the level as code would write it today."""
-    return content_hash(_told_messages(messages), level, EXTRACTIVE, CODE_VERSION)
+    return content_hash(_without_commands_and_erased(messages), level, EXTRACTIVE, CODE_VERSION)
 
 
 def described(segment: Segment) -> CutSegment:
@@ -154,14 +154,14 @@ def described(segment: Segment) -> CutSegment:
 async def _make_current_again(
     uow: UnitOfWork,
     conversation_id: UUID,
-    told: Sequence[ToldSegment],
+    segments: Sequence[NewSegment],
     known: Mapping[tuple[int, int], Segment],
     *,
     wants_detail: bool,
 ) -> None:
     """Make the known segments current again, and store the levels that they lack."""
     await uow.segments.set_current(conversation_id, [segment.id for segment in known.values()])
-    for one in told:
+    for one in segments:
         segment = known.get((one.cut.from_seq, one.cut.to_seq))
         if segment is None:
             continue
@@ -172,12 +172,12 @@ async def _make_current_again(
             await uow.segments.update(conversation_id, segment.id, wants_detail=True)
 
 
-def _segment(told: ToldSegment, id_: str, conversation_id: UUID, *, wants_detail: bool, now: datetime) -> Segment:
-    segment = told.cut.stored_as(id_, conversation_id, created_at=now)
-    return replace(segment, levels=told.levels, wants_detail=wants_detail)
+def _segment(new: NewSegment, id_: str, conversation_id: UUID, *, wants_detail: bool, now: datetime) -> Segment:
+    segment = new.cut.stored_as(id_, conversation_id, created_at=now)
+    return replace(segment, levels=new.levels, wants_detail=wants_detail)
 
 
-def _told_segment(
+def _new_segment(
     one: CutSegment,
     messages: Sequence[Message],
     wanted: Collection[Level],
@@ -186,7 +186,7 @@ def _told_segment(
     model: str,
     locale: str,
     now: datetime,
-) -> ToldSegment:
+) -> NewSegment:
     written = _levels_of_digest(digest, one) if digest else {}
     topic = " ".join(_redacted_and_clean(digest.topic).split()) if digest else ""
     named = replace(one, topic=topic or one.topic)
@@ -198,7 +198,7 @@ def _told_segment(
             levels[level] = _level(level, text, model, key, now)
         elif by_code := extractive_level(level, messages, named, locale=locale, now=now):
             levels[level] = by_code
-    return ToldSegment(cut=named, levels=levels)
+    return NewSegment(cut=named, levels=levels)
 
 
 def _levels_of_digest(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
@@ -221,5 +221,5 @@ def _messages_of(span: Sequence[Message], one: CutSegment) -> list[Message]:
     return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
 
 
-def _told_messages(messages: Sequence[Message]) -> list[Message]:
+def _without_commands_and_erased(messages: Sequence[Message]) -> list[Message]:
     return [message for message in messages if message.is_told]

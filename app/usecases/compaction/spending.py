@@ -15,7 +15,7 @@ from app.usecases.shared.resolve import Resolved
 WINDOW: Final = timedelta(hours=1)
 STEP: Final = timedelta(minutes=1)
 """The precision of the time at which calls are possible again."""
-SPARED: Final = 2
+RESERVE_DIVISOR: Final = 2
 """Work that can wait may spend each limit divided by this: one half."""
 SPEND_LIMIT: Final = "spend_limit"
 """The reason of a compaction that was not begun, or not continued, because of a limit."""
@@ -40,17 +40,17 @@ class SpendGuard:
         resolved: Resolved,
         *,
         metered: bool,
-        spares: bool = False,
+        keeps_reserve: bool = False,
         purpose: Purpose = "compaction",
     ) -> timedelta | None:
         """The whole minutes until a model may be called; ``None`` = now, always for a model that costs nothing.
 
-        A chunk that has begun is finished, so a limit may be exceeded by the calls of one chunk. With ``spares`` only
-        half of each limit counts: the rest is kept for compactions, which cannot wait.
+        A chunk that has begun is finished, so a limit may be exceeded by the calls of one chunk. With
+        ``keeps_reserve`` only half of each limit counts: the rest is kept for compactions, which cannot wait.
         """
         if not metered:
             return None
-        part = SPARED if spares else 1
+        part = RESERVE_DIVISOR if keeps_reserve else 1
         limits = resolved.policy.calls_per_hour / part, self._tenant_calls / part
         calls = await _least_wait(lambda span: uow.spending.metered_calls(span, resolved.conversation.id), limits)
         spent = await self._time_to_wait_for(uow, purpose, part)
@@ -64,13 +64,15 @@ class SpendGuard:
         seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
-    async def time_to_wait_for(self, uow: UnitOfWork, purpose: Purpose, *, spares: bool = False) -> timedelta | None:
+    async def time_to_wait_for(
+        self, uow: UnitOfWork, purpose: Purpose, *, keeps_reserve: bool = False
+    ) -> timedelta | None:
         """The time until the tenant may spend on this purpose, whatever its conversations spend; ``None`` = now."""
-        return await self._time_to_wait_for(uow, purpose, SPARED if spares else 1)
+        return await self._time_to_wait_for(uow, purpose, RESERVE_DIVISOR if keeps_reserve else 1)
 
     async def allows_cache(self, uow: UnitOfWork) -> bool:
         """Whether a provider's cache may be paid for now: only while less than half of the limit for chats is spent."""
-        return await self._time_to_wait_for(uow, "chat", SPARED) is None
+        return await self._time_to_wait_for(uow, "chat", RESERVE_DIVISOR) is None
 
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.

@@ -19,7 +19,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
-from app.usecases.chat.failed_turns import tell_failed
+from app.usecases.chat.failed_turns import add_failed_event
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
 from app.usecases.compaction.spending import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue
@@ -50,7 +50,7 @@ class Runner(Executor, Protocol):
         """End a row ``failed``, ``crashed``, with its event and a quiet period, within this transaction."""
 
 
-class Aside(Protocol):
+class BackgroundService(Protocol):
     """A service that does work which can wait and needs models: writes L1s, verifies states, or makes vectors."""
 
     async def work(self) -> str:
@@ -92,9 +92,9 @@ class Sweeper:
         clock: Clock,
         owner: str,
         rng: random.Random,
-        detailing: Aside | None = None,
-        verifying: Aside | None = None,
-        embedding: Aside | None = None,
+        detailing: BackgroundService | None = None,
+        verifying: BackgroundService | None = None,
+        embedding: BackgroundService | None = None,
         embedding_model: Callable[[], str | None] = lambda: None,
         timings: Timings = DEFAULT_TIMINGS,
         chores: Sequence[Chore] = (),
@@ -119,8 +119,10 @@ class Sweeper:
         )
         self._sends_details, self._sends_verifications = detailing is not None, verifying is not None
         self._embedding_model = embedding_model
-        asides = (verifying, detailing, embedding)
-        self._asides = [LocalJobRunner(one.work, needed=self._broker_is_away) for one in asides if one]
+        background_services = (verifying, detailing, embedding)
+        self._background_runners = [
+            LocalJobRunner(one.work, needed=self._broker_is_away) for one in background_services if one
+        ]
 
     async def run(self) -> None:
         """Sweep until cancelled. Errors do not end it.
@@ -133,7 +135,7 @@ class Sweeper:
                 await self._clock.sleep(self._timings.sweep_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
         finally:
             await self._stand_in.stop()
-            for lane in self._asides:
+            for lane in self._background_runners:
                 await lane.stop()
 
     async def sweep(self) -> None:
@@ -153,7 +155,7 @@ class Sweeper:
         await self._run_step(self._send_embeddings)
         if self._broker_is_away():
             self._stand_in.start()
-            for lane in self._asides:
+            for lane in self._background_runners:
                 lane.start()
 
     async def release(self) -> int:
@@ -277,7 +279,7 @@ class Sweeper:
             turn = await uow.turns.fail_expired(found.id)
             if turn is None:
                 return
-            await tell_failed(uow, turn, self._clock.now())
+            await add_failed_event(uow, turn, self._clock.now())
             await uow.commit()
         await self._bus.publish(uow.committed_events)
         _log.warning("sweeper.turn_ended", turn_id=str(turn.id))
@@ -302,8 +304,8 @@ class Sweeper:
             await uow.commit()
         await self._bus.publish(uow.committed_events)
         if crashes is not None:
-            told = {"kind": crashes.kind, "crashes": crashes.count, "set_aside": crashes.set_aside_at is not None}
-            _log.error("sweeper.process_ended_over", conversation_id=str(work.conversation_id), **told)
+            fields = {"kind": crashes.kind, "crashes": crashes.count, "set_aside": crashes.set_aside_at is not None}
+            _log.error("sweeper.process_ended_over", conversation_id=str(work.conversation_id), **fields)
 
     async def _keep_house(self) -> None:
         if self._housekeeping is None or self._clock.monotonic() < self._housekeeping_at:
@@ -327,17 +329,20 @@ class Sweeper:
 
 
 async def _each(
-    rows: Iterable[Row], handle: Callable[[Row], Awaitable[None]], failed: str, told: Callable[[Row], dict[str, str]]
+    rows: Iterable[Row],
+    handle: Callable[[Row], Awaitable[None]],
+    failed: str,
+    fields_of: Callable[[Row], dict[str, str]],
 ) -> None:
     """Handle each row.
 
-    If one fails, it is logged under the name ``failed`` with what ``told`` returns, and the others go on.
+    If one fails, it is logged under the name ``failed`` with what ``fields_of`` returns, and the others go on.
     """
     for row in rows:
         try:
             await handle(row)
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
-            _log.warning(failed, **told(row), error=type(error).__name__)
+            _log.warning(failed, **fields_of(row), error=type(error).__name__)
 
 
 def _named_step(chore: Chore, clock: Clock) -> Callable[[], Awaitable[None]]:

@@ -30,13 +30,13 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
 from app.usecases.context.recalling import (
-    NOTHING,
-    Asked,
-    Gathered,
+    NO_RECALL_REQUEST,
+    RecallRequest,
+    RecallSources,
     expansion_of,
-    gather,
-    question_in,
-    with_gathered,
+    read_recall_sources,
+    recall_question,
+    with_recall_sources,
     with_wanted_sections,
 )
 from app.usecases.context.similarity import By, SimilarityService
@@ -49,26 +49,28 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest describes
-TOLD_TIMES = 40  # a digest is made of the newest messages that are left out, at most so many times its own size …
-TOLD_TOKENS = 64_000  # … and at most this many tokens, which take about two seconds of CPU while a turn waits
-TOLD_PART = 4  # a digest is at most one part in so many of TOLD_TOKENS
+DIGEST_SOURCE_TIMES = (
+    40  # a digest is made of the newest messages that are left out, at most so many times its own size …
+)
+DIGEST_SOURCE_TOKENS = 64_000  # … and at most this many tokens, which take about two seconds of CPU while a turn waits
+DIGEST_PART = 4  # a digest is at most one part in so many of DIGEST_SOURCE_TOKENS
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
 _MOST_SECONDS_FOR_ANCHORS: Final = 2.0
 """The longest that a context waits for anchors after an import. The worker finds the rest."""
-_SERVED: Final = 10
+_SERVED_MESSAGE_SIZE: Final = 10
 """The size, in bytes of work, of a message that is served unchanged: about five microseconds."""
-_LOOKED_THROUGH: Final = 250
+_SEARCHED_BYTES: Final = 250
 """In such a message, this many bytes count as one: a search for the service's own marks takes 13 ms per megabyte."""
 
-_Read = Gathered | Exception | None
+_RecallSourcesOrError = RecallSources | Exception | None
 """What was read for a question, or the error that prevented it; ``None`` if there is no question."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class TimedContext:
     """A context, and the material it was made from."""
 
     context: AssembledContext
@@ -97,76 +99,96 @@ class ContextService:
         budget: int | None = None,
         *,
         model: str | None = None,
-        asked: Asked = NOTHING,
+        recall_request: RecallRequest = NO_RECALL_REQUEST,
         options: TurnOptions = NO_OPTIONS,
     ) -> AssembledContext:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt and the files.
 
-        ``options`` are those that the client of a turn sent. ``asked`` says what to recall. If a recall in a turn
-        fails, the context only has a warning (``recall_failed``); one that brings something back is recorded.
+        ``options`` are those that the client of a turn sent. ``recall_request`` says what to recall. If a recall in a
+        turn fails, the context only has a warning (``recall_failed``); one that brings something back is recorded.
         """
-        looked = await self.look(tenant_id, conversation_id, budget, model=model, asked=asked, options=options)
-        if asked.record_id and budget is None and looked.begins_answer and looked.context.recalled:
-            await self._record_if_possible(tenant_id, conversation_id, looked, asked.record_id)
-        return looked.context
+        timed_context = await self.assemble_unrecorded(
+            tenant_id, conversation_id, budget, model=model, recall_request=recall_request, options=options
+        )
+        if (
+            recall_request.record_id
+            and budget is None
+            and timed_context.begins_answer
+            and timed_context.context.recalled
+        ):
+            await self._record_if_possible(tenant_id, conversation_id, timed_context, recall_request.record_id)
+        return timed_context.context
 
-    async def look(
+    async def assemble_unrecorded(
         self,
         tenant_id: UUID,
         conversation_id: UUID,
         budget: int | None = None,
         *,
         model: str | None = None,
-        asked: Asked = NOTHING,
+        recall_request: RecallRequest = NO_RECALL_REQUEST,
         options: TurnOptions = NO_OPTIONS,
-    ) -> Looked:
+    ) -> TimedContext:
         """The context, and how long the recall took; nothing is recorded."""
-        async with self._shell.work.on_record(tenant_id, conversation_id, "context"):
-            once = partial(self._look, tenant_id, conversation_id, budget, model=model, asked=asked, options=options)
+        async with self._shell.work_records.record_work(tenant_id, conversation_id, "context"):
+            once = partial(
+                self._assemble_once,
+                tenant_id,
+                conversation_id,
+                budget,
+                model=model,
+                recall_request=recall_request,
+                options=options,
+            )
             try:
                 return await once()
             except AnchorsDueError:
                 found = await find_due_anchors(
                     self._shell, tenant_id, conversation_id, seconds=_MOST_SECONDS_FOR_ANCHORS
                 )
-                looked = await once(anchors_found=True)
+                timed_context = await once(anchors_found=True)
             if found == "all":
-                return looked
+                return timed_context
             self._shell.outbox.send_later("anchors", conversation_id)
-            context = replace(looked.context, warnings=(*looked.context.warnings, ANCHORS_DUE))
-            return replace(looked, context=context)
+            context = replace(timed_context.context, warnings=(*timed_context.context.warnings, ANCHORS_DUE))
+            return replace(timed_context, context=context)
 
-    async def _look(
+    async def _assemble_once(
         self,
         tenant_id: UUID,
         conversation_id: UUID,
         budget: int | None,
         *,
         model: str | None,
-        asked: Asked,
+        recall_request: RecallRequest,
         options: TurnOptions,
         anchors_found: bool = False,
-    ) -> Looked:
+    ) -> TimedContext:
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             if anchors_found:  # except for messages that came since
                 conversation = replace(conversation, anchors_due_from=None)
             resolved = self._shell.resolver(conversation, model=model).with_options(options)
-            room = self._room_for_detail(resolved, budget, asked)
+            room = self._room_for_detail(resolved, budget, recall_request)
             loaded, fits = await load(
-                uow, resolved, budget, all_anchors=asked.makes_room(budget), detail_room=room, may_recall=asked.in_turn
+                uow,
+                resolved,
+                budget,
+                all_anchors=recall_request.makes_room(budget),
+                detail_room=room,
+                may_recall=recall_request.in_turn,
             )
-            material = with_wanted_sections(loaded, asked.wanted)
-            material = _with_question_held(material) if asked.in_turn else material
+            material = with_wanted_sections(loaded, recall_request.wanted)
+            material = _with_question_held(material) if recall_request.in_turn else material
             begins = bool(material.tail) and material.tail[-1].role == "user"
             started = self._shell.clock.monotonic()
-            gathered = await _gathered_or_error(uow, material, budget, asked)
+            recall_sources = await _recall_sources_or_error(uow, material, budget, recall_request)
         try:
-            context = await self._with_recall(tenant_id, material, budget, gathered, fits=fits)
+            context = await self._with_recall(tenant_id, material, budget, recall_sources, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
-            if not asked.in_turn:
+            if not recall_request.in_turn:
                 raise
             log.warning("recall.failed", error=type(error).__name__)
             context = await self._put_together(tenant_id, material, budget)
@@ -175,12 +197,12 @@ class ContextService:
             context = _with_status_of_conversation(resolved, context)
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
-        context, left = await self._files.served(tenant_id, context, model=model, in_turn=asked.in_turn)
+        context, left = await self._files.served(tenant_id, context, model=model, in_turn=recall_request.in_turn)
         if resolved.caching is not None and all(file.form != "words" for file in context.files):
             context = replace(context, caching=resolved.caching.with_files(context.files, context.locale))
         context = await with_media(self._shell, tenant_id, context, room=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
-        return Looked(context=context, recall_ms=took, begins_answer=begins)
+        return TimedContext(context=context, recall_ms=took, begins_answer=begins)
 
     async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """Handle that a provider lost its copies of this context's files.
@@ -189,10 +211,10 @@ class ContextService:
         """
         return await self._files.renewed(tenant_id, context, model)
 
-    def _room_for_detail(self, resolved: Resolved, budget: int | None, asked: Asked) -> int | None:
+    def _room_for_detail(self, resolved: Resolved, budget: int | None, recall_request: RecallRequest) -> int | None:
         if budget is not None:
             return budget
-        if not asked.in_turn or resolved.policy.anchor_share is not None:
+        if not recall_request.in_turn or resolved.policy.anchor_share is not None:
             # This applies only if anchors may use all the room: other policies save tokens. The layout that is served
             # to the conversation's own model stays unchanged.
             return None
@@ -200,9 +222,9 @@ class ContextService:
         return max(resolved.budgets.budget - own, 0) or None
 
     async def _record_if_possible(
-        self, tenant_id: UUID, conversation_id: UUID, looked: Looked, record_id: UUID
+        self, tenant_id: UUID, conversation_id: UUID, timed_context: TimedContext, record_id: UUID
     ) -> None:
-        expansion = looked.expansion(record_id, conversation_id, self._shell.clock.now())
+        expansion = timed_context.expansion(record_id, conversation_id, self._shell.clock.now())
         try:
             async with self._shell.uow(tenant_id) as uow:
                 await uow.expansions.add([expansion])
@@ -211,16 +233,22 @@ class ContextService:
             log.warning("recall.not_recorded")
 
     async def _with_recall(
-        self, tenant_id: UUID, material: Material, budget: int | None, gathered: _Read, *, fits: bool
+        self,
+        tenant_id: UUID,
+        material: Material,
+        budget: int | None,
+        recall_sources: _RecallSourcesOrError,
+        *,
+        fits: bool,
     ) -> AssembledContext:
-        if isinstance(gathered, Exception):
-            raise gathered
-        if gathered is None:
+        if isinstance(recall_sources, Exception):
+            raise recall_sources
+        if recall_sources is None:
             return await self._put_together(tenant_id, material, budget, fits=fits)
         by: By | None = None
         if self._similarity is not None:
-            gathered, by = await self._similarity.compared(tenant_id, material.conversation.id, gathered)
-        asking = await off_loop(with_gathered, material, gathered)
+            recall_sources, by = await self._similarity.compared(tenant_id, material.conversation.id, recall_sources)
+        asking = await off_loop(with_recall_sources, material, recall_sources)
         originals = await self._with_originals_of_segments(tenant_id, asking, budget)
         context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
@@ -245,14 +273,22 @@ class ContextService:
 
     async def count_tokens(self, text: str | None, drafts: Sequence[MessageDraft] | None) -> int:
         """How many tokens a text, or messages, would have."""
-        weights = await off_loop(lambda: [draft.weighed().tokens for draft in drafts or ()], size=size_of(drafts or ()))
+        weights = await off_loop(
+            lambda: [draft.computed_weight().tokens for draft in drafts or ()], size=size_of(drafts or ())
+        )
         return sum(weights) + (await off_loop(estimate_text, text, size=len(text)) if text else 0)
 
 
-async def _gathered_or_error(uow: UnitOfWork, material: Material, budget: int | None, asked: Asked) -> _Read:
+async def _recall_sources_or_error(
+    uow: UnitOfWork, material: Material, budget: int | None, recall_request: RecallRequest
+) -> _RecallSourcesOrError:
     try:
-        question = question_in(material, asked, budget=budget)
-        return await gather(uow, material, asked, question, budget=budget) if question or asked.passages else None
+        question = recall_question(material, recall_request, budget=budget)
+        return (
+            await read_recall_sources(uow, material, recall_request, question, budget=budget)
+            if question or recall_request.passages
+            else None
+        )
     # The caller raises the error, and only outside of a turn: a turn goes on without recall.
     except Exception as error:  # noqa: BLE001 - raised where a turn goes on without it
         return error
@@ -262,7 +298,10 @@ def _approximate_bytes(material: Material, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
     # If all messages are served, only the text of messages with parts is read.
     if fits:
-        texts = sum(one.byte_length if one.parts else _SERVED + one.byte_length // _LOOKED_THROUGH for one in messages)
+        texts = sum(
+            one.byte_length if one.parts else _SERVED_MESSAGE_SIZE + one.byte_length // _SEARCHED_BYTES
+            for one in messages
+        )
     else:
         texts = sum(AN_ITEM + one.byte_length for one in messages)
     return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
@@ -368,13 +407,17 @@ async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None)
     return replace(material, anchors=tuple(found), anchors_unread=unread)
 
 
-def _tokens_to_read(resolved: Resolved, asked: int | None) -> int:
+def _tokens_to_read(resolved: Resolved, asked_budget: int | None) -> int:
     # Everything that fits by the policy's own count has to be read: an unread message would be missing without notice.
     budgets = resolved.budgets
     most = max(LOADED_BUDGETS * budgets.budget, resolved.conversation.estimated_within(budgets.window))
-    if asked is None:
+    if asked_budget is None:
         return most
-    return min(most, LOADED_BUDGETS * asked + min(int(TOLD_TIMES * DIGEST_SHARE * asked), TOLD_TOKENS))
+    return min(
+        most,
+        LOADED_BUDGETS * asked_budget
+        + min(int(DIGEST_SOURCE_TIMES * DIGEST_SHARE * asked_budget), DIGEST_SOURCE_TOKENS),
+    )
 
 
 def _most_counted_of_message(resolved: Resolved) -> int | None:
@@ -387,19 +430,24 @@ def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence
     conversation, estimator = resolved.conversation, resolved.policy.estimator
     total, covered = conversation.total, conversation.covered
     loaded = [*tail, *(message for message in held if message.seq > conversation.boundary_seq)]
-    there = tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator)
+    uncovered_tokens = tokens_of(total.tokens - covered.tokens, total.bytes - covered.bytes, estimator)
     spoken = (message for message in loaded if message.status != "erased")
-    return max(there - sum(tokens_of(one.token_count, one.byte_length, estimator) for one in spoken), 0)
+    return max(uncovered_tokens - sum(tokens_of(one.token_count, one.byte_length, estimator) for one in spoken), 0)
 
 
 def _assembled(material: Material, budget: int | None) -> AssembledContext:
     conversation = material.conversation
 
     def digest(messages: Sequence[Message], max_tokens: int) -> str:
-        told = _newest_within(messages, min(TOLD_TIMES * max_tokens, TOLD_TOKENS))
-        most = min(max_tokens, TOLD_TOKENS // TOLD_PART)
-        key = (told[0].id, told[-1].id, len(told), conversation.content_epoch)  # the same until some of them are erased
-        return _digest_without_secrets(Messages(key, told), most, conversation.locale)
+        newest = _newest_within(messages, min(DIGEST_SOURCE_TIMES * max_tokens, DIGEST_SOURCE_TOKENS))
+        most = min(max_tokens, DIGEST_SOURCE_TOKENS // DIGEST_PART)
+        key = (
+            newest[0].id,
+            newest[-1].id,
+            len(newest),
+            conversation.content_epoch,
+        )  # the same until some of them are erased
+        return _digest_without_secrets(Messages(key, newest), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)
 

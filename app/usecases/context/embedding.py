@@ -131,8 +131,8 @@ class EmbeddingService:
         except NotFoundError:  # the conversation was deleted meanwhile
             return "not_wanted"
         reason = answer.error.reason if answer.error else None
-        told = {"from_seq": claim.through + 1, "to_seq": claim.to_seq, "vectors": len(answer.vectors)}
-        log.info("embedding.done", conversation_id=str(conversation_id), outcome=outcome, reason=reason, **told)
+        fields = {"from_seq": claim.through + 1, "to_seq": claim.to_seq, "vectors": len(answer.vectors)}
+        log.info("embedding.done", conversation_id=str(conversation_id), outcome=outcome, reason=reason, **fields)
         return outcome
 
     # --- claiming
@@ -143,7 +143,11 @@ class EmbeddingService:
             if claimed is None:
                 return "not_wanted"
             through, boundary = claimed
-            wait = await self._spending.time_to_wait_for(uow, "embedding", spares=True) if embedder.metered else None
+            wait = (
+                await self._spending.time_to_wait_for(uow, "embedding", keeps_reserve=True)
+                if embedder.metered
+                else None
+            )
             if wait is not None:
                 await uow.embeddings.note_progress(conversation_id, embedder.name, through=through, pause=wait)
             await uow.commit()
@@ -276,8 +280,8 @@ async def _next_messages(
 
 
 def _texts_to_embed(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
-    told = ((message.seq, embeddable(message_text(message))) for message in redact_messages(messages))
-    return tuple(_Text(seq=seq, text=text, sha256=hash_of(text)) for seq, text in told if seq > through and text)
+    texts = ((message.seq, embeddable(message_text(message))) for message in redact_messages(messages))
+    return tuple(_Text(seq=seq, text=text, sha256=hash_of(text)) for seq, text in texts if seq > through and text)
 
 
 async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:

@@ -64,7 +64,7 @@ EVERYTHING: Final = WantedSections()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RecallRequest:
     """What a caller wants recalled."""
 
     query: str | None = None
@@ -91,12 +91,12 @@ class Asked:
         return self.fills(budget) or bool(self.passages) or self.wanted.levels is not None
 
 
-NOTHING: Final = Asked()
+NO_RECALL_REQUEST: Final = RecallRequest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """What was read for a question. ``with_gathered`` makes a ``Recall`` of it, off the event loop."""
+class RecallSources:
+    """What was read for a question. ``with_recall_sources`` makes a ``Recall`` of it, off the event loop."""
 
     question: str
     is_explicit: bool
@@ -108,38 +108,38 @@ class Gathered:
     """The cosine between the vectors of the question and of each message, by ``seq``."""
 
 
-def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
+def recall_question(material: Material, recall_request: RecallRequest, *, budget: int | None) -> str:
     """The question that messages are recalled for; empty where none can be recalled, or none are needed."""
     everything_is_served = material.conversation.boundary_seq == 0 and not exceeds(material, budget=budget)
-    if everything_is_served or not asked.wanted.recalled:
+    if everything_is_served or not recall_request.wanted.recalled:
         return ""
-    if asked.query is not None:
-        return _shortened_question(asked.query)
-    wanted = asked.recall if asked.recall is not None else material.policy.recall == "auto"
-    if not (asked.in_turn and wanted):
+    if recall_request.query is not None:
+        return _shortened_question(recall_request.query)
+    wanted = recall_request.recall if recall_request.recall is not None else material.policy.recall == "auto"
+    if not (recall_request.in_turn and wanted):
         return ""
     text = _shortened_question(_text_being_answered(material.tail))
     return "" if decide_recall_without_history(text, question_of(text, ())) else text
 
 
-async def gather(
-    uow: UnitOfWork, material: Material, asked: Asked, question: str, *, budget: int | None = None
-) -> Gathered:
+async def read_recall_sources(
+    uow: UnitOfWork, material: Material, recall_request: RecallRequest, question: str, *, budget: int | None = None
+) -> RecallSources:
     """Read the messages to choose from; their number has a limit, however long the history is."""
-    narrowed, before = None, said_before(material.tail, asked)
+    narrowed, before = None, texts_before_question(material.tail, recall_request)
     if question:
-        limit, talk = candidate_limit(material, asked, budget), material.conversation
+        limit, conversation = candidate_limit(material, recall_request, budget), material.conversation
         stems = search_stems(question, before)
-        known = _CORPORA.get(talk.id)
+        known = _CORPORA.get(conversation.id)
         narrowed = await uow.messages.sources(
-            talk.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
+            conversation.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
         )
-        narrowed = narrowed if asked.query is not None else _messages_before_answer(narrowed, material.tail)
-    return Gathered(
+        narrowed = narrowed if recall_request.query is not None else _messages_before_answer(narrowed, material.tail)
+    return RecallSources(
         question=question,
-        is_explicit=asked.query is not None,
+        is_explicit=recall_request.query is not None,
         narrowed=narrowed,
-        passages=asked.passages,
+        passages=recall_request.passages,
         before=before,
     )
 
@@ -147,17 +147,17 @@ async def gather(
 def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
     """The stems of the question, then those of words with the same meaning and of words that it refers back to."""
     known = question_of(question, ())
-    taken = [stem for said in before if leans(question, known) for stem in question_of(said, ()).stems]
+    referred_to = [stem for text in before if leans(question, known) for stem in question_of(text, ()).stems]
     own = list(known.stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
-    others = dict.fromkeys(chain(taken, alike))
+    others = dict.fromkeys(chain(referred_to, alike))
     return [*own, *islice((other for other in others if other not in own), RELATED)]
 
 
-def candidate_limit(material: Material, asked: Asked, budget: int | None) -> int:
+def candidate_limit(material: Material, recall_request: RecallRequest, budget: int | None) -> int:
     """How many messages are read to choose from, without their neighbours; more where the budget has more room."""
     total = material.conversation.total
-    room = (1.0 if asked.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
+    room = (1.0 if recall_request.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
     return limit_for_places(room * total.messages / max(total.tokens, 1))
 
 
@@ -187,17 +187,17 @@ def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
     return corpus
 
 
-def with_gathered(material: Material, gathered: Gathered) -> Material:
+def with_recall_sources(material: Material, recall_sources: RecallSources) -> Material:
     """The material with a ``Recall`` of what was gathered; much computing, so call it off the event loop."""
-    found = gathered.narrowed
+    found = recall_sources.narrowed
     corpus = cached_corpus_of(found, material.conversation.id) if found else Corpus(())
     recall = Recall(
-        question=gathered.question,
+        question=recall_sources.question,
         corpus=corpus,
-        is_explicit=gathered.is_explicit,
-        passages=gathered.passages,
-        before=gathered.before,
-        cosines=gathered.cosines,
+        is_explicit=recall_sources.is_explicit,
+        passages=recall_sources.passages,
+        before=recall_sources.before,
+        cosines=recall_sources.cosines,
     )
     return replace(material, recall=recall)
 
@@ -305,13 +305,13 @@ def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narr
     return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
 
 
-def said_before(tail: Sequence[Message], asked: Asked) -> tuple[str, ...]:
+def texts_before_question(tail: Sequence[Message], recall_request: RecallRequest) -> tuple[str, ...]:
     """The two newest messages before the question, which may be stored already; each cut to its beginning."""
-    told = [message for message in tail if message.content and not _belongs_to_a_call(message)]
+    messages = [message for message in tail if message.content and not _belongs_to_a_call(message)]
     asking = _message_being_answered(tail)
-    if asking is not None and asked.query in {None, asking.content}:
-        told = [message for message in told if message.seq < asking.seq]
-    return tuple(message.content[:BEFORE_CHARACTERS] for message in told[-2:])
+    if asking is not None and recall_request.query in {None, asking.content}:
+        messages = [message for message in messages if message.seq < asking.seq]
+    return tuple(message.content[:BEFORE_CHARACTERS] for message in messages[-2:])
 
 
 def _message_being_answered(tail: Sequence[Message]) -> Message | None:

@@ -13,10 +13,10 @@ from app.core.model.records import Compaction
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.due_triggers import due_before_call
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
-from app.usecases.context.context import ContextService, Looked
-from app.usecases.context.recalling import NOTHING, Asked, split_by_segment
+from app.usecases.context.context import ContextService, TimedContext
+from app.usecases.context.recalling import NO_RECALL_REQUEST, RecallRequest, split_by_segment
 from app.usecases.shared.compaction_views import CompactionView, views_of
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -33,7 +33,7 @@ class ContextAsk:
 
     budget: int | None = None
     """Tokens after the system prompt and the files; ``None`` = the policy's budget, which includes both."""
-    asked: Asked = NOTHING
+    recall_request: RecallRequest = NO_RECALL_REQUEST
     compact: Compact = "never"
     """``if_needed``: if a trigger is due before a model call, compact first, as a turn does."""
     counts: bool = False
@@ -68,8 +68,10 @@ class ContextRequests:
             ContextOverWindowError: Under ``keep_full`` the whole context exceeds the window.
         """
         outcome = await self._compacted(tenant_id, conversation_id, ask, idem)
-        looked = await self._context.look(tenant_id, conversation_id, ask.budget, asked=ask.asked)
-        context = replace(looked.context, warnings=(*outcome.warnings, *looked.context.warnings))
+        timed_context = await self._context.assemble_unrecorded(
+            tenant_id, conversation_id, ask.budget, recall_request=ask.recall_request
+        )
+        context = replace(timed_context.context, warnings=(*outcome.warnings, *timed_context.context.warnings))
         if not context.recalled and outcome.row is None:
             return ContextView(context=context)
         done = {"compaction_id": str(outcome.row.id) if outcome.row else None}
@@ -77,7 +79,7 @@ class ContextRequests:
             segments = await uow.segments.covering(conversation_id, recalled_seqs(context.recalled))
             views = await views_of(uow, [await uow.compactions.get(outcome.row.id)] if outcome.row else [])
             if ask.counts and context.recalled:
-                await self._count_once(uow, conversation_id, looked, idem, done)
+                await self._count_once(uow, conversation_id, timed_context, idem, done)
                 await uow.commit()
         return ContextView(
             context=split_by_segment(context, segments), segments=segments, compaction=next(iter(views), None)
@@ -91,7 +93,7 @@ class ContextRequests:
             return InlineOutcome()
         claim: InlineClaim | None = None
         async with self._shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, self._shell.clock.now())
+            before = await claim_key(uow, idem, self._shell.clock.now())
             if before and before.get("compaction_id"):
                 return InlineOutcome(row=await self._finished_row(uow, UUID(before["compaction_id"])))
             if before:
@@ -115,11 +117,16 @@ class ContextRequests:
         return await self._inline.claim(uow, resolved, due) if due else None
 
     async def _count_once(
-        self, uow: UnitOfWork, conversation_id: UUID, looked: Looked, idem: Idem | None, done: Mapping[str, Any]
+        self,
+        uow: UnitOfWork,
+        conversation_id: UUID,
+        timed_context: TimedContext,
+        idem: Idem | None,
+        done: Mapping[str, Any],
     ) -> None:
-        again = await done_before(uow, idem, self._shell.clock.now())
+        again = await claim_key(uow, idem, self._shell.clock.now())
         if again and again.get("counted"):
             return
         shell = self._shell
-        await uow.expansions.add([looked.expansion(shell.new_id(), conversation_id, shell.clock.now())])
+        await uow.expansions.add([timed_context.expansion(shell.new_id(), conversation_id, shell.clock.now())])
         await record(uow, idem, {**done, "counted": True}, OK)

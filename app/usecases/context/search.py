@@ -71,7 +71,7 @@ class SearchService(Service):
         if not query.text:
             message = "q cannot be empty"
             raise InvalidInputError(message, errors=[FieldError(field="q", message=message)])
-        async with self._shell.work.on_record(tenant_id, conversation_id, "search"):
+        async with self._shell.work_records.record_work(tenant_id, conversation_id, "search"):
             return await self._search_page(tenant_id, conversation_id, query, limit=limit, place=place)
 
     async def _search_page(

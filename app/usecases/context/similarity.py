@@ -20,7 +20,7 @@ from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.context.embedding import attempt_of, call_of, embedder_of
-from app.usecases.context.recalling import Gathered, cached_corpus_of
+from app.usecases.context.recalling import RecallSources, cached_corpus_of
 from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
 
@@ -49,35 +49,43 @@ class SimilarityService:
         self._kept: dict[tuple[UUID, str, bytes], bytes] = {}
         """The vectors of questions, by tenant, model, and hash of the question."""
 
-    async def compared(self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered) -> tuple[Gathered, By | None]:
+    async def compared(
+        self, tenant_id: UUID, conversation_id: UUID, recall_sources: RecallSources
+    ) -> tuple[RecallSources, By | None]:
         """What was gathered, with the cosines of the messages that have a vector; and by which means recall compares.
 
         The latter is ``None`` if no embedding model is set, or nothing is searched for.
         """
         embedder = embedder_of(self._shell)
-        if embedder is None or not gathered.question or gathered.narrowed is None:
-            return gathered, None
+        if embedder is None or not recall_sources.question or recall_sources.narrowed is None:
+            return recall_sources, None
         try:
-            vectors = await self._vectors_to_compare(tenant_id, conversation_id, gathered, embedder)
-            asked = await self._vector_of(tenant_id, conversation_id, gathered.question, embedder) if vectors else None
+            vectors = await self._vectors_to_compare(tenant_id, conversation_id, recall_sources, embedder)
+            question_vector = (
+                await self._vector_of(tenant_id, conversation_id, recall_sources.question, embedder)
+                if vectors
+                else None
+            )
         except DependencyUnavailableError as error:
             log.warning("recall.by_words", reason=error.stable_code)
-            return gathered, BY_WORDS
-        if asked is None:
-            return gathered, BY_WORDS
-        found = await off_loop(cosines, asked, vectors)
-        return (replace(gathered, cosines=found), BY_BOTH) if found else (gathered, BY_WORDS)
+            return recall_sources, BY_WORDS
+        if question_vector is None:
+            return recall_sources, BY_WORDS
+        found = await off_loop(cosines, question_vector, vectors)
+        return (replace(recall_sources, cosines=found), BY_BOTH) if found else (recall_sources, BY_WORDS)
 
     async def _vectors_to_compare(
-        self, tenant_id: UUID, conversation_id: UUID, gathered: Gathered, embedder: Embedder
+        self, tenant_id: UUID, conversation_id: UUID, recall_sources: RecallSources, embedder: Embedder
     ) -> dict[int, bytes]:
         async with self._shell.uow(tenant_id) as uow:
             dimensions = await uow.embeddings.dimensions(conversation_id, embedder.name)
         if not dimensions:
             return {}
-        seqs: Collection[int] = [source.seq for source in gathered.narrowed.sources] if gathered.narrowed else []
+        seqs: Collection[int] = (
+            [source.seq for source in recall_sources.narrowed.sources] if recall_sources.narrowed else []
+        )
         if len(seqs) > (most := most_vectors(dimensions)):
-            seqs = await off_loop(_best_by_words, conversation_id, gathered, most)
+            seqs = await off_loop(_best_by_words, conversation_id, recall_sources, most)
         async with self._shell.uow(tenant_id) as uow:
             return await uow.embeddings.vectors_by_seq(conversation_id, seqs, embedder.name)
 
@@ -117,9 +125,9 @@ class SimilarityService:
         return vector
 
 
-def _best_by_words(conversation_id: UUID, gathered: Gathered, count: int) -> Sequence[int]:
-    found = gathered.narrowed
+def _best_by_words(conversation_id: UUID, recall_sources: RecallSources, count: int) -> Sequence[int]:
+    found = recall_sources.narrowed
     if found is None:
         return ()
     corpus = cached_corpus_of(found, conversation_id)
-    return Ranking(corpus, asked_of(gathered.question, corpus, before=gathered.before)).best(count)
+    return Ranking(corpus, asked_of(recall_sources.question, corpus, before=recall_sources.before)).best(count)

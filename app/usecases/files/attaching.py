@@ -19,7 +19,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.shared.caller import audit
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -60,7 +60,7 @@ class FileService:
         shell = self._shell
         sha256, tokens = await _hash_and_weight(given)
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 await uow.conversations.get(conversation_id)
                 return await uow.files.get(conversation_id, UUID(before["file_id"]))
@@ -193,8 +193,8 @@ def _checked_hash_and_weight(given: NewFile) -> tuple[str, int]:
     if not given.data:
         raise _invalid_field("body", "a file has at least one byte: send its bytes as the body")
     if not is_what_it_says(given.data, given.media_type):
-        said = "is no text in UTF-8" if kind_of(given.media_type) == "text" else f"is no {given.media_type}"
-        raise _invalid_field("Content-Type", f"the file {said}: name the type that its bytes have")
+        problem = "is no text in UTF-8" if kind_of(given.media_type) == "text" else f"is no {given.media_type}"
+        raise _invalid_field("Content-Type", f"the file {problem}: name the type that its bytes have")
     return hashlib.sha256(given.data).hexdigest(), _weight(given)
 
 

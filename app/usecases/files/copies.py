@@ -211,7 +211,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
     def _copies(self, uow: UnitOfWork) -> CopyRepository[ProviderFile]:
         return uow.file_copies
 
-    async def _forget_there(self, copy: ProviderFile) -> None:
+    async def _delete_at_provider(self, copy: ProviderFile) -> None:
         self._memory.usable.pop((copy.account, copy.name), None)
         account = self._shell.models.chat(copy.model).profile.file_account
         if account != copy.account:

@@ -16,7 +16,7 @@ from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.history.drafts import SAID, MessageDraft
+from app.usecases.history.drafts import COUNTED_STATUSES, MessageDraft
 from app.usecases.ports import NewId
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
@@ -32,94 +32,101 @@ _FOUND: Final = tuple(field.name for field in fields(FoundAnchor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class AnchorEffects:
     """The effects of messages on anchors."""
 
-    made: tuple[Anchor, ...]
+    new: tuple[Anchor, ...]
     """The new anchors, each with the status after the later ones of these messages."""
     changed: tuple[Transition, ...]
     """The changes of anchors that were active before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class AnchorUpdate:
     """The effects of messages that are about to be stored, and the active anchors that were considered."""
 
-    read: Read
+    effects: AnchorEffects
     before: Sequence[Anchor] = ()
 
 
-NOTHING_READ: Final = Read(made=(), changed=())
-NOTHING_SAID: Final = Said(read=NOTHING_READ)
+NO_ANCHOR_EFFECTS: Final = AnchorEffects(new=(), changed=())
+NO_ANCHOR_UPDATE: Final = AnchorUpdate(effects=NO_ANCHOR_EFFECTS)
 
 
-def says_something(message: Message | MessageDraft) -> bool:
+def is_searched_for_anchors(message: Message | MessageDraft) -> bool:
     """Whether a message is searched for anchors. A command, an erased message and a superseded reply are not."""
-    return not message.is_command and message.status in SAID and bool(message.content.strip())
+    return not message.is_command and message.status in COUNTED_STATUSES and bool(message.content.strip())
 
 
-async def anchors_said(
-    uow: UnitOfWork, shell: Shell, conversation: Conversation, messages: Sequence[Message], *, read: Read | None = None
-) -> Said:
+async def anchor_update(
+    uow: UnitOfWork,
+    shell: Shell,
+    conversation: Conversation,
+    messages: Sequence[Message],
+    *,
+    effects: AnchorEffects | None = None,
+) -> AnchorUpdate:
     """The effects of messages on anchors. Nothing is written yet, so that all writes of an append are sent together.
 
-    ``conversation`` is the row before these messages; ``read`` are the effects, if they were found before.
+    ``conversation`` is the row before these messages; ``effects`` are the effects, if they were found before.
     """
-    spoken = [message for message in messages if says_something(message)]
+    spoken = [message for message in messages if is_searched_for_anchors(message)]
     if not spoken:
-        return NOTHING_SAID
-    if read is None:
-        return await _read_within_transaction(uow, shell, conversation, spoken)
-    return await still_said(uow, conversation, read)
+        return NO_ANCHOR_UPDATE
+    if effects is None:
+        return await _update_from_texts(uow, shell, conversation, spoken)
+    return await update_if_active(uow, conversation, effects)
 
 
-async def still_said(uow: UnitOfWork, conversation: Conversation, read: Read) -> Said:
+async def update_if_active(uow: UnitOfWork, conversation: Conversation, effects: AnchorEffects) -> AnchorUpdate:
     """What was read before the transaction, without changes of anchors that are no longer active."""
-    if not read.changed:
-        return Said(read=read)
-    before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in read.changed])
+    if not effects.changed:
+        return AnchorUpdate(effects=effects)
+    before = await uow.anchors.still_active(conversation.id, [change.anchor_id for change in effects.changed])
     still = {anchor.id for anchor in before}
-    changed = tuple(change for change in read.changed if change.anchor_id in still)
-    return Said(read=replace(read, changed=changed), before=before)
+    changed = tuple(change for change in effects.changed if change.anchor_id in still)
+    return AnchorUpdate(effects=replace(effects, changed=changed), before=before)
 
 
-async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) -> bool:
+async def store_anchors(uow: UnitOfWork, conversation: Conversation, update: AnchorUpdate) -> bool:
     """Store the anchors of messages that were just stored, and the changes of the active ones.
 
     Returns:
         Whether an anchor changed that the stored layout serves or counts.
     """
-    read = said.read
+    effects = update.effects
     # Rows with the same columns are sent in one round trip; those that have a successor come last.
-    await uow.anchors.add(sorted(read.made, key=lambda anchor: anchor.superseded_by is not None))
-    await uow.anchors.change(conversation.id, read.changed)
-    return _touches_layout(conversation, said.before, read.changed)
+    await uow.anchors.add(sorted(effects.new, key=lambda anchor: anchor.superseded_by is not None))
+    await uow.anchors.change(conversation.id, effects.changed)
+    return _touches_layout(conversation, update.before, effects.changed)
 
 
-async def _read_within_transaction(
+async def _update_from_texts(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
-) -> Said:
+) -> AnchorUpdate:
     now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
-    what = await off_loop(lambda: message_statements(spoken, new_id=shell.new_id, now=now), size=size)
-    before = await _within_reach(uow, conversation, what) if what.may_change_others else []
-    return Said(read=await off_loop(settled, what, before, size=size + _AN_ANCHOR * len(before)), before=before)
+    parsed = await off_loop(lambda: message_statements(spoken, new_id=shell.new_id, now=now), size=size)
+    before = await _within_reach(uow, conversation, parsed) if parsed.may_change_others else []
+    return AnchorUpdate(
+        effects=await off_loop(effects_of, parsed, before, size=size + _AN_ANCHOR * len(before)), before=before
+    )
 
 
-async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: MessageStatements) -> list[Anchor]:
+async def _within_reach(uow: UnitOfWork, conversation: Conversation, parsed: MessageStatements) -> list[Anchor]:
     """The active anchors that messages could change: those just before them, and those that share a word with them.
 
     Reading a thousand anchors that cannot change would take longer than everything else in an append.
     """
     if conversation.last_seq == 0:
         return []
-    from_seq = min(message.seq for message in what.messages) - LOOKS_BACK
-    words = subjects(what.found) if from_seq > 1 else frozenset[str]()
+    from_seq = min(message.seq for message in parsed.messages) - LOOKS_BACK
+    words = subjects(parsed.found) if from_seq > 1 else frozenset[str]()
     if not words:
         return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
-    told = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
-    texts = [content for _, _, content in told]
+    active_texts = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
+    texts = [content for _, _, content in active_texts]
     places = set(await off_loop(places_sharing, texts, words, size=AN_ITEM * len(texts)))
-    wanted = [id_ for place, (id_, seq, _) in enumerate(told) if place in places or seq >= from_seq]
+    wanted = [id_ for place, (id_, seq, _) in enumerate(active_texts) if place in places or seq >= from_seq]
     return await uow.anchors.still_active(conversation.id, wanted)
 
 
@@ -168,30 +175,36 @@ class MessageStatements:
     """The statements of some messages, each message read by itself."""
 
     messages: Sequence[Message]
-    said: Mapping[int, Sequence[Statement]]
+    statements_by_seq: Mapping[int, Sequence[Statement]]
     """The statements of each message, by ``seq``."""
     found: Sequence[Anchor]
 
     @property
     def may_change_others(self) -> bool:
         """Whether anything in these messages could change an anchor. A question, or text that is not speech, cannot."""
-        answers = any(not statement.is_question for statements in self.said.values() for statement in statements)
+        answers = any(
+            not statement.is_question for statements in self.statements_by_seq.values() for statement in statements
+        )
         return answers or any(anchor.type in CHANGING for anchor in self.found)
 
 
 def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> MessageStatements:
     """Split messages into statements, and find their anchors."""
-    said = {message.seq: statements(message) for message in messages}
+    statements_by_seq = {message.seq: statements(message) for message in messages}
     found = [
-        _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
+        _anchor(one, message, new_id(), now)
+        for message in messages
+        for one in detect(message, said=statements_by_seq[message.seq])
     ]
-    return MessageStatements(messages=messages, said=said, found=found)
+    return MessageStatements(messages=messages, statements_by_seq=statements_by_seq, found=found)
 
 
-def settled(what: MessageStatements, before: Sequence[Anchor]) -> Read:
+def effects_of(parsed: MessageStatements, before: Sequence[Anchor]) -> AnchorEffects:
     """What messages and their anchors change in the active anchors and in each other."""
-    made, changed = _with_final_status(what.found, transitions(before, what.found, what.messages, said=what.said))
-    return Read(made=made, changed=changed)
+    made, changed = _with_final_status(
+        parsed.found, transitions(before, parsed.found, parsed.messages, said=parsed.statements_by_seq)
+    )
+    return AnchorEffects(new=made, changed=changed)
 
 
 def _anchor(found: FoundAnchor, source: Message, id_: UUID, now: datetime) -> Anchor:

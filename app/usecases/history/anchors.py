@@ -16,7 +16,7 @@ from app.core.validation.verified_state import VerifiedState
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.due_anchors import find_due_anchors
-from app.usecases.history.holding import laid_out_again
+from app.usecases.history.holding import renew_layout
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Service
 
@@ -84,7 +84,7 @@ class AnchorService(Service):
                 return anchor
             await uow.anchors.set_by_user(conversation_id, anchor_id, status)
             if is_served(conversation, anchor):
-                laid_out = await laid_out_again(uow, shell, shell.resolver(conversation), compute=results)
+                laid_out = await renew_layout(uow, shell, shell.resolver(conversation), compute=results)
                 await refresh_sizes(uow, laid_out)
             changed = await uow.anchors.get(conversation_id, anchor_id)
             await uow.commit()

@@ -24,15 +24,15 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import sizes_of
 from app.usecases.compaction.pacing import ends_turn, measured_pace
-from app.usecases.history.anchoring import NOTHING_SAID, anchors_said, keep_anchors
-from app.usecases.history.drafts import SAID, MessageDraft, named_among, refuse_long
-from app.usecases.history.due_anchors import ask_worker, due_after, find_due_anchors_within, waits_for_anchors
+from app.usecases.history.anchoring import NO_ANCHOR_UPDATE, anchor_update, store_anchors
+from app.usecases.history.drafts import COUNTED_STATUSES, MessageDraft, message_name, refuse_long
+from app.usecases.history.due_anchors import ask_worker, defers_anchors, due_after, find_due_anchors_within
 from app.usecases.history.holding import (
+    add_over_allotment_events,
     decide_protection,
     hold_tool_partners,
-    laid_out_again,
     over_allotment_error,
-    tell_over_allotment,
+    renew_layout,
     threshold_event_data,
 )
 from app.usecases.history.preparing import NOTHING_PREPARED, Prepared
@@ -87,22 +87,22 @@ async def append(
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = before or shell.resolver(conversation)
     written = await _messages_of_drafts(before, drafts, new_id=shell.new_id, now=now)
-    read = prepared.read_for(conversation, written)
+    effects = prepared.effects_for(conversation, written)
     decided = await decide_protection(uow, before, written)
     if decided.left_out and before.policy.over_allotment == "refuse" and not is_copy:
         raise await over_allotment_error(uow, before, decided)
     messages, halves = decided.messages, decided.tool_partners
     conversation = (await hold_tool_partners(uow, shell, before, halves)).conversation
     sums = list(accumulate((_sums(message) for message in messages), Sums.plus, initial=conversation.total))[1:]
-    waits = waits_for_anchors(conversation)
+    defers = defers_anchors(conversation)
     moves_layout = any(half.seq <= conversation.boundary_seq for half in halves)
-    if not waits and conversation.anchors_due_from is not None:
+    if not defers and conversation.anchors_due_from is not None:
         conversation, moves_layout = await find_due_anchors_within(uow, shell, conversation, compute=compute), True
-    said = NOTHING_SAID if waits else await anchors_said(uow, shell, conversation, messages, read=read)
+    update = NO_ANCHOR_UPDATE if defers else await anchor_update(uow, shell, conversation, messages, effects=effects)
     await uow.messages.append(messages, sums)
-    moves_layout |= await keep_anchors(uow, conversation, said)
+    moves_layout |= await store_anchors(uow, conversation, update)
     grown: dict[str, Any] = {
-        "anchors_due_from": due_after(conversation, messages) if waits else None,
+        "anchors_due_from": due_after(conversation, messages) if defers else None,
         "last_seq": messages[-1].seq,
         "last_message_id": messages[-1].id,
         "last_message_at": now,
@@ -113,7 +113,7 @@ async def append(
         grown["pace"] = await measured_pace(uow, after)
         after = shell.resolver(replace(conversation, **grown))
     if moves_layout:
-        after = await laid_out_again(uow, shell, after, compute=compute)
+        after = await renew_layout(uow, shell, after, compute=compute)
     created = [
         ("message.created", {"message_id": str(message.id), "seq": message.seq, "role": message.role})
         for message in messages
@@ -124,7 +124,7 @@ async def append(
     stored = await uow.conversations.update_locked(after.conversation, **grown, **sizes_of(after))
     ask_worker(shell, conversation, stored)
     await _record_threshold(uow, before, after, now)
-    await tell_over_allotment(uow, shell, after, decided.left_out)
+    await add_over_allotment_events(uow, shell, after, decided.left_out)
     return messages, replace(after, conversation=stored)
 
 
@@ -157,7 +157,7 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
     Raises:
         TooLargeError: The message and what is always served together exceed the window, or its texts are too long.
     """
-    names = [named_among(index, 1 if together else len(drafts)) for index in range(len(drafts))]
+    names = [message_name(index, 1 if together else len(drafts)) for index in range(len(drafts))]
     for draft, name in zip(drafts, names, strict=True):
         refuse_long(draft, name)
     if resolved.policy.oversized == "elide":
@@ -168,9 +168,9 @@ def refuse_too_large(resolved: Resolved, drafts: Sequence[MessageDraft], *, toge
     for name, size in [("the message", sum(sizes))] if together else zip(names, sizes, strict=True):
         if floor + size > window:
             limit = max(window - floor, 0)
-            beside = "state" if resolved.policy.anchor_share is None else "state, anchors"
+            served_parts = "state" if resolved.policy.anchor_share is None else "state, anchors"
             raise TooLargeError(
-                f"{name} has {size} tokens, at most {limit} fit beside system prompt, {beside} and held"
+                f"{name} has {size} tokens, at most {limit} fit beside system prompt, {served_parts} and held"
                 f" messages in a window of {resolved.budgets.window}: shorten or split it, raise policy.context_window,"
                 " or set policy.oversized to elide",
                 extra={"limit": limit, "size": size},
@@ -210,9 +210,9 @@ def _window_in_estimated_tokens(resolved: Resolved) -> int:
 
 
 def _tokens(resolved: Resolved, draft: MessageDraft) -> int:
-    if draft.status not in SAID:
+    if draft.status not in COUNTED_STATUSES:
         return 0  # it is never served
-    weight = draft.weighed()
+    weight = draft.computed_weight()
     return tokens_of(weight.tokens, weight.bytes, resolved.policy.estimator)
 
 
@@ -258,7 +258,7 @@ async def _messages_of_drafts(
 
 
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
-    weight = draft.weighed()
+    weight = draft.computed_weight()
     return value_of(
         Message,
         draft,
@@ -267,13 +267,13 @@ def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId
         seq=seq,
         token_count=weight.tokens,
         byte_length=weight.bytes,
-        created_at=draft.said_at(now),
+        created_at=draft.creation_time(now),
     )
 
 
 def _sums(message: Message) -> Sums:
     """What a message adds to the running sums. Commands, erased messages and superseded replies add nothing."""
-    if message.is_command or message.status not in SAID:
+    if message.is_command or message.status not in COUNTED_STATUSES:
         return Sums()
     held = message.is_protected
     return Sums(

@@ -38,11 +38,11 @@ from app.usecases.history.holding import (
     asks_for_goals,
     decide_protection_again,
     goals_stated,
-    laid_out_again,
+    renew_layout,
 )
 from app.usecases.history.removing import ROWS, delete_conversation
 from app.usecases.shared.caller import audit, current_user
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Service
@@ -125,7 +125,7 @@ class ConversationService(Service):
         if given.id is not None:
             await self._remove_deleted(tenant_id, given.id)
         async with self._shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, now)
+            before = await claim_key(uow, idem, now)
             if before is not None:
                 return self.view(await uow.conversations.get(UUID(before["conversation_id"])))
             await uow.conversations.add(conversation)
@@ -255,7 +255,7 @@ class ConversationService(Service):
             goals = await goals_stated(uow, after, goals) if asks_for_goals(before, after) else NO_GOALS
             decided = await decide_protection_again(uow, self._shell, after, goals, compute=compute)
         if decides or _block_inputs(before) != _block_inputs(after):
-            return await laid_out_again(uow, self._shell, decided, compute=compute)
+            return await renew_layout(uow, self._shell, decided, compute=compute)
         return decided
 
     def _refuse_unmeetable(self, resolved: Resolved, changes: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from app.core.text.parts import Part
 from app.core.text.token_counts import Weight, byte_length, weigh
 
 MESSAGE_BYTES: Final = 4_000_000  # the most bytes of a message's text and call arguments: about a million tokens
-SAID: frozenset[MessageStatus] = frozenset({"complete", "interrupted"})
+COUNTED_STATUSES: frozenset[MessageStatus] = frozenset({"complete", "interrupted"})
 """The statuses of messages that are counted and read. Erased messages and superseded replies are not."""
 
 
@@ -47,13 +47,13 @@ class MessageDraft:
     weight: Weight | None = None
     """The weight, if it was already computed."""
 
-    def said_at(self, now: datetime) -> datetime:
+    def creation_time(self, now: datetime) -> datetime:
         """The time of the message with its offset; ``now`` if no time was given."""
         if self.created_at is not None or self.utc_offset is None:
             return self.created_at or now
         return now.astimezone(timezone(timedelta(minutes=self.utc_offset)))
 
-    def weighed(self) -> Weight:
+    def computed_weight(self) -> Weight:
         """The weight of the draft in tokens and bytes."""
         return self.weight or weigh(self.role, named_by(self.role, self.content, self.metadata), self.parts)
 
@@ -66,7 +66,7 @@ def bytes_of(draft: MessageDraft) -> int:
     return len(to_json([draft.content, *draft.parts]))
 
 
-def named_among(index: int, count: int) -> str:
+def message_name(index: int, count: int) -> str:
     """The name by which an error refers to one of the messages of a request."""
     return "the message" if count == 1 else f"message {index + 1} of {count}"
 

@@ -24,14 +24,14 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import (
     MOST_ACTIVE,
-    NOTHING_READ,
-    Read,
-    keep_anchors,
+    NO_ANCHOR_EFFECTS,
+    AnchorEffects,
+    effects_of,
     message_statements,
-    settled,
-    still_said,
+    store_anchors,
+    update_if_active,
 )
-from app.usecases.history.holding import laid_out_again
+from app.usecases.history.holding import renew_layout
 from app.usecases.ports import NewId
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
@@ -51,7 +51,7 @@ class AnchorsDueError(Exception):
     """Anchors are needed, but some messages have not been searched for them yet."""
 
 
-def waits_for_anchors(conversation: Conversation) -> bool:
+def defers_anchors(conversation: Conversation) -> bool:
     """Whether appends leave anchors to be found later: true until the first fold."""
     return conversation.state_version == 0
 
@@ -95,14 +95,14 @@ async def find_due_anchors(
         if due is None:
             return "all"
         try:
-            read = await _read(shell, conversation, due)
+            effects = await _compute_effects(shell, conversation, due)
         except TooLargeError:
             if limit > 1:
                 limit //= 2
                 continue
             log.warning("anchors.not_read", conversation_id=str(conversation_id), seq=due.first_seq)
-            limit, read = STEP, NOTHING_READ
-        is_first = await _store_if_unchanged(shell, conversation, due, read)
+            limit, effects = STEP, NO_ANCHOR_EFFECTS
+        is_first = await _store_if_unchanged(shell, conversation, due, effects)
         if gives_way and not is_first:
             return "by_others"
         if shell.clock.monotonic() >= until:
@@ -122,11 +122,11 @@ async def find_due_anchors_within(
         due = await _due(uow, shell, conversation, now, limit=STEP)
         if due is None:
             return conversation
-        conversation = await _keep_found(uow, conversation, due, await compute(read_due, due, size=due.size))
+        conversation = await _store_effects(uow, conversation, due, await compute(effects_of_due, due, size=due.size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueMessages:
     """Messages in which anchors are to be found, and the anchors that exist already."""
 
     first_seq: int
@@ -147,18 +147,18 @@ class Due:
         return texts + AN_ITEM * (len(self.before) + len(self.present))
 
 
-def read_due(due: Due) -> Read:
+def effects_of_due(due: DueMessages) -> AnchorEffects:
     """The anchors of due messages. Those of a superseded reply are withdrawn, and change nothing."""
     present = {_place_of(anchor): anchor for anchor in due.present}
     spoken = [message for message in due.messages if _is_spoken(message) and message.status != "superseded"]
-    what = message_statements(spoken, new_id=due.new_id, now=due.now)
-    found = [present.get(_place_of(anchor), anchor) for anchor in what.found]
-    read = settled(replace(what, found=found), due.before)
-    made = [anchor for anchor in read.made if _place_of(anchor) not in present]
-    return Read(made=(*made, *_withdrawn(due, present)), changed=read.changed)
+    parsed = message_statements(spoken, new_id=due.new_id, now=due.now)
+    found = [present.get(_place_of(anchor), anchor) for anchor in parsed.found]
+    effects = effects_of(replace(parsed, found=found), due.before)
+    made = [anchor for anchor in effects.new if _place_of(anchor) not in present]
+    return AnchorEffects(new=(*made, *_withdrawn(due, present)), changed=effects.changed)
 
 
-def _withdrawn(due: Due, present: Mapping[tuple[int, int, str], Anchor]) -> list[Anchor]:
+def _withdrawn(due: DueMessages, present: Mapping[tuple[int, int, str], Anchor]) -> list[Anchor]:
     superseded = [message for message in due.messages if _is_spoken(message) and message.status == "superseded"]
     found = message_statements(superseded, new_id=due.new_id, now=due.now).found
     return [replace(anchor, status="withdrawn") for anchor in found if _place_of(anchor) not in present]
@@ -173,14 +173,16 @@ def _is_spoken(message: Message) -> bool:
     return message.is_told and bool(message.content.strip())
 
 
-async def _due(uow: UnitOfWork, shell: Shell, conversation: Conversation, now: datetime, *, limit: int) -> Due | None:
+async def _due(
+    uow: UnitOfWork, shell: Shell, conversation: Conversation, now: datetime, *, limit: int
+) -> DueMessages | None:
     """The next step, or ``None`` where nothing is due."""
     first = conversation.anchors_due_from
     if first is None:
         return None
     messages = await uow.messages.oldest(conversation.id, from_seq=first, limit=limit, max_bytes=_STEP_BYTES)
     last = messages[-1].seq if messages else conversation.last_seq
-    return Due(
+    return DueMessages(
         first_seq=first,
         next_seq=last + 1 if last < conversation.last_seq else None,
         messages=tuple(messages),
@@ -191,13 +193,13 @@ async def _due(uow: UnitOfWork, shell: Shell, conversation: Conversation, now: d
     )
 
 
-async def _read(shell: Shell, conversation: Conversation, due: Due) -> Read:
+async def _compute_effects(shell: Shell, conversation: Conversation, due: DueMessages) -> AnchorEffects:
     if due.size <= ON_LOOP:
-        return await off_loop(read_due, due)
-    return await shell.processes.run(conversation.tenant_id, read_due, due)
+        return await off_loop(effects_of_due, due)
+    return await shell.processes.run(conversation.tenant_id, effects_of_due, due)
 
 
-async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, read: Read) -> bool:
+async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: DueMessages, effects: AnchorEffects) -> bool:
     """Store what was read, unless something was erased meanwhile.
 
     Returns whether no other process had stored these anchors first.
@@ -207,14 +209,16 @@ async def _store_if_unchanged(shell: Shell, read_of: Conversation, due: Due, rea
         if (present.anchors_due_from, present.content_epoch) == (due.first_seq, read_of.content_epoch):
             if due.next_seq is None and read_of.last_seq < present.last_seq:  # further messages came meanwhile
                 due = replace(due, next_seq=read_of.last_seq + 1)
-            kept = await _keep_found(uow, present, due, read)
+            kept = await _store_effects(uow, present, due, effects)
             if kept.layout is not None:  # the state is an older version, which was laid out again without these anchors
-                await refresh_sizes(uow, await laid_out_again(uow, shell, shell.resolver(kept)))
+                await refresh_sizes(uow, await renew_layout(uow, shell, shell.resolver(kept)))
             await uow.commit()
     return present.anchors_due_from == due.first_seq
 
 
-async def _keep_found(uow: UnitOfWork, conversation: Conversation, due: Due, read: Read) -> Conversation:
-    await keep_anchors(uow, conversation, await still_said(uow, conversation, read))
+async def _store_effects(
+    uow: UnitOfWork, conversation: Conversation, due: DueMessages, effects: AnchorEffects
+) -> Conversation:
+    await store_anchors(uow, conversation, await update_if_active(uow, conversation, effects))
     await uow.conversations.note_due_anchors(conversation.id, due.next_seq)
     return replace(conversation, anchors_due_from=due.next_seq)

@@ -22,12 +22,12 @@ from app.usecases.shared.shell import Shell
 
 READ_AT_ONCE: Final = 500
 """How many segments are read at once."""
-TOLD_AT_ONCE: Final = 20
+REWRITTEN_AT_ONCE: Final = 20
 """How many segments are rewritten at once, with their messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concerned:
+class AffectedSegments:
     """The segments that may contain something of an erased message."""
 
     touched: tuple[Segment, ...]
@@ -37,9 +37,9 @@ class Concerned:
     """
 
 
-async def concerned(
+async def affected_segments(
     uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased, *, compute: Compute
-) -> Concerned:
+) -> AffectedSegments:
     """The segments of all state versions that may contain something of these messages."""
     conversation_id = resolved.conversation.id
     touched = await uow.segments.touching(conversation_id, sorted(seqs))
@@ -48,20 +48,20 @@ async def concerned(
     ids = [id_ for id_ in made if id_ not in known]
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):
-        told = await uow.segments.described_by_model(conversation_id, ids[place : place + READ_AT_ONCE])
-        doubtful += await compute(_segments_in_doubt, told, erased) if told else []
-    return Concerned(touched=tuple(touched), doubtful=tuple(doubtful))
+        described = await uow.segments.described_by_model(conversation_id, ids[place : place + READ_AT_ONCE])
+        doubtful += await compute(_segments_in_doubt, described, erased) if described else []
+    return AffectedSegments(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
 def _segments_in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
     return [segment for segment in segments if any(erased.in_(text) for text in _texts_by_model(segment))]
 
 
-async def forget(
+async def rewrite_without_erased(
     uow: UnitOfWork,
     shell: Shell,
     resolved: Resolved,
-    found: Concerned,
+    affected: AffectedSegments,
     *,
     erased: Erased,
     remaining: Remaining,
@@ -72,17 +72,19 @@ async def forget(
 
     Call it in the erasing transaction, before layouts are made. ``compute`` runs what takes time off the event loop.
     """
-    drew = await compute(_drawing_on_erased, found.doubtful, erased, remaining) if found.doubtful else []
+    drawing = await compute(_drawing_on_erased, affected.doubtful, erased, remaining) if affected.doubtful else []
     wants_detail, locale = wants_detail_by_model(shell, resolved), resolved.conversation.locale
-    segments = (*found.touched, *drew)
-    for place in range(0, len(segments), TOLD_AT_ONCE):
-        some = segments[place : place + TOLD_AT_ONCE]
+    segments = (*affected.touched, *drawing)
+    for place in range(0, len(segments), REWRITTEN_AT_ONCE):
+        some = segments[place : place + REWRITTEN_AT_ONCE]
         spans = [await uow.messages.between(one.conversation_id, one.from_seq, one.to_seq) for one in some]
-        for told, leaks in await compute(_told_anew_with_leaks, some, spans, erased, locale, now):
-            await uow.segments.rewrite(replace(told, wants_detail=wants_detail and "L1" in told.levels, detail_tries=0))
-            await uow.segments.update(told.conversation_id, told.id, detail_after=None)
+        for rewritten, leaks in await compute(_rewritten_with_leaks, some, spans, erased, locale, now):
+            await uow.segments.rewrite(
+                replace(rewritten, wants_detail=wants_detail and "L1" in rewritten.levels, detail_tries=0)
+            )
+            await uow.segments.update(rewritten.conversation_id, rewritten.id, detail_after=None)
             if leaks:
-                await uow.segments.rename(told.conversation_id, told.id, await _neutral_id(uow, told))
+                await uow.segments.rename(rewritten.conversation_id, rewritten.id, await _neutral_id(uow, rewritten))
 
 
 def _texts_by_model(segment: Segment) -> list[str]:
@@ -100,36 +102,38 @@ def _drawing_on_erased(segments: Sequence[Segment], erased: Erased, remaining: R
     return [segment for segment in segments if _draws_on(segment, erased, remaining)]
 
 
-def _told_anew_with_leaks(
+def _rewritten_with_leaks(
     segments: Sequence[Segment], spans: Sequence[Sequence[Message]], erased: Erased, locale: str, now: datetime
 ) -> list[tuple[Segment, bool]]:
     return [
-        (_left_of(one, span, locale, now), _does_id_say_erased(one, span, erased))
+        (_remainder_of(one, span, locale, now), _does_id_reveal_erased(one, span, erased))
         for one, span in zip(segments, spans, strict=True)
     ]
 
 
-def _left_of(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
+def _remainder_of(segment: Segment, originals: Sequence[Message], locale: str, now: datetime) -> Segment:
     """The segment as code describes what remains of it."""
-    left = redact_messages(message for message in originals if message.status != "erased")
-    cut = _described_anew(segment, left)
+    remaining = redact_messages(message for message in originals if message.status != "erased")
+    cut = _described_anew(segment, remaining)
     levels = {}
     for name in LEVELS:
-        made = extractive_level(name, left, cut, locale=locale, now=now) if name in (*segment.levels, "L3") else None
+        made = (
+            extractive_level(name, remaining, cut, locale=locale, now=now) if name in (*segment.levels, "L3") else None
+        )
         if made is not None:
             levels[name] = made
     return replace(segment, levels=levels, **{item.name: getattr(cut, item.name) for item in fields(cut)})
 
 
-def _described_anew(segment: Segment, left: Sequence[Message]) -> CutSegment:
-    if left:
-        return replace(describe(left), from_seq=segment.from_seq, to_seq=segment.to_seq)
+def _described_anew(segment: Segment, remaining: Sequence[Message]) -> CutSegment:
+    if remaining:
+        return replace(describe(remaining), from_seq=segment.from_seq, to_seq=segment.to_seq)
     return replace(described(segment), topic=STUB, messages=0, tokens=0, identifiers=())
 
 
-def _does_id_say_erased(segment: Segment, originals: Sequence[Message], erased: Erased) -> bool:
-    left = "\n".join(told_by(message) for message in originals if message.status != "erased")
-    return bool(erased.words_only_in(f"{segment.topic} {segment.id.replace('_', ' ')}", left))
+def _does_id_reveal_erased(segment: Segment, originals: Sequence[Message], erased: Erased) -> bool:
+    remaining = "\n".join(told_by(message) for message in originals if message.status != "erased")
+    return bool(erased.words_only_in(f"{segment.topic} {segment.id.replace('_', ' ')}", remaining))
 
 
 async def _neutral_id(uow: UnitOfWork, segment: Segment) -> str:

@@ -42,36 +42,38 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_queued, new_compaction, refresh_sizes
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
-from app.usecases.history.erasing_segments import concerned, forget
+from app.usecases.history.erasing_segments import affected_segments, rewrite_without_erased
 from app.usecases.shared.caller import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import STREAMS, Shell
 
-READ: Final = 4_000  # messages before the boundary that are read at once as other sources of entries
-TOLD: Final = 60  # how many of the newest covered messages the digest that replaces the narrative is made from
-LOOKED_UP: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
+SOURCE_MESSAGES: Final = 4_000  # messages before the boundary that are read at once as other sources of entries
+DIGEST_MESSAGES: Final = (
+    60  # how many of the newest covered messages the digest that replaces the narrative is made from
+)
+WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
 DIGEST: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
 NOTHING_LEFT: Final = Remaining({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Gone:
+class _Removed:
     """What leaves the history: the erased message, the stubbed halves of its tool pairs, and what they said."""
 
-    stones: tuple[Message, ...]
+    tombstones: tuple[Message, ...]
     """The message, and those halves of its tool pairs of which nothing is left either."""
     seqs: frozenset[int]
     """Messages whose own text is gone."""
     changed: frozenset[int]
     """The same, and the stubbed halves that still say something."""
     erased: Erased
-    lighter: tuple[tuple[int, Sums], ...]
+    size_reductions: tuple[tuple[int, Sums], ...]
     """Positions of messages that have become smaller, and by how much."""
 
 
 @dataclass(slots=True)
-class _Known:
+class _TryCache:
     """What one try has read, kept for the next try."""
 
     versions: KnownVersions = field(default_factory=KnownVersions)
@@ -88,7 +90,7 @@ class _Erasure:
     message: Message
     now: datetime
     compute: Compute
-    known: _Known
+    known: _TryCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +122,8 @@ class ErasureService:
         # Each erasure changes what the others have computed of the same conversation. Run at once, they would mostly
         # compute in vain.
         turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
-        async with turn, shell.work.on_record(tenant_id, conversation_id, "erasure"):
-            once = partial(self._erase_once, tenant_id, conversation_id, message_id, shell.clock.now(), _Known())
+        async with turn, shell.work_records.record_work(tenant_id, conversation_id, "erasure"):
+            once = partial(self._erase_once, tenant_id, conversation_id, message_id, shell.clock.now(), _TryCache())
             done = await run_with_retries(once)
         if done is not None:
             await off_loop(memo.forget)
@@ -134,7 +136,7 @@ class ErasureService:
         conversation_id: UUID,
         message_id: UUID,
         now: datetime,
-        known: _Known,
+        known: _TryCache,
         results: Results,
     ) -> _AfterCommit | None:
         """The transaction; ``None`` if the message was already erased."""
@@ -150,32 +152,41 @@ class ErasureService:
             await uow.commit()
         return _AfterCommit(events=uow.committed_events, turns=turns, job=job)
 
-    async def _erase(self, one: _Erasure) -> UUID | None:
+    async def _erase(self, erasure: _Erasure) -> UUID | None:
         """Everything but the commit. Returns the compaction to send afterwards, if one was queued."""
-        uow, conversation, message, compute = one.uow, one.conversation, one.message, one.compute
-        gone = await _erase_from_history(uow, message, compute)
-        await uow.anchors.delete_of(conversation.id, sorted(gone.seqs))
-        first_seq, resolved = min(gone.changed), self._shell.resolver(conversation)
-        total = await _sums_without_erased(uow, gone, conversation, conversation.total, conversation.last_seq)
-        covered = await _sums_without_erased(uow, gone, conversation, conversation.covered, conversation.boundary_seq)
+        uow, conversation, message, compute = erasure.uow, erasure.conversation, erasure.message, erasure.compute
+        removed = await _erase_from_history(uow, message, compute)
+        await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
+        first_seq, resolved = min(removed.changed), self._shell.resolver(conversation)
+        total = await _sums_without_erased(uow, removed, conversation, conversation.total, conversation.last_seq)
+        covered = await _sums_without_erased(
+            uow, removed, conversation, conversation.covered, conversation.boundary_seq
+        )
         await uow.conversations.update(conversation.id, total=total, covered=covered)
-        versions = await uow.states.since_boundary(conversation.id, first_seq, one.known.versions)
+        versions = await uow.states.since_boundary(conversation.id, first_seq, erasure.known.versions)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq, max_bytes=READ_BYTES)
         focused = await uow.compactions.focused(conversation.id)
-        found = await concerned(uow, resolved, gone.changed, gone.erased, compute=compute)
-        others = [*answers, *found.doubtful, *focused]
-        remaining = await _said_by_remaining(one, versions, others, gone.erased)
-        await forget(
-            uow, self._shell, resolved, found, erased=gone.erased, remaining=remaining, now=one.now, compute=compute
+        affected = await affected_segments(uow, resolved, removed.changed, removed.erased, compute=compute)
+        others = [*answers, *affected.doubtful, *focused]
+        remaining = await _remaining_texts(erasure, versions, others, removed.erased)
+        await rewrite_without_erased(
+            uow,
+            self._shell,
+            resolved,
+            affected,
+            erased=removed.erased,
+            remaining=remaining,
+            now=erasure.now,
+            compute=compute,
         )
-        lighter = replace(one, conversation=replace(conversation, total=total))
-        current = await self._erase_from_states(lighter, versions, gone, remaining)
+        without_removed = replace(erasure, conversation=replace(conversation, total=total))
+        current = await self._erase_from_states(without_removed, versions, removed, remaining)
         # This writes thousands of rows, so it comes after everything is computed: a try that is repeated would write in
         # vain.
         await uow.messages.renew_sums(conversation.id, from_seq=first_seq)
-        await _erase_from_command_answers(uow, answers, gone.erased, remaining)
-        await _erase_from_focuses(uow, focused, gone.erased, remaining, _typed_focus(message))
-        await uow.turns.forget_requests_of(conversation.id, [stone.id for stone in gone.stones])
+        await _erase_from_command_answers(uow, answers, removed.erased, remaining)
+        await _erase_from_focuses(uow, focused, removed.erased, remaining, _typed_focus(message))
+        await uow.turns.forget_requests_of(conversation.id, [stone.id for stone in removed.tombstones])
         await uow.copies.want_deleted(conversation.id)
         await uow.caches.leave_holding(references(message.parts))
         # A stateful model's provider still holds what was erased, so no turn continues from there.
@@ -184,62 +195,66 @@ class ErasureService:
             conversation.id, **changes, **_conversation_fields_of(conversation, current)
         )
         changed = await refresh_sizes(uow, self._shell.resolver(changed))
-        erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in gone.stones]
-        await uow.events.add_many(conversation.id, erased, one.now)
-        return await self._requeue(uow, changed, is_told_anew=current is not None and _has_narrative(current))
+        erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in removed.tombstones]
+        await uow.events.add_many(conversation.id, erased, erasure.now)
+        return await self._requeue(uow, changed, has_narrative=current is not None and _has_narrative(current))
 
     async def _erase_from_states(
-        self, one: _Erasure, versions: Sequence[StateVersion], gone: _Gone, remaining: Remaining
+        self, erasure: _Erasure, versions: Sequence[StateVersion], removed: _Removed, remaining: Remaining
     ) -> StateVersion | None:
         """Rewrite every version that covered the message, and return the current one, if it is among them.
 
         The newest version comes first: it needs computing, and a try that ends for that has written nothing in vain.
         """
-        uow, conversation, current = one.uow, one.conversation, None
+        uow, conversation, current = erasure.uow, erasure.conversation, None
         entries_of = [version.entries for version in versions]
-        left = await one.compute(_entries_left, entries_of, gone.erased, remaining, size=math.inf if entries_of else 0)
-        for version, kept in reversed(list(zip(versions, left, strict=True))):
+        remaining_entries = await erasure.compute(
+            _remaining_entries, entries_of, removed.erased, remaining, size=math.inf if entries_of else 0
+        )
+        for version, kept in reversed(list(zip(versions, remaining_entries, strict=True))):
             is_current = version.version == conversation.state_version
-            entries = await self._with_digest(one, version, kept) if is_current else kept
+            entries = await self._with_digest(erasure, version, kept) if is_current else kept
             repairs = tuple(repair.blanked() for repair in version.repairs)
-            covered = await _sums_without_erased(uow, gone, conversation, version.covered, version.boundary_seq)
-            lighter = replace(version, entries=entries, repairs=repairs, covered=covered)
-            written = await self._rewritten(one, lighter, is_served=is_current)
+            covered = await _sums_without_erased(uow, removed, conversation, version.covered, version.boundary_seq)
+            changed = replace(version, entries=entries, repairs=repairs, covered=covered)
+            written = await self._rewritten(erasure, changed, is_served=is_current)
             current = written if is_current else current
         return current
 
-    async def _rewritten(self, one: _Erasure, version: StateVersion, *, is_served: bool) -> StateVersion:
+    async def _rewritten(self, erasure: _Erasure, version: StateVersion, *, is_served: bool) -> StateVersion:
         """Write the version. Only the served one is laid out; another is laid out if it is restored."""
-        uow, schema = one.uow, schema_named(version.state_schema)
+        uow, schema = erasure.uow, schema_named(version.state_schema)
         state = state_of(schema, version.entries)
         layout = None
         if is_served:
-            resolved, boundary = self._shell.resolver(one.conversation), version.boundary_seq
+            resolved, boundary = self._shell.resolver(erasure.conversation), version.boundary_seq
             layout = await lay_out(
-                uow, resolved, schema=schema, state=state, boundary_seq=boundary, compute=one.compute
+                uow, resolved, schema=schema, state=state, boundary_seq=boundary, compute=erasure.compute
             )
         written = replace(version, state=state, layout=layout)
-        await uow.states.rewrite(one.conversation.id, written)
+        await uow.states.rewrite(erasure.conversation.id, written)
         return written
 
     async def _with_digest(
-        self, one: _Erasure, version: StateVersion, entries: Sequence[StateEntry]
+        self, erasure: _Erasure, version: StateVersion, entries: Sequence[StateEntry]
     ) -> tuple[StateEntry, ...]:
         """The entries, with a digest of the remaining messages in place of the narrative.
 
         It stays until the narrative is written again.
         """
-        told = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
-        if told is None:
+        narrative = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
+        if narrative is None:
             return tuple(entries)
-        conversation = one.conversation
-        originals = await one.uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
-        room = min(max(estimate_text(told.text), DIGEST), self._room_for_narrative(conversation, version, entries))
+        conversation = erasure.conversation
+        originals = await erasure.uow.messages.between(
+            conversation.id, version.boundary_seq - DIGEST_MESSAGES, version.boundary_seq
+        )
+        room = min(max(estimate_text(narrative.text), DIGEST), self._room_for_narrative(conversation, version, entries))
         size = sum(AN_ITEM + message.byte_length for message in originals)
-        text = await one.compute(_digest, originals, room, conversation.locale, size=size)
+        text = await erasure.compute(_digest, originals, room, conversation.locale, size=size)
         if not text:
             return tuple(entries)
-        return (*entries, replace(told, text=text, superseded=(), from_seqs=(), in_doubt=False))
+        return (*entries, replace(narrative, text=text, superseded=(), from_seqs=(), in_doubt=False))
 
     def _room_for_narrative(
         self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]
@@ -249,13 +264,13 @@ class ErasureService:
         block = layout_of(schema, state_of(schema, entries), served_as=policy.served_as, estimator=policy.estimator)
         return max(resolved.budgets.state_cap - block.tokens, 0)
 
-    async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, is_told_anew: bool) -> UUID | None:
+    async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, has_narrative: bool) -> UUID | None:
         """End compactions that work on stale content, and queue the one that writes the narrative again."""
         shell = self._shell
         running = await uow.compactions.in_flight(conversation.id)
         if running is not None:
             await end_row(shell, uow, running, status="superseded", reason="stale")
-        if not is_told_anew and (running is None or running.trigger != ERASURE):
+        if not has_narrative and (running is None or running.trigger != ERASURE):
             return None
         resolved = shell.resolver(conversation)
         row = new_compaction(resolved, shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker")
@@ -263,7 +278,7 @@ class ErasureService:
         return queued.id if queued else None
 
 
-async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
+async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Removed:
     """Leave a tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
     found = await uow.messages.halves(message.conversation_id, calls, of=[message])
@@ -275,13 +290,16 @@ async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Comput
     stone = tombstone(message)
     await uow.messages.erase(message.conversation_id, [stone, *stubs])
     pairs = [(message, stone), *zip(halves, stubs, strict=True)]
-    lighter = tuple((before.seq, _counted_sums(before).minus(_counted_sums(after))) for before, after in pairs)
+    size_reductions = tuple((before.seq, _counted_sums(before).minus(_counted_sums(after))) for before, after in pairs)
     seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
-    said = [told_by(message), *(_said_before_stub(half, stub) for half, stub in zip(halves, stubs, strict=True))]
+    erased_texts = [
+        told_by(message),
+        *(_text_lost_to_stub(half, stub) for half, stub in zip(halves, stubs, strict=True)),
+    ]
     changed = seqs.union(half.seq for half in halves)
-    stones = (message, *(stub for stub in stubs if stub.status == "erased"))
-    erased = await compute(Erased, said, seqs, size=sum(map(len, said)))
-    return _Gone(stones=stones, seqs=seqs, changed=changed, erased=erased, lighter=lighter)
+    tombstones = (message, *(stub for stub in stubs if stub.status == "erased"))
+    erased = await compute(Erased, erased_texts, seqs, size=sum(map(len, erased_texts)))
+    return _Removed(tombstones=tombstones, seqs=seqs, changed=changed, erased=erased, size_reductions=size_reductions)
 
 
 def _counted_sums(message: Message) -> Sums:
@@ -291,9 +309,9 @@ def _counted_sums(message: Message) -> Sums:
 
 
 async def _sums_without_erased(
-    uow: UnitOfWork, gone: _Gone, conversation: Conversation, sums: Sums, through_seq: int
+    uow: UnitOfWork, removed: _Removed, conversation: Conversation, sums: Sums, through_seq: int
 ) -> Sums:
-    lost = reduce(Sums.plus, (lost for seq, lost in gone.lighter if seq <= through_seq), Sums())
+    lost = reduce(Sums.plus, (lost for seq, lost in removed.size_reductions if seq <= through_seq), Sums())
     held = await uow.messages.held_at(conversation.id, through_seq)
     return replace(sums.minus(lost), held_tokens=held.held_tokens, held_bytes=held.held_bytes)
 
@@ -309,51 +327,53 @@ async def _all_quoting(uow: UnitOfWork, message: Message) -> list[Message]:
     return list(found.values())
 
 
-def _said_before_stub(half: Message, stub: Message) -> str:
+def _text_lost_to_stub(half: Message, stub: Message) -> str:
     parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
     return told_by(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
 
 
-async def _said_by_remaining(
-    one: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: Erased
+async def _remaining_texts(
+    erasure: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: Erased
 ) -> Remaining:
-    conversation = one.conversation
+    conversation = erasure.conversation
     entries = list(_each_once(version.entries for version in versions).values())
-    doubtful = await one.compute(suspicious, entries, erased, size=_reading_size(entries))
+    doubtful = await erasure.compute(suspicious, entries, erased, size=_reading_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
-    messages = await _messages_of_sources(one, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs))
-    size = sum(AN_ITEM + message.byte_length for message in messages) // LOOKED_UP
-    return await one.compute(_said_by, messages, size=size)
+    messages = await _messages_of_sources(
+        erasure, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs)
+    )
+    size = sum(AN_ITEM + message.byte_length for message in messages) // WORD_SEARCH_DISCOUNT
+    return await erasure.compute(_texts_of_messages, messages, size=size)
 
 
-async def _messages_of_sources(one: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
-    conversation, repository = one.conversation, one.uow.messages
+async def _messages_of_sources(erasure: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
+    conversation, repository = erasure.conversation, erasure.uow.messages
     # These are thousands of messages, so all tries share them until the content epoch, and with it the text, changes.
     same = (conversation.content_epoch, last, seqs)
-    if one.known.messages[0] != same:
-        near = await repository.between(conversation.id, last - READ + 1, last, max_bytes=READ_BYTES)
+    if erasure.known.messages[0] != same:
+        near = await repository.between(conversation.id, last - SOURCE_MESSAGES + 1, last, max_bytes=READ_BYTES)
         first = near[0].seq if near else last + 1
         far = [await repository.at_seq(conversation.id, seq) for seq in sorted(seqs) if 0 < seq < first]
-        one.known.messages = (same, [*far, *near])
-    return one.known.messages[1]
+        erasure.known.messages = (same, [*far, *near])
+    return erasure.known.messages[1]
 
 
 def _reading_size(entries: Sequence[StateEntry]) -> int:
     texts = (text for entry in entries for text in (entry.text, *entry.superseded))
-    return sum(AN_ITEM + len(text) for text in texts) // LOOKED_UP
+    return sum(AN_ITEM + len(text) for text in texts) // WORD_SEARCH_DISCOUNT
 
 
-def _said_by(messages: Sequence[Message]) -> Remaining:
+def _texts_of_messages(messages: Sequence[Message]) -> Remaining:
     return Remaining({message.seq: told_by(message) for message in messages})
 
 
-def _entries_left(
+def _remaining_entries(
     versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
 ) -> list[tuple[StateEntry, ...]]:
-    left = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
-    return [tuple(kept for entry in entries for kept in left[id(entry)]) for entries in versions]
+    remaining_of = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
+    return [tuple(kept for entry in entries for kept in remaining_of[id(entry)]) for entries in versions]
 
 
 def _each_once(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry]:
@@ -362,8 +382,8 @@ def _each_once(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry
 
 
 def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
-    told = redact_messages(message for message in messages if message.status != "erased" and message.content)
-    return " ".join(digest(told, tokens, locale).split("\n")) if told and tokens else ""
+    readable = redact_messages(message for message in messages if message.status != "erased" and message.content)
+    return " ".join(digest(readable, tokens, locale).split("\n")) if readable and tokens else ""
 
 
 async def _erase_from_command_answers(

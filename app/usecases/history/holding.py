@@ -63,7 +63,7 @@ async def decide_protection(uow: UnitOfWork, resolved: Resolved, messages: Seque
     wanted = any(takes_room(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
     if wanted and resolved.conversation.last_seq:
         reasons = await protection_reasons(
-            resolved, [*stored, *messages], used=await used_beside(uow, resolved, stored)
+            resolved, [*stored, *messages], used=await other_held_tokens(uow, resolved, stored)
         )
     made = [replace(message, protected_reason=reasons[message.seq]) for message in messages]
     return ProtectionDecision(
@@ -84,10 +84,10 @@ async def hold_tool_partners(
     if not partners:
         return resolved
     total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in partners})
-    return shell.resolver(await summed_again(uow, resolved.conversation, total))
+    return shell.resolver(await store_sums(uow, resolved.conversation, total))
 
 
-async def used_beside(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> int:
+async def other_held_tokens(uow: UnitOfWork, resolved: Resolved, messages: Sequence[Message]) -> int:
     """The tokens of all pinned and protected messages but these."""
     estimator = resolved.policy.estimator
     used = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
@@ -149,14 +149,14 @@ async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GO
     """
     conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
     while after < conversation.last_seq:
-        said = await uow.messages.texts_by_role(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
-        seqs += await off_loop(_seqs_stating_goals, said, size=sum(AN_ITEM + len(text) for _, text in said))
-        after = said[-1][0] if len(said) == READ_AT_ONCE else conversation.last_seq
+        texts = await uow.messages.texts_by_role(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
+        seqs += await off_loop(_seqs_stating_goals, texts, size=sum(AN_ITEM + len(text) for _, text in texts))
+        after = texts[-1][0] if len(texts) == READ_AT_ONCE else conversation.last_seq
     return Goals(seqs=tuple(seqs), through_seq=after)
 
 
-def _seqs_stating_goals(said: Sequence[tuple[int, str]]) -> list[int]:
-    return [seq for seq, content in said if states_goal(content)]
+def _seqs_stating_goals(texts: Sequence[tuple[int, str]]) -> list[int]:
+    return [seq for seq, content in texts if states_goal(content)]
 
 
 def asks_for_goals(before: Resolved, after: Resolved) -> bool:
@@ -190,19 +190,19 @@ async def decide_protection_again(
     if without_room and policy.over_allotment == "refuse":
         raise _pins_without_room_error(resolved, messages, reasons, without_room[0])
     total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
-    summed = shell.resolver(await summed_again(uow, resolved.conversation, total))
-    await tell_over_allotment(uow, shell, summed, [one for one in without_room if one.seq in changed])
+    summed = shell.resolver(await store_sums(uow, resolved.conversation, total))
+    await add_over_allotment_events(uow, shell, summed, [one for one in without_room if one.seq in changed])
     return summed
 
 
-async def summed_again(uow: UnitOfWork, conversation: Conversation, total: Sums) -> Conversation:
+async def store_sums(uow: UnitOfWork, conversation: Conversation, total: Sums) -> Conversation:
     """Store the sums after they were recomputed."""
     covered = await uow.messages.sums_at(conversation.id, conversation.boundary_seq)
     await uow.conversations.update(conversation.id, total=total, covered=covered)
     return replace(conversation, total=total, covered=covered)
 
 
-async def laid_out_again(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, compute: Compute = off_loop) -> Resolved:
+async def renew_layout(uow: UnitOfWork, shell: Shell, resolved: Resolved, *, compute: Compute = off_loop) -> Resolved:
     """The present state, rendered again because pins, anchors or the policy changed. ``compute`` runs the rendering."""
     conversation = resolved.conversation
     if conversation.compressed_state is None or conversation.state_schema is None:
@@ -227,7 +227,7 @@ async def over_allotment_error(
     estimator, first = resolved.policy.estimator, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
     used = stored + sum(size_of(one, estimator) for one in decided.messages if takes_room(one.protected_reason))
-    return _no_room(
+    return _no_room_error(
         resolved, first, used, "Nothing was stored. Say it shorter, unpin something, raise pin_share, or set"
     )
 
@@ -236,10 +236,10 @@ def _pins_without_room_error(
     resolved: Resolved, messages: Sequence[Message], reasons: dict[int, ProtectedReason], first: Message
 ) -> PinBudgetExceededError:
     used = sum(size_of(one, resolved.policy.estimator) for one in messages if takes_room(reasons[one.seq]))
-    return _no_room(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
+    return _no_room_error(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
 
 
-def _no_room(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
+def _no_room_error(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
     size, limit = size_of(first, resolved.policy.estimator), resolved.budgets.pin_tokens
     return PinBudgetExceededError(
         f"message {first.seq} is one that stays word for word for ever (an objective, constraint, sign-in or goal) and"
@@ -249,13 +249,15 @@ def _no_room(resolved: Resolved, first: Message, used: int, advice: str) -> PinB
     )
 
 
-async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved, left_out: Sequence[Message]) -> None:
+async def add_over_allotment_events(
+    uow: UnitOfWork, shell: Shell, resolved: Resolved, left_out: Sequence[Message]
+) -> None:
     """Add an event for each message that the policy would protect, but whose share is full."""
     if not left_out:
         return
     policy, limit = resolved.policy, resolved.budgets.pin_tokens
     used = await uow.messages.protected_tokens(resolved.conversation.id, policy.estimator)
-    about: list[tuple[str, dict[str, Any]]] = [
+    event_data: list[tuple[str, dict[str, Any]]] = [
         (
             "context.threshold",
             threshold_event_data(resolved)
@@ -264,7 +266,7 @@ async def tell_over_allotment(uow: UnitOfWork, shell: Shell, resolved: Resolved,
         )
         for one in left_out
     ]
-    await uow.events.add_many(resolved.conversation.id, about, shell.clock.now())
+    await uow.events.add_many(resolved.conversation.id, event_data, shell.clock.now())
 
 
 def threshold_event_data(resolved: Resolved) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from app.usecases.compaction.due_triggers import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepared, prepared_with_retries
-from app.usecases.shared.idempotency import Idem, done_before
+from app.usecases.shared.idempotency import Idem, claim_key
 from app.usecases.shared.retries import Results
 from app.usecases.shared.shell import Service
 
@@ -31,7 +31,7 @@ class MessageService(Service):
     ) -> list[Message]:
         """Append one or many messages, all or nothing. A compaction that becomes due is claimed with them."""
         shell = self._shell
-        async with shell.work.on_record(tenant_id, conversation_id, "append"):
+        async with shell.work_records.record_work(tenant_id, conversation_id, "append"):
             prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
             once = partial(self._append, tenant_id, conversation_id, expected_last_message_id, idem)
             messages, events, jobs = await prepared_with_retries(prepare, once)
@@ -50,7 +50,7 @@ class MessageService(Service):
         """The transaction; it returns the messages, the events, and the compactions to send."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 await uow.conversations.get(conversation_id)  # raises if it was deleted meanwhile
                 stored = await uow.messages.span(conversation_id, before["from_seq"], before["to_seq"])

@@ -14,7 +14,7 @@ from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
-from app.usecases.history.holding import laid_out_again, protection_reasons, summed_again, unit_of, used_beside
+from app.usecases.history.holding import other_held_tokens, protection_reasons, renew_layout, store_sums, unit_of
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Service
@@ -63,8 +63,8 @@ class PinService(Service):
 
     async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
         """Store the pin and the protection of messages that belong together; returns the conversation's new sums."""
-        unit = [wanted if one.id == wanted.id else one for one in await unit_of(uow, wanted)]
-        used = await used_beside(uow, resolved, unit)
+        unit = [wanted if other.id == wanted.id else other for other in await unit_of(uow, wanted)]
+        used = await other_held_tokens(uow, resolved, unit)
         reasons = await protection_reasons(resolved, unit, used=used)
         if wanted.is_pinned and reasons[wanted.seq] != "pinned":
             raise _no_room_error(resolved, unit, used)
@@ -72,15 +72,15 @@ class PinService(Service):
         stored = await uow.messages.pin(
             conversation_id, wanted.id, is_pinned=wanted.is_pinned, reason=reasons[wanted.seq]
         )
-        others = {one.seq: reasons[one.seq] for one in unit if one.seq != wanted.seq}
+        others = {other.seq: reasons[other.seq] for other in unit if other.seq != wanted.seq}
         return stored, await uow.messages.reweigh(conversation_id, dict(others))
 
     async def _store_sizes_and_claim(
         self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results
     ) -> list[UUID]:
         shell, conversation = self._shell, resolved.conversation
-        summed = shell.resolver(await summed_again(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
-        laid_out = await laid_out_again(uow, shell, summed, compute=results)
+        summed = shell.resolver(await store_sums(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
+        laid_out = await renew_layout(uow, shell, summed, compute=results)
         stored = await refresh_sizes(uow, laid_out, quiet=Quiet(), failure_count=0)
         job = await claim_at_rest(uow, shell, shell.resolver(stored))
         return [job] if job else []

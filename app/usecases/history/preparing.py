@@ -16,16 +16,22 @@ from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
 from app.off_loop import AN_ITEM, ON_LOOP, in_slices, off_loop
-from app.usecases.history.anchoring import MOST_ACTIVE, Read, message_statements, says_something, settled
-from app.usecases.history.drafts import MessageDraft, named_among, refuse_long
-from app.usecases.history.due_anchors import waits_for_anchors
+from app.usecases.history.anchoring import (
+    MOST_ACTIVE,
+    AnchorEffects,
+    effects_of,
+    is_searched_for_anchors,
+    message_statements,
+)
+from app.usecases.history.drafts import MessageDraft, message_name, refuse_long
+from app.usecases.history.due_anchors import defers_anchors
 from app.usecases.ports import NewId
-from app.usecases.shared.idempotency import Idem, done_before
+from app.usecases.shared.idempotency import Idem, claim_key
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 Result = TypeVar("Result")
-MOST_READ: Final = 3
+MOST_PREPARATIONS: Final = 3
 """How often messages are read before their transaction if others keep writing; after that they are read within it."""
 _SMALL: Final = 8
 """The bytes counted for a number, or for a comma or bracket."""
@@ -34,15 +40,15 @@ IN_TRANSACTION: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Reckoned:
+class PreparedEffects:
     """The effects of messages on anchors, and the state of the conversation for which they were computed."""
 
-    read: Read
+    effects: AnchorEffects
     first_seq: int
     ids: tuple[UUID | None, ...]
     base: tuple[int, int, int]
 
-    def holds(self, conversation: Conversation, messages: Sequence[Message]) -> bool:
+    def is_current(self, conversation: Conversation, messages: Sequence[Message]) -> bool:
         """Whether the effects still hold in the locked conversation.
 
         Their messages have to be the newest of ``messages``.
@@ -62,23 +68,23 @@ class Prepared:
     """Drafts with ids and weights, and their anchors; ``None`` if the text is short: the transaction reads it."""
 
     drafts: tuple[MessageDraft, ...] = ()
-    reckoned: Reckoned | None = None
+    prepared_effects: PreparedEffects | None = None
 
-    def read_for(self, conversation: Conversation, messages: Sequence[Message]) -> Read | None:
+    def effects_for(self, conversation: Conversation, messages: Sequence[Message]) -> AnchorEffects | None:
         """The effects of these messages of a *locked* conversation, if they were found before.
 
         Raises:
             OutdatedError: They were found, but others have written to the conversation since.
         """
-        if self.reckoned is None:
+        if self.prepared_effects is None:
             return None
-        if not self.reckoned.holds(conversation, messages):
+        if not self.prepared_effects.is_current(conversation, messages):
             raise OutdatedError
-        return self.reckoned.read
+        return self.prepared_effects.effects
 
-    def unread(self) -> Self:
+    def uncomputed(self) -> Self:
         """The same without the effects on anchors: the transaction reads the messages."""
-        return replace(self, reckoned=None)
+        return replace(self, prepared_effects=None)
 
 
 NOTHING_PREPARED: Final = Prepared()
@@ -88,15 +94,15 @@ class OutdatedError(Exception):
     """Others wrote to the conversation after its new messages were read. Do not catch this within the transaction."""
 
 
-class Readable(Protocol):
+class Precomputed(Protocol):
     """A value that is computed before a transaction, and can also be computed within it."""
 
-    def unread(self) -> Self:
+    def uncomputed(self) -> Self:
         """The same without what was computed: the transaction computes it."""
         ...
 
 
-Ready = TypeVar("Ready", bound=Readable)
+Ready = TypeVar("Ready", bound=Precomputed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +120,10 @@ class _Texts:
 
 
 def _base_of_anchors(conversation: Conversation) -> tuple[int, int, int]:
-    return conversation.last_seq, *_rest_of(conversation)
+    return conversation.last_seq, *_state_and_epoch(conversation)
 
 
-def _rest_of(conversation: Conversation) -> tuple[int, int]:
+def _state_and_epoch(conversation: Conversation) -> tuple[int, int]:
     return conversation.state_version, conversation.content_epoch
 
 
@@ -191,11 +197,11 @@ async def prepared_groups(
     if size <= ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
         return [Prepared(tuple(group)) for group in groups]
     async with shell.uow(tenant_id) as uow:
-        if await done_before(uow, idem, shell.clock.now()) is not None:
+        if await claim_key(uow, idem, shell.clock.now()) is not None:
             return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
-        before = [] if waits_for_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
-    named = [(draft, named_among(index, len(drafts))) for index, draft in enumerate(drafts)]
+        before = [] if defers_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
+    named = [(draft, message_name(index, len(drafts))) for index, draft in enumerate(drafts)]
     await in_slices(lambda one: refuse_long(*one), named)
     return await _prepared_groups(shell, conversation, before, groups, after=after, size=size)
 
@@ -220,21 +226,31 @@ async def _prepared_groups(
         before=tuple(before),
         new_id=shell.new_id,
         now=shell.clock.now(),
-        finds_anchors=not waits_for_anchors(conversation),
+        finds_anchors=not defers_anchors(conversation),
     )
-    work = off_loop(reckon, texts) if size <= ON_LOOP else shell.processes.run(conversation.tenant_id, reckon, texts)
+    work = (
+        off_loop(weights_and_effects, texts)
+        if size <= ON_LOOP
+        else shell.processes.run(conversation.tenant_id, weights_and_effects, texts)
+    )
     ready = zip(named, firsts, lasts, await work, strict=True)
-    base = _rest_of(conversation)
-    return [_prepared(group, weights, read, first, (last, *base)) for group, first, last, (weights, read) in ready]
+    base = _state_and_epoch(conversation)
+    return [
+        _prepared(group, weights, effects, first, (last, *base)) for group, first, last, (weights, effects) in ready
+    ]
 
 
 def _prepared(
-    drafts: Sequence[MessageDraft], weights: Sequence[Weight], read: Read | None, first: int, base: tuple[int, int, int]
+    drafts: Sequence[MessageDraft],
+    weights: Sequence[Weight],
+    effects: AnchorEffects | None,
+    first: int,
+    base: tuple[int, int, int],
 ) -> Prepared:
     weighed = tuple(replace(draft, weight=weight) for draft, weight in zip(drafts, weights, strict=True))
-    if read is None or not drafts:
+    if effects is None or not drafts:
         return Prepared(weighed)
-    return Prepared(weighed, Reckoned(read, first, tuple(one.id for one in drafts), base))
+    return Prepared(weighed, PreparedEffects(effects, first, tuple(one.id for one in drafts), base))
 
 
 async def prepared_with_retries(
@@ -244,21 +260,21 @@ async def prepared_with_retries(
 
     ``prepare`` reads messages in a short transaction of its own; ``transaction`` appends them.
     """
-    for _ in range(MOST_READ):
+    for _ in range(MOST_PREPARATIONS):
         ready = await prepare()
         try:
             return await run_with_retries(partial(transaction, ready))
         except OutdatedError:
             continue
-    return await run_with_retries(partial(transaction, ready.unread()))
+    return await run_with_retries(partial(transaction, ready.uncomputed()))
 
 
 async def weighed(draft: MessageDraft) -> MessageDraft:
     """A draft with its weight, for a message that is not searched for anchors."""
-    return replace(draft, weight=await off_loop(draft.weighed, size=size_of([draft])))
+    return replace(draft, weight=await off_loop(draft.computed_weight, size=size_of([draft])))
 
 
-async def prepared_anyhow(
+async def prepared_if_possible(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft]
 ) -> Prepared:
     """As ``prepared``, for messages that must not be refused: what cannot be read now is read when it is appended."""
@@ -268,27 +284,29 @@ async def prepared_anyhow(
         return Prepared(tuple(drafts))
 
 
-def reckon(texts: _Texts) -> list[tuple[list[Weight], Read | None]]:
+def weights_and_effects(texts: _Texts) -> list[tuple[list[Weight], AnchorEffects | None]]:
     """The weights of each group's messages and, if wanted, their effects on anchors. Runs in a thread or a process."""
-    before, found = texts.before, list[tuple[list[Weight], Read | None]]()
+    before, found = texts.before, list[tuple[list[Weight], AnchorEffects | None]]()
     for first_seq, drafts in texts.groups:
-        weights = [draft.weighed() for draft in drafts]
+        weights = [draft.computed_weight() for draft in drafts]
         if not texts.finds_anchors:
             found.append((weights, None))
             continue
         messages = [
-            _message(texts, draft, seq) for seq, draft in enumerate(drafts, start=first_seq) if says_something(draft)
+            _message(texts, draft, seq)
+            for seq, draft in enumerate(drafts, start=first_seq)
+            if is_searched_for_anchors(draft)
         ]
-        read = settled(message_statements(messages, new_id=texts.new_id, now=texts.now), before)
-        found.append((weights, read))
-        before = _active_after(before, read)
+        effects = effects_of(message_statements(messages, new_id=texts.new_id, now=texts.now), before)
+        found.append((weights, effects))
+        before = _active_after(before, effects)
     return found
 
 
-def _active_after(before: Sequence[Anchor], read: Read) -> tuple[Anchor, ...]:
-    changed = {change.anchor_id for change in read.changed}
+def _active_after(before: Sequence[Anchor], effects: AnchorEffects) -> tuple[Anchor, ...]:
+    changed = {change.anchor_id for change in effects.changed}
     still = [anchor for anchor in before if anchor.id not in changed]
-    return (*still, *(anchor for anchor in read.made if anchor.status == "active"))[-MOST_ACTIVE:]
+    return (*still, *(anchor for anchor in effects.new if anchor.status == "active"))[-MOST_ACTIVE:]
 
 
 def warm() -> None:
@@ -299,7 +317,7 @@ def warm() -> None:
     texts = _Texts(
         groups=((1, (draft,)),), conversation_id=id_, before=(), new_id=lambda: id_, now=now, finds_anchors=True
     )
-    reckon(texts)
+    weights_and_effects(texts)
 
 
 def _without_media_data(draft: MessageDraft) -> MessageDraft:

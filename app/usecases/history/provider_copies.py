@@ -30,7 +30,7 @@ class ProviderCopyService(CopyDeletion[ProviderCopy]):
     def _copies(self, uow: UnitOfWork) -> CopyRepository[ProviderCopy]:
         return uow.copies
 
-    async def _forget_there(self, copy: ProviderCopy) -> None:
+    async def _delete_at_provider(self, copy: ProviderCopy) -> None:
         await self._shell.models.store.forget(copy.model, copy.response_id)
 
     def _details(self, copy: ProviderCopy) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from app.usecases.compaction.claiming import claim_queued, new_compaction, refre
 from app.usecases.compaction.ending import end_row
 from app.usecases.history.conversations import ConversationService, ConversationView, check_version
 from app.usecases.shared.caller import audit
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
@@ -82,7 +82,7 @@ class StateService:
     ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
         """The transaction; it returns the conversation, the events, and the compaction to send."""
         async with self._shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, now)
+            before = await claim_key(uow, idem, now)
             if before is not None:
                 return self._conversations.view(await uow.conversations.get(conversation_id)), (), ()
             present = await uow.conversations.lock(conversation_id)
@@ -144,7 +144,7 @@ class StateService:
             schema=schema_named(version.state_schema),
             state=version.state,
             boundary_seq=version.boundary_seq,
-            standing=version.layout,
+            given_layout=version.layout,
             compute=compute,
         )
 

@@ -17,7 +17,7 @@ from app.core.reading.labels import told_name
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
-from app.usecases.chat.reply import Answer, Hearing, finish_told_by
+from app.usecases.chat.reply import Answer, ModelCallbacks, finish_from_warnings
 from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import options_size, size_of
@@ -25,7 +25,7 @@ from app.usecases.shared.caller import current_principal
 from app.usecases.shared.shell import Shell
 
 TOO_LONG: Final = "context_too_long"
-_TOLD: Final[Mapping[str, str]] = {
+_FAILURE_TEXTS: Final[Mapping[str, str]] = {
     "blocked": "the model's provider blocked the answer: say it in other words",
     "empty": "the model gave an empty answer: send the request again",
     "length": "the model had used up its output limit before it said a word: send the request again with more room",
@@ -98,7 +98,7 @@ class Failed:
     error: DomainError
 
 
-Happening = Piece | Thought | Boundary | Called | Noted | Ended | Failed
+AnswerEvent = Piece | Thought | Boundary | Called | Noted | Ended | Failed
 
 
 class StatelessAnswers:
@@ -147,7 +147,7 @@ class StatelessAnswers:
         """The estimated tokens of a request's content."""
         return await off_loop(lambda: sum(_message_tokens(prompt.messages)) + _tokens_beside_messages(prompt.options))
 
-    async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[Happening, None]:
+    async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[AnswerEvent, None]:
         """The answer as it comes, its end last.
 
         When the caller closes the generator, the model is not asked further.
@@ -155,35 +155,35 @@ class StatelessAnswers:
         pieces: asyncio.Queue[Piece | Thought | None] = asyncio.Queue()
         stop = asyncio.Event()
         chosen = self._shell.models.chat(model)
-        hearing = Hearing(
+        callbacks = ModelCallbacks(
             on_text=lambda text: pieces.put_nowait(Piece(text)),
             on_reasoning=lambda text: pieces.put_nowait(Thought(text)),
         )
-        answering = asyncio.create_task(
-            answer_with_cost_noted(self._shell.uow, chosen, request, stop=stop, hearing=hearing)
+        answer_task = asyncio.create_task(
+            answer_with_cost_noted(self._shell.uow, chosen, request, stop=stop, callbacks=callbacks)
         )
-        answering.add_done_callback(lambda _: pieces.put_nowait(None))
+        answer_task.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
                 yield piece
-            for happening in self._last_happenings(answering):
-                yield happening
+            for event in self._last_events(answer_task):
+                yield event
         finally:
-            answering.cancel()
-            await asyncio.gather(answering, return_exceptions=True)
+            answer_task.cancel()
+            await asyncio.gather(answer_task, return_exceptions=True)
 
-    def _last_happenings(self, answering: asyncio.Task[Answer]) -> list[Happening]:
+    def _last_events(self, answer_task: asyncio.Task[Answer]) -> list[AnswerEvent]:
         try:
-            said = answering.result()
+            answer = answer_task.result()
         except ModelFailedError as error:
             return [Failed(_failure_of_unstored_request(error))]
-        calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in said.calls)
-        finish: FinishReason = "tool_call" if calls else finish_told_by(said.warnings)
+        calls = tuple(replace(call, id=f"call_{self._shell.new_id().hex}") for call in answer.calls)
+        finish: FinishReason = "tool_call" if calls else finish_from_warnings(answer.warnings)
         ended = Ended(
-            text=said.text,
+            text=answer.text,
             finish=finish,
-            interrupted=said.interrupted,
-            usage=said.usage.as_dict(),
+            interrupted=answer.interrupted,
+            usage=answer.usage.as_dict(),
         )
         return [*(Called(call) for call in calls), ended]
 
@@ -210,18 +210,18 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     )
     words = prompt.options.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
-    sizes, beside = _message_tokens(prompt.messages), _tokens_beside_messages(prompt.options)
-    room = profile.input_limit - beside
+    sizes, other_tokens = _message_tokens(prompt.messages), _tokens_beside_messages(prompt.options)
+    room = profile.input_limit - other_tokens
     if sum(sizes) <= room:
         return (*system, *messages)
     kept = newest_within(messages, sizes, room) if prompt.truncates else ()
     if not kept:
-        raise _too_large(sum(sizes) + beside, profile.input_limit)
+        raise _too_large(sum(sizes) + other_tokens, profile.input_limit)
     return (*system, *kept)
 
 
 def _message_tokens(messages: Sequence[MessageDraft]) -> list[int]:
-    return [draft.weighed().tokens for draft in messages]
+    return [draft.computed_weight().tokens for draft in messages]
 
 
 def _tokens_beside_messages(options: TurnOptions) -> int:
@@ -242,7 +242,7 @@ def _failure_of_unstored_request(error: ModelFailedError) -> DomainError:
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
-        _TOLD.get(str(reason)) or f"the model did not answer ({told_reason(reason)})",
+        _FAILURE_TEXTS.get(str(reason)) or f"the model did not answer ({told_reason(reason)})",
         code=error.stable_code,
         retry_after=error.retry_after,
         extra={"reason": reason},

@@ -25,11 +25,11 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.spending import note_call
-from app.usecases.compaction.attempts import Asking, Calls, run_attempts
-from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_shown
+from app.usecases.compaction.attempts import AttemptInputs, Calls, run_attempts
+from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_excerpt_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai.sealed import Compacted
+from app.usecases.openai.sealed import CompactedInput
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -42,7 +42,7 @@ TOO_LITTLE: Final = frozenset({"not_smaller"})
 class ArrayCompacted:
     """The result of compacting an array."""
 
-    compacted: Compacted
+    compacted: CompactedInput
     usage: Usage
     """The usage of all model calls."""
 
@@ -113,7 +113,7 @@ class ArrayCompaction:
         version = progress.version
         summary = render_text(schema_named(version.state_schema), version.state) if version else ""
         rest = tuple(_as_draft(message) for message in progress.rest)
-        return ArrayCompacted(compacted=Compacted(summary=summary, messages=rest), usage=progress.usage)
+        return ArrayCompacted(compacted=CompactedInput(summary=summary, messages=rest), usage=progress.usage)
 
     def _first_progress(self, tenant_id: UUID, drafts: Sequence[MessageDraft], instructions: str) -> _Progress:
         shell, now = self._shell, self._shell.clock.now()
@@ -151,7 +151,7 @@ class ArrayCompaction:
             if summarizer.profile.metered:
                 await self._limits.check_chat(uow)
         applying = chunk.apply_context()
-        asking = Asking(
+        inputs = AttemptInputs(
             summarizer=summarizer,
             request=chunk.request,
             apply=lambda report: apply_candidate(report, applying),
@@ -160,7 +160,7 @@ class ArrayCompaction:
         )
         calls = Calls(clock=self._shell.clock, most=resolved.policy.calls_per_chunk, deadline=deadline)
         try:
-            result = await run_attempts(asking, calls)
+            result = await run_attempts(inputs, calls)
         finally:  # no stored compaction records these calls, so they count as chat calls of the caller
             for attempt in calls.attempts:
                 if attempt.metered:
@@ -209,14 +209,16 @@ async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: i
     first = max(covered, through_seq - MOST_MESSAGES) + 1
     held = await uow.messages.held(conversation.id, through_seq=first - 1)
     messages = await uow.messages.between(conversation.id, first, through_seq)
-    told: list[MessageDraft] = []
+    summary_drafts: list[MessageDraft] = []
     if covered and conversation.state_schema and conversation.compressed_state:
         schema = schema_named(conversation.state_schema)
-        told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
+        summary_drafts = CompactedInput(
+            summary=render_text(schema, conversation.compressed_state, conversation.locale)
+        ).drafts()
     there = [message for message in [*held, *messages] if message.status != "erased"]
     kept = zip(there, within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
     shown = await uow.contents.filled([replace(message, parts=parts) for message, parts in kept])
-    return [*told, *(_as_draft(message) for message in shown)]
+    return [*summary_drafts, *(_as_draft(message) for message in shown)]
 
 
 def _next_chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, row: Compaction) -> Chunk | None:
@@ -232,7 +234,7 @@ def _next_chunk(progress: _Progress, resolved: Resolved, profile: ModelProfile, 
         resolved=resolved,
         plan=planned,
         span=redact_messages(span),
-        system=system_shown(resolved),
+        system=system_excerpt_of(resolved),
         version=progress.version,
         anchors=(),
         most_tokens=most,

@@ -16,7 +16,7 @@ _VARIANT_BITS, _VARIANT = 0xC000 << 48, 0x8000 << 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Name:
+class ConversationName:
     """The name by which a request refers to its conversation."""
 
     text: str
@@ -28,16 +28,16 @@ class Name:
     """The end user, if the frontend names one. A conversation of another user is never found by its name."""
 
 
-def derived_id(tenant_id: UUID, name: Name) -> UUID:
+def derived_id(tenant_id: UUID, name: ConversationName) -> UUID:
     """The id of the conversation for a frontend's own name: always the same, and only for this tenant."""
     user = current_user() or name.user or ""
-    told = b"\0".join((b"conversation", tenant_id.bytes, user.encode(), name.text.encode()))
-    number = int.from_bytes(hashlib.sha256(told).digest()[:16])
+    hashed = b"\0".join((b"conversation", tenant_id.bytes, user.encode(), name.text.encode()))
+    number = int.from_bytes(hashlib.sha256(hashed).digest()[:16])
     number = number & ~(_VERSION_BITS | _VARIANT_BITS)
     return UUID(int=number | _VERSION | _VARIANT)
 
 
-async def found_by(uow: UnitOfWork, tenant_id: UUID, name: Name) -> Conversation | None:
+async def conversation_named(uow: UnitOfWork, tenant_id: UUID, name: ConversationName) -> Conversation | None:
     """The conversation with that name; ``None`` if the name is a frontend's and no conversation exists yet.
 
     Raises:

@@ -10,13 +10,13 @@ from uuid import UUID
 from app.core.model.conversation import Conversation
 from app.core.model.model_io import ToolCall
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
-from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Thought
+from app.usecases.openai.answering import AnswerEvent, Boundary, Called, Ended, Failed, Noted, Piece, Thought
 
 MADE_BY_MODEL = "assistant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class BegunAnswer:
     """A turn that was begun now, or by an earlier try."""
 
     turn_id: UUID
@@ -37,21 +37,21 @@ class Begun:
         return self.conversation.total.tokens
 
 
-async def happenings(handle: TurnHandle) -> AsyncGenerator[Happening, None]:
+async def answer_events(handle: TurnHandle) -> AsyncGenerator[AnswerEvent, None]:
     """The events of a turn, its end last."""
     async for event in handle.events():
-        yield _happening(event)
+        yield _answer_event(event)
 
 
-def _happening(event: ChatEvent) -> Happening:
+def _answer_event(event: ChatEvent) -> AnswerEvent:
     if event.result is not None:
         return ended(event.result)
     if event.error is not None:
         return Failed(event.error)
     match event.type:
         case "reply.delta" | "reasoning.delta" as kind:
-            told = Piece if kind == "reply.delta" else Thought
-            return told(str(event.data["text"]))
+            piece_type = Piece if kind == "reply.delta" else Thought
+            return piece_type(str(event.data["text"]))
         case "tool.called":
             data = event.data
             return Called(ToolCall(id=data["id"], name=data["name"], arguments=data["arguments"]))

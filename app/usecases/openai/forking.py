@@ -26,7 +26,7 @@ from app.usecases.files.attaching import copied_files
 from app.usecases.history.appending import FORK_RETRY_AFTER, append
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import JobQueue
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.shell import Shell
 
 AT_ONCE: Final = 1_000
@@ -104,7 +104,7 @@ class ForkService:
     ) -> tuple[Conversation, Sequence[Event]]:
         """The transaction that makes the fork, and its events."""
         async with self._shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, self._shell.clock.now())
+            before = await claim_key(uow, idem, self._shell.clock.now())
             if before is not None:
                 fork = await uow.conversations.get(UUID(before["fork_id"]))
             else:

@@ -14,7 +14,7 @@ LIFE: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class RequestAttempt:
     """What distinguishes a request from a repeated one."""
 
     body: bytes
@@ -35,6 +35,8 @@ class Attempt:
         if self.own is not None:
             return self.own
         digest = hashlib.sha256(self.body).hexdigest()
-        told = f"openai\n{place}\n{digest}"
+        identity = f"openai\n{place}\n{digest}"
         is_first = self.tries == 0 or (self.tries is None and not fixes_place)
-        return Idem(key=hashlib.sha256(told.encode()).hexdigest(), fingerprint=digest, lives=LIFE, renews=is_first)
+        return Idem(
+            key=hashlib.sha256(identity.encode()).hexdigest(), fingerprint=digest, lifetime=LIFE, is_first_try=is_first
+        )

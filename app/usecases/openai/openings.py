@@ -16,7 +16,7 @@ from uuid import UUID
 from app.core.model.records import IdempotencyRecord, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.turn import ref_of
-from app.usecases.openai.keys import Attempt
+from app.usecases.openai.keys import RequestAttempt
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Service
 
@@ -27,12 +27,12 @@ PATIENCE: Final = 5.0
 """Seconds that a retry waits for the first try to begin its turn."""
 
 
-def opening_of(attempt: Attempt) -> Idem | None:
+def opening_of(attempt: RequestAttempt) -> Idem | None:
     """The key of an opening; ``None`` if its client does not count its tries."""
     if attempt.tries is None:
         return None
     key = attempt.key("opening", fixes_place=False)
-    return Idem(key=key.key, fingerprint=key.fingerprint, lives=LIFE)
+    return Idem(key=key.key, fingerprint=key.fingerprint, lifetime=LIFE)
 
 
 class Openings(Service):

@@ -16,7 +16,7 @@ from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import PAGE_BYTES, READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.chat.reply import left_open
+from app.usecases.chat.reply import client_calls_of
 from app.usecases.chat.starting import ChatService
 from app.usecases.history.erasure import ErasureService
 from app.usecases.shared.shell import Shell
@@ -163,7 +163,7 @@ class StoredResponses:
         (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
         if reply.status == "erased":
             raise NotFoundError("No such response.")
-        return StoredResponse(turn=turn, reply=reply, open_calls=left_open(reply, self._shell.resolver.own_tools))
+        return StoredResponse(turn=turn, reply=reply, open_calls=client_calls_of(reply, self._shell.resolver.own_tools))
 
     async def _message_of_item(self, uow: UnitOfWork, conversation_id: UUID, message_id: UUID) -> Message:
         try:

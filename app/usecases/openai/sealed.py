@@ -18,7 +18,7 @@ HEADING: Final = "Summary of the conversation so far:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class CompactedInput:
     """A history that was compacted."""
 
     summary: str = ""
@@ -27,18 +27,18 @@ class Compacted:
 
     def drafts(self) -> list[MessageDraft]:
         """The input as messages again. The summary has no more authority than the user whose words it sums up."""
-        told = [MessageDraft(role="user", content=f"{HEADING}\n\n{self.summary}")] if self.summary else []
-        return [*told, *self.messages]
+        summary_messages = [MessageDraft(role="user", content=f"{HEADING}\n\n{self.summary}")] if self.summary else []
+        return [*summary_messages, *self.messages]
 
     @property
-    def said_by_users(self) -> tuple[MessageDraft, ...]:
+    def user_messages(self) -> tuple[MessageDraft, ...]:
         """The users' messages among the newest. They are also sent next to the token, where clients look for them."""
         return tuple(draft for draft in self.messages if draft.role == "user" and not draft.content.startswith(HEADING))
 
-    def stands_after(self, drafts: Sequence[MessageDraft]) -> int:
+    def repeated_at_end(self, drafts: Sequence[MessageDraft]) -> int:
         """How many of the last drafts repeat the users' messages that the token already contains."""
-        beside = self.said_by_users
-        return len(beside) if beside and list(drafts[-len(beside) :]) == list(beside) else 0
+        users = self.user_messages
+        return len(users) if users and list(drafts[-len(users) :]) == list(users) else 0
 
 
 class SealedInputs:
@@ -48,9 +48,9 @@ class SealedInputs:
         self._shell = shell
         self._sealer = sealer
 
-    async def seal(self, tenant_id: UUID, compacted: Compacted) -> str:
+    async def seal(self, tenant_id: UUID, compacted: CompactedInput) -> str:
         """The compacted input as an encrypted token."""
-        told = {
+        payload = {
             "v": VERSION,
             "summary": compacted.summary,
             "messages": [
@@ -59,23 +59,23 @@ class SealedInputs:
             ],
         }
         return self._sealer.seal(
-            json.dumps(told, ensure_ascii=False), tenant_id, await self._shell.sealing_secret(tenant_id)
+            json.dumps(payload, ensure_ascii=False), tenant_id, await self._shell.sealing_secret(tenant_id)
         )
 
-    async def open(self, tenant_id: UUID, token: str) -> Compacted:
+    async def open(self, tenant_id: UUID, token: str) -> CompactedInput:
         """The content of a token. Raises ``InvalidInputError`` unless this service gave it to this tenant."""
         text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
         if text is None:
             message = "this compacted input was not made here, or was changed: send the messages themselves"
             raise InvalidInputError.of("input", message)
-        told = json.loads(text)
-        return Compacted(summary=told["summary"], messages=tuple(_draft(one) for one in told["messages"]))
+        payload = json.loads(text)
+        return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
 
 
-def _draft(told: dict[str, object]) -> MessageDraft:
-    parts = told["parts"]
+def _draft(payload: dict[str, object]) -> MessageDraft:
+    parts = payload["parts"]
     return MessageDraft(
-        role=str(told["role"]),  # type: ignore[arg-type]  # as it was sealed
-        content=str(told["content"]),
+        role=str(payload["role"]),  # type: ignore[arg-type]  # as it was sealed
+        content=str(payload["content"]),
         parts=tuple(parts) if isinstance(parts, Sequence) else (),
     )

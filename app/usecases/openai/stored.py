@@ -39,10 +39,10 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.conversation_names import Name, derived_id, found_by
-from app.usecases.openai.following import Begun
+from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
+from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.forking import ForkPoint, ForkService
-from app.usecases.openai.keys import Attempt
+from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
@@ -60,7 +60,7 @@ class Request:
     """A request for an answer that is stored."""
 
     prompt: Prompt
-    attempt: Attempt
+    attempt: RequestAttempt
     patience: float
     """How many seconds the request may wait for a running turn."""
     preset: str | None = None
@@ -85,7 +85,9 @@ class StoredAnswers:
         self._forks = forks
         self._openings = Openings(shell)
 
-    async def under_name(self, tenant_id: UUID, name: Name, request: Request, *, only_new: bool) -> Begun | None:
+    async def under_name(
+        self, tenant_id: UUID, name: ConversationName, request: Request, *, only_new: bool
+    ) -> BegunAnswer | None:
         """Continue the conversation with that name; ``None`` if the request's history differs from the stored one.
 
         ``request`` has the whole history. With ``only_new``, messages among which none is an assistant's are all new
@@ -95,7 +97,7 @@ class StoredAnswers:
             NotFoundError: The name is an id of the service, and there is no such conversation.
         """
         async with self._shell.uow(tenant_id) as uow:
-            found = await found_by(uow, tenant_id, name)
+            found = await conversation_named(uow, tenant_id, name)
         conversation_id = (
             found.id if found else await self._create_conversation(tenant_id, request, derived_id(tenant_id, name))
         )
@@ -111,7 +113,7 @@ class StoredAnswers:
                 await self.drop_if_empty(tenant_id, conversation_id)
             raise
 
-    async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> Begun:
+    async def in_conversation(self, tenant_id: UUID, conversation_id: UUID, request: Request) -> BegunAnswer:
         """Add the request's messages to that conversation and answer them. Raises ``NotFoundError``."""
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
         before = await self._begun_before(tenant_id, idem, request)
@@ -119,7 +121,7 @@ class StoredAnswers:
             return before
         return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
-    async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> Begun:
+    async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> BegunAnswer:
         """Continue from a stored response: in its conversation if the response is the end of it, otherwise in a fork.
 
         Raises:
@@ -142,7 +144,7 @@ class StoredAnswers:
         begun = await self._begin_when_free(tenant_id, fork_id, request, idem)
         return replace(_begun_or_conflict(begun), forked_from=place.conversation_id)
 
-    async def afresh(self, tenant_id: UUID, request: Request) -> Begun:
+    async def in_new_conversation(self, tenant_id: UUID, request: Request) -> BegunAnswer:
         """Begin a new conversation for the request, without looking at stored ones.
 
         Equal openings are separate conversations, also if they come from one user: see ``openings``.
@@ -159,39 +161,41 @@ class StoredAnswers:
         if opening is not None and not await openings.claim(tenant_id, opening, is_retry=bool(attempt.tries)):
             opening = None
         try:
-            return await self._begun_afresh(tenant_id, request, given, opening)
+            return await self._begin_in_new_conversation(tenant_id, request, given, opening)
         except BaseException:
             if opening is not None:
                 await openings.drop(tenant_id, opening)
             raise
 
-    async def _begun_afresh(self, tenant_id: UUID, request: Request, given: ChatInput, opening: Idem | None) -> Begun:
+    async def _begin_in_new_conversation(
+        self, tenant_id: UUID, request: Request, given: ChatInput, opening: Idem | None
+    ) -> BegunAnswer:
         async def note(uow: UnitOfWork, turn: Turn) -> None:
             if opening is not None:
                 await self._openings.note(uow, opening, turn)
 
         conversation_id = await self._create_conversation(tenant_id, request, None)
         try:
-            handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own, noting=note)
+            handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own, note_turn=note)
         except DomainError:
             await self.drop_if_empty(tenant_id, conversation_id)
             raise
         return await self._begun_turn(tenant_id, handle)
 
-    async def again(self, tenant_id: UUID, turn_id: UUID) -> Begun:
+    async def of_turn(self, tenant_id: UUID, turn_id: UUID) -> BegunAnswer:
         """Follow a turn from its beginning, whether it runs or has ended. Raises ``NotFoundError``."""
         return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
-    ) -> Begun:
+    ) -> BegunAnswer:
         given = replace(_input(request, request.prompt.messages), expected_last_message_id=expected)
         handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
         return await self._begun_turn(tenant_id, handle)
 
     async def _begin_when_free(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, *, has_history: bool = False
-    ) -> Begun | None:
+    ) -> BegunAnswer | None:
         """Begin the turn as soon as no other runs.
 
         Which messages of a history are new is decided again at each try, since the conversation grows. Returns ``None``
@@ -205,15 +209,17 @@ class StoredAnswers:
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
                 whole = request.prompt.messages
-                asked = (
-                    await self._compared(tenant_id, conversation_id, request) if has_history else _input(request, whole)
+                input_or_turn = (
+                    await self._new_input_or_turn(tenant_id, conversation_id, request)
+                    if has_history
+                    else _input(request, whole)
                 )
-                if asked is None:
+                if input_or_turn is None:
                     return None
-                if isinstance(asked, TurnHandle):
-                    return await self._begun_turn(tenant_id, asked)
+                if isinstance(input_or_turn, TurnHandle):
+                    return await self._begun_turn(tenant_id, input_or_turn)
                 try:
-                    handle = await self._chat.start(tenant_id, conversation_id, asked, idem=idem)
+                    handle = await self._chat.start(tenant_id, conversation_id, input_or_turn, idem=idem)
                 except (TurnInProgressError, ConversationMovedOnError):
                     if clock.monotonic() > deadline:
                         raise
@@ -223,7 +229,7 @@ class StoredAnswers:
                 else:
                     return await self._begun_turn(tenant_id, handle)
 
-    async def _compared(
+    async def _new_input_or_turn(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
     ) -> ChatInput | TurnHandle | None:
         """The new messages of the request's history, or the turn that already answers it.
@@ -239,7 +245,7 @@ class StoredAnswers:
             reconciling = Reconciling(given, await uow.turns.unanswered(conversation_id))
             running = await uow.turns.running(conversation_id)
             await _compare_stored_history(uow, conversation, reconciling)
-            waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).waits
+            waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
         if waits and running is not None:
             return await self._chat.follow_turn(tenant_id, running.id, counts=True)
         if waits:
@@ -289,15 +295,15 @@ class StoredAnswers:
         except TimeoutError:
             raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
 
-    async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> Begun | None:
+    async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> BegunAnswer | None:
         """The turn that an earlier try of the same request began, followed from its beginning."""
-        if idem.renews:
+        if idem.is_first_try:
             return None
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.idempotency.get(idem.key)
             if found is None or "turn_id" not in found.ref or found.fingerprint != idem.fingerprint:
                 return None
-            if idem.lives is not None and found.created_at < self._shell.clock.now() - idem.lives:
+            if idem.lifetime is not None and found.created_at < self._shell.clock.now() - idem.lifetime:
                 return None
             turn = await uow.turns.get(UUID(found.ref["turn_id"]))
         if turn.reply_id is None and turn.status != "running":
@@ -324,7 +330,7 @@ class StoredAnswers:
                     await uow.conversations.delete(conversation_id)
                     await uow.commit()
 
-    async def _begun_turn(self, tenant_id: UUID, handle: TurnHandle) -> Begun:
+    async def _begun_turn(self, tenant_id: UUID, handle: TurnHandle) -> BegunAnswer:
         """The turn, with the ids in its first event."""
         async with aclosing(handle.events()) as events:
             first = await anext(events)
@@ -335,7 +341,7 @@ class StoredAnswers:
             turn = await uow.turns.get(turn_id)
             conversation = await uow.conversations.get(turn.conversation_id)
         reply_id = first.data.get("reply_id")
-        return Begun(
+        return BegunAnswer(
             turn_id=turn_id,
             reply_id=UUID(reply_id) if reply_id else turn_id,
             started_at=turn.started_at,
@@ -389,10 +395,10 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
     results = _leading_results(new)
     if last.role == "tool":
         return replace(base, results=results) if len(results) == len(new) else replace(base, history=new)
-    said = replace(base, content=last.content, parts=last.parts, metadata=last.metadata)
+    chat_input = replace(base, content=last.content, parts=last.parts, metadata=last.metadata)
     if results and len(new) == len(results) + 1:
-        return replace(said, results=results)
-    return replace(said, history=new[:-1])
+        return replace(chat_input, results=results)
+    return replace(chat_input, history=new[:-1])
 
 
 def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ...]:
@@ -412,7 +418,7 @@ def _invalid(message: str) -> InvalidInputError:
     return InvalidInputError(f"the messages {message}", errors=[FieldError(field="input", message=message)])
 
 
-def _begun_or_conflict(begun: Begun | None) -> Begun:
+def _begun_or_conflict(begun: BegunAnswer | None) -> BegunAnswer:
     # Only requests whose history is compared lead to ``None``.
     if begun is None:
         raise ConflictError("the request is no longer being processed: send it again")

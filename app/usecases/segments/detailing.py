@@ -30,7 +30,7 @@ from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.ports import Summarizer
-from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
+from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MOST_TRIES, back_off, is_compaction_waiting
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -45,7 +45,7 @@ LEAST_OUTPUT: Final = 2_048
 MOST_SETTLED: Final = 50  # segments that are settled without a call in one run
 _OF_THE_REQUEST: Final = frozenset({"bad_request", "context_too_long"})
 """Reasons for which the same request would always fail again."""
-LOOKED_AT: Final = 1_000  # how many waiting segments of a conversation are searched for one to write
+MOST_CANDIDATES: Final = 1_000  # how many waiting segments of a conversation are searched for one to write
 
 Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
 """``kept``: the present L1 stays for good. ``not_now``: the segment is looked at again later."""
@@ -153,7 +153,7 @@ class DetailService:
 
     async def _is_busy(self) -> bool:
         async with self._shell.uow(None) as uow:
-            if await a_compaction_waits(uow):
+            if await is_compaction_waiting(uow):
                 return True
             return await uow.detail_calls.running(self._claim) >= self._slots
 
@@ -173,7 +173,7 @@ class DetailService:
                     return "not_now"
                 segment = replace(segment, detail_tries=0)
             else:
-                wanted = await uow.segments.wanting_detail(limit=LOOKED_AT, conversation_id=conversation_id)
+                wanted = await uow.segments.wanting_detail(limit=MOST_CANDIDATES, conversation_id=conversation_id)
                 if not any(id_ == segment_id for _, _, id_ in wanted):
                     return "not_wanted"
             found = await self._claim_or_reason(uow, conversation, segment, urgent=urgent)
@@ -194,8 +194,8 @@ class DetailService:
         if useless or segment.detail_tries >= MOST_TRIES:
             return await self._stop_wanting(uow, segment)
         if not urgent and await uow.compactions.in_flight(conversation.id):
-            return await self._put_off(uow, segment, AGAIN)
-        if wait := await self._spending.time_to_wait(uow, resolved, metered=metered, spares=not urgent):
+            return await self._put_off(uow, segment, COMPACTION_PAUSE)
+        if wait := await self._spending.time_to_wait(uow, resolved, metered=metered, keeps_reserve=not urgent):
             return await self._put_off(uow, segment, wait)
         spoken = await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq)
         messages = tuple(message for message in spoken if message.is_told)

@@ -50,7 +50,7 @@ from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.ranges import segment_of_range
-from app.usecases.shared.idempotency import Idem, done_before, record
+from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -113,7 +113,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PageRequest:
     """Which page of a list or of a segment is requested."""
 
     max_tokens: int
@@ -166,7 +166,7 @@ class ExpansionService:
             InvalidInputError: The cursor is invalid, or the text that it points into was written again.
         """
         began, shell = self._shell.clock.monotonic(), self._shell
-        asked = _Asked(max_tokens=max_tokens or MOST_TOKENS, after=after)
+        asked = _PageRequest(max_tokens=max_tokens or MOST_TOKENS, after=after)
         wanted = LEVEL_OF[level]
         await find_due_anchors(shell, tenant_id, conversation_id)
         if wanted is not None and segment_id not in RESERVED:
@@ -210,7 +210,7 @@ class ExpansionService:
         shell, wanted = self._shell, LEVEL_OF[level]
         await find_due_anchors(shell, tenant_id, conversation_id)
         async with shell.uow(tenant_id) as uow:
-            before = await done_before(uow, idem, shell.clock.now())
+            before = await claim_key(uow, idem, shell.clock.now())
             resolved = shell.resolver(await uow.conversations.get(conversation_id))
         segment = await self._segment_at(
             tenant_id, conversation_id, (before["from_seq"], before["to_seq"]) if before else place
@@ -218,9 +218,9 @@ class ExpansionService:
         if not before and wanted is not None:
             await self._make_level(tenant_id, resolved, segment, wanted)
         async with shell.uow(tenant_id) as uow:
-            again = await done_before(uow, idem, shell.clock.now())
+            again = await claim_key(uow, idem, shell.clock.now())
             segment = (await uow.segments.of_ranges(conversation_id, [(segment.from_seq, segment.to_seq)]))[0]
-            shown = await _page_of(uow, segment, level, _Asked(max_tokens=MOST_TOKENS, after=None))
+            shown = await _page_of(uow, segment, level, _PageRequest(max_tokens=MOST_TOKENS, after=None))
             if not again:  # found by its range, since an id may change
                 await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
                 await uow.commit()
@@ -243,14 +243,14 @@ class ExpansionService:
             await self._spending.check(uow, resolved, metered=metered)
         made = await self._details.run_now(tenant_id, conversation_id, segment.id)
         if made.outcome in {"refused", "failed"}:
-            told = f"the model wrote no usable text ({told_reason(made.reason)}); what there was stays"
-            raise SummarizerFailedError(told, extra={"reason": made.reason})
+            detail = f"the model wrote no usable text ({told_reason(made.reason)}); what there was stays"
+            raise SummarizerFailedError(detail, extra={"reason": made.reason})
         if made.outcome not in {"written", "kept"}:
             message = "the model is busy with this conversation: the text is written as soon as it is free"
             raise ConflictError(message, retry_after=RETRY_AFTER)
 
     async def _read_page(
-        self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, asked: _Asked
+        self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, asked: _PageRequest
     ) -> Expanded:
         if segment_id == EARLIER:
             levels = self._shell.resolver(conversation).policy.levels
@@ -274,7 +274,7 @@ class ExpansionService:
         )
 
 
-async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _Asked) -> Expanded:
+async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _PageRequest) -> Expanded:
     wanted = LEVEL_OF[level]
     page = await _originals(uow, segment, asked) if wanted is None else _page_of_level(segment, wanted, asked)
     return replace(page, anchors=await _anchors_of_segment(uow, segment))
@@ -299,7 +299,7 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
             if stored is not None and stored.made_by != EXTRACTIVE:
                 return segment
             originals = await uow.messages.between(conversation_id, segment.from_seq, segment.to_seq)
-        async with shell.work.on_record(tenant_id, conversation_id, "expansion"):
+        async with shell.work_records.record_work(tenant_id, conversation_id, "expansion"):
             made = await off_loop(_level_by_code, segment, originals, level, conversation.locale, shell.clock.now())
         if made is None or (stored is not None and stored.content_hash == made.content_hash):
             return segment
@@ -330,7 +330,7 @@ def _level_by_code(
     return extractive_level(level, shown, described(segment), locale=locale, now=now)
 
 
-async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expanded:
+async def _originals(uow: UnitOfWork, segment: Segment, asked: _PageRequest) -> Expanded:
     """A page of whole messages. A message that alone exceeds the limit is a page of its own."""
     start = _seq_in(asked.after, segment) if asked.after else segment.from_seq - 1
     outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MOST_ROWS)
@@ -353,7 +353,7 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
     )
 
 
-def _page_of_level(segment: Segment, level: Level, asked: _Asked) -> Expanded:
+def _page_of_level(segment: Segment, level: Level, asked: _PageRequest) -> Expanded:
     """A page of a stored level; empty if the level has no text any more."""
     stored = segment.levels.get(level)
     text = stored.text if stored else ""
@@ -371,7 +371,7 @@ def _page_of_level(segment: Segment, level: Level, asked: _Asked) -> Expanded:
     )
 
 
-async def _earlier_segments(uow: UnitOfWork, conversation: Conversation, level: Level, asked: _Asked) -> Expanded:
+async def _earlier_segments(uow: UnitOfWork, conversation: Conversation, level: Level, asked: _PageRequest) -> Expanded:
     """All covered segments of the current version, oldest first, each on a line with its marker."""
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.segments.page(conversation.id, page)
@@ -388,7 +388,7 @@ async def _earlier_segments(uow: UnitOfWork, conversation: Conversation, level: 
     )
 
 
-async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, asked: _Asked) -> Expanded:
+async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, asked: _PageRequest) -> Expanded:
     page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
     found, following = await uow.anchors.page(conversation.id, page, status="active")
     lines = [line_of(anchor) for anchor in found]

@@ -36,7 +36,7 @@ class Background:
         self._meter = meter
         self._tasks: dict[str, _Task] = {}
 
-    async def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+    async def run_forever(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run this work until cancelled. Whenever it ends or fails, start it again after a pause.
 
         ``name`` is a word for logs and metrics; ``work`` is cancelled at the end of the process.

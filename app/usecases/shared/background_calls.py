@@ -10,7 +10,7 @@ from app.storage.unit_of_work import UnitOfWork
 MOST_TRIES: Final = 3
 BACK_OFF: Final = timedelta(minutes=1)
 _LONG_BACK_OFF: Final = timedelta(minutes=10)
-AGAIN: Final = timedelta(seconds=15)
+COMPACTION_PAUSE: Final = timedelta(seconds=15)
 """After how long they are looked at again if a compaction of the conversation runs."""
 _PATIENCE: Final = timedelta(seconds=1)
 """A compaction that has waited longer than this finds no worker free."""
@@ -21,6 +21,6 @@ def back_off(tries: int) -> timedelta:
     return BACK_OFF if tries < 2 else _LONG_BACK_OFF  # noqa: PLR2004 - the second failure
 
 
-async def a_compaction_waits(uow: UnitOfWork) -> bool:
+async def is_compaction_waiting(uow: UnitOfWork) -> bool:
     """Whether a compaction of any conversation finds no worker free."""
     return bool(await uow.compactions.unsent(older_than=_PATIENCE, limit=1))

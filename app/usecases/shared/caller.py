@@ -98,7 +98,7 @@ async def audit(
     await _add_audit_entry(uow, shell, tenant_id, action, object_id, actor, data)
 
 
-async def audit_own(
+async def audit_service(
     uow: UnitOfWork, shell: Shell, tenant_id: UUID, action: str, object_id: UUID | str, **data: Any
 ) -> None:
     """Record what the service did on its own initiative, in the same transaction.

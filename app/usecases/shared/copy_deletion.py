@@ -12,7 +12,7 @@ import structlog
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
 from app.storage.repositories.copies import Copy, CopyRepository
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.shared.caller import audit_own
+from app.usecases.shared.caller import audit_service
 from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Service
 
@@ -38,7 +38,7 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
         """The repository of these copies."""
 
     @abstractmethod
-    async def _forget_there(self, copy: Copy) -> None:
+    async def _delete_at_provider(self, copy: Copy) -> None:
         """Have the provider delete a copy. Raises ``ModelUnavailableError``."""
 
     def _details(self, copy: Copy) -> dict[str, Any]:  # noqa: ARG002 - kinds differ
@@ -63,7 +63,7 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
 
     async def _failure_of_deleting(self, copy: Copy) -> str | None:
         try:
-            await self._forget_there(copy)
+            await self._delete_at_provider(copy)
         except ModelUnavailableError as error:
             return None if error.reason in self.gone else error.reason
         except (InvalidInputError, ModelNotAllowedError):  # its key is missing, or its name is no longer allowed
@@ -74,6 +74,6 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
         async with self._shell.uow(copy.tenant_id) as uow:
             await self._copies(uow).forget(*copy.key)
             if given_up is not None:
-                said = {**self._details(copy), "tries": copy.tries, "reason": given_up}
-                await audit_own(uow, self._shell, copy.tenant_id, f"{self.kind}.given_up", copy.key[-1], **said)
+                data = {**self._details(copy), "tries": copy.tries, "reason": given_up}
+                await audit_service(uow, self._shell, copy.tenant_id, f"{self.kind}.given_up", copy.key[-1], **data)
             await uow.commit()

@@ -25,7 +25,7 @@ class Exchange:
     """The newest messages after it, commands left out."""
 
     @property
-    def waits(self) -> bool:
+    def awaits_reply(self) -> bool:
         """Whether the user's message still waits for a reply, which a further turn can give.
 
         It does as long as only tool calls, their results and messages of the system follow. An erased message does not.
@@ -36,7 +36,7 @@ class Exchange:
             asks = self.question.status != "erased"
         return asks and all(message.role == "system" or is_inside_answer(message) for message in self.since)
 
-    def holds(self, message: Message) -> bool:
+    def contains(self, message: Message) -> bool:
         """Whether the exchange contains that message."""
         return any(one.id == message.id for one in (self.question, *self.since) if one is not None)
 

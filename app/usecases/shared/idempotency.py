@@ -18,13 +18,13 @@ class Idem:
 
     key: str
     fingerprint: str
-    lives: timedelta | None = None
+    lifetime: timedelta | None = None
     """How long the key holds; ``None`` = until all old keys are deleted."""
-    renews: bool = False
+    is_first_try: bool = False
     """Whether the request is a first try; then what the same key did before is forgotten."""
 
 
-async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapping[str, Any] | None:
+async def claim_key(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapping[str, Any] | None:
     """Claim the key, or return what it did before. A concurrent request with the same key is waited for.
 
     Raises:
@@ -34,7 +34,7 @@ async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapp
         return None
     record = IdempotencyRecord(key=idem.key, fingerprint=idem.fingerprint, ref={}, status=0, created_at=now)
     existing = await uow.idempotency.claim(record)
-    if existing is not None and _is_over(idem, existing, now):
+    if existing is not None and _is_expired(idem, existing, now):
         await uow.idempotency.delete(idem.key)
         existing = await uow.idempotency.claim(record)
     if existing is None:
@@ -45,8 +45,8 @@ async def done_before(uow: UnitOfWork, idem: Idem | None, now: datetime) -> Mapp
     return existing.ref
 
 
-def _is_over(idem: Idem, existing: IdempotencyRecord, now: datetime) -> bool:
-    return idem.renews or (idem.lives is not None and existing.created_at < now - idem.lives)
+def _is_expired(idem: Idem, existing: IdempotencyRecord, now: datetime) -> bool:
+    return idem.is_first_try or (idem.lifetime is not None and existing.created_at < now - idem.lifetime)
 
 
 async def record(uow: UnitOfWork, idem: Idem | None, ref: Mapping[str, Any], status: int = 201) -> None:

@@ -44,7 +44,7 @@ DigestRoom = Callable[[Layout], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Newest:
+class NewestSegments:
     """The newest segments of a conversation as they are stored."""
 
     segments: Sequence[ServableSegment] = ()
@@ -54,7 +54,7 @@ class Newest:
     """Texts that later corrections took back."""
 
 
-NO_SEGMENTS: Final = Newest()
+NO_SEGMENTS: Final = NewestSegments()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +68,21 @@ class LayoutSources:
     """The last message that the state covers."""
     anchor_room: int | None
     """The tokens that anchors may take; ``None`` = all anchors are served."""
-    kept: int | None
+    digest_room: int | None
     """The tokens that digests may take; ``None`` = their allotment."""
     held: Sequence[Message]
     """Held messages up to the boundary."""
     since: date | None
     """The day on which the messages after the boundary begin."""
-    active: Sequence[FoundAnchor]
+    active_anchors: Sequence[FoundAnchor]
     """Active anchors up to the boundary."""
-    newest: Newest
+    newest_segments: NewestSegments
 
     @property
     def size(self) -> int:
         """The size of the work in bytes, for ``off_loop``."""
-        newest = self.newest
-        return AN_ITEM * (len(self.active) + len(self.held) + len(newest.segments) + len(newest.outdated))
+        newest = self.newest_segments
+        return AN_ITEM * (len(self.active_anchors) + len(self.held) + len(newest.segments) + len(newest.outdated))
 
 
 async def lay_out(
@@ -92,7 +92,7 @@ async def lay_out(
     schema: StateSchema,
     state: Mapping[str, Any],
     boundary_seq: int,
-    standing: Layout | None = None,
+    given_layout: Layout | None = None,
     compute: Compute = off_loop,
 ) -> Layout:
     """The layout of a state that covers the messages up to ``boundary_seq``.
@@ -105,16 +105,16 @@ async def lay_out(
         schema: The schema of the state.
         state: In the shape of the schema's model.
         boundary_seq: The last message that the state covers.
-        standing: The layout that the state had, if it is not the conversation's present one.
+        given_layout: The layout that the state had, if it is not the conversation's present one.
         compute: Runs the computation.
     """
-    before = standing or resolved.conversation.layout
-    kept = before.digest_room if before else None
+    before = given_layout or resolved.conversation.layout
+    digest_room = before.digest_room if before else None
     sources = await layout_sources(
-        uow, resolved, schema=schema, boundary_seq=boundary_seq, standing=standing, kept=kept
+        uow, resolved, schema=schema, boundary_seq=boundary_seq, given_layout=given_layout, digest_room=digest_room
     )
     size = sources.size + sum(map(len, state.values()))
-    return await compute(laid_out, sources, schema, state, size=size)
+    return await compute(layout_from_sources, sources, schema, state, size=size)
 
 
 async def layout_sources(
@@ -123,9 +123,9 @@ async def layout_sources(
     *,
     schema: StateSchema,
     boundary_seq: int,
-    kept: int | None,
+    digest_room: int | None,
     anchor_room: int | None = None,
-    standing: Layout | None = None,
+    given_layout: Layout | None = None,
 ) -> LayoutSources:
     """Read the sources of a layout, in the transaction that writes it.
 
@@ -134,27 +134,29 @@ async def layout_sources(
         resolved: The conversation, with the policy that decides what is served.
         schema: The schema of the state.
         boundary_seq: The last message that the state covers.
-        kept: The most tokens that digests may take; ``None`` = their allotment.
+        digest_room: The most tokens that digests may take; ``None`` = their allotment.
         anchor_room: The tokens that anchors may take if their allotment is too much; ``None`` = their allotment.
-        standing: The layout that the state had, if it is not the conversation's present one.
+        given_layout: The layout that the state had, if it is not the conversation's present one.
     """
     id_, policy = resolved.conversation.id, resolved.policy
-    most = _tokens_for_digests(resolved.budgets, beside=0)
+    most = _tokens_for_digests(resolved.budgets, other_tokens=0)
     return LayoutSources(
         policy=policy,
         budgets=resolved.budgets,
         locale=resolved.conversation.locale,
         boundary_seq=boundary_seq,
-        anchor_room=_anchor_room(resolved, schema, standing) if anchor_room is None else anchor_room,
-        kept=kept,
+        anchor_room=_anchor_room(resolved, schema, given_layout) if anchor_room is None else anchor_room,
+        digest_room=digest_room,
         held=await held_messages(uow, id_, through_seq=boundary_seq),
         since=await _first_day_uncovered(uow, id_, boundary_seq),
-        active=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
-        newest=await _newest_segments(uow, resolved, room=most if kept is None else min(most, kept)),
+        active_anchors=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
+        newest_segments=await _newest_segments(
+            uow, resolved, room=most if digest_room is None else min(most, digest_room)
+        ),
     )
 
 
-def laid_out(
+def layout_from_sources(
     sources: LayoutSources,
     schema: StateSchema,
     state: Mapping[str, Any],
@@ -170,7 +172,7 @@ def laid_out(
     """
     policy, held = sources.policy, sources.held
     anchors = serve(
-        sources.active,
+        sources.active_anchors,
         through_seq=sources.boundary_seq,
         held=frozenset(message.seq for message in held),
         room=sources.anchor_room,
@@ -187,29 +189,31 @@ def laid_out(
         locale=sources.locale,
         markers=bool(policy.levels),
     )
-    kept = room_for_digests(layout) if room_for_digests else sources.kept
-    beside = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
-    allotted = _tokens_for_digests(sources.budgets, beside=beside)
-    room = allotted if kept is None else min(allotted, kept)
-    source = _digestible_within(policy, sources.locale, sources.newest, through_seq=sources.boundary_seq, room=room)
-    told = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
-    source = replace(source, said=[*told, *(anchor.content for anchor in anchors.shown)])
-    return with_digests(layout, source, room=room, room_to_keep=kept, served_as=policy.served_as)
+    digest_room = room_for_digests(layout) if room_for_digests else sources.digest_room
+    other_tokens = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
+    allotted = _tokens_for_digests(sources.budgets, other_tokens=other_tokens)
+    room = allotted if digest_room is None else min(allotted, digest_room)
+    source = _digestible_within(
+        policy, sources.locale, sources.newest_segments, through_seq=sources.boundary_seq, room=room
+    )
+    state_texts = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
+    source = replace(source, said=[*state_texts, *(anchor.content for anchor in anchors.shown)])
+    return with_digests(layout, source, room=room, room_to_keep=digest_room, served_as=policy.served_as)
 
 
-def _tokens_for_digests(budgets: Budgets, *, beside: int) -> int:
+def _tokens_for_digests(budgets: Budgets, *, other_tokens: int) -> int:
     # If anchors and pins leave no room, there is still the marker that leads to all segments.
-    return max(budgets.digest_room(beside=beside), min(budgets.digest_tokens, WAY_BACK))
+    return max(budgets.digest_room(beside=other_tokens), min(budgets.digest_tokens, WAY_BACK))
 
 
-def _anchor_room(resolved: Resolved, schema: StateSchema, standing: Layout | None) -> int | None:
-    allotted, had = resolved.budgets.anchor_tokens, standing or resolved.conversation.layout
-    if allotted != 0 or had is None or schema.name == resolved.schema.name:
+def _anchor_room(resolved: Resolved, schema: StateSchema, given_layout: Layout | None) -> int | None:
+    allotted, earlier = resolved.budgets.anchor_tokens, given_layout or resolved.conversation.layout
+    if allotted != 0 or earlier is None or schema.name == resolved.schema.name:
         return allotted
-    if had.anchors and not had.anchors_behind_marker:
+    if earlier.anchors and not earlier.anchors_behind_marker:
         return None
     # The tokens of each line are rounded up, so all lines together need more than the whole element was counted with.
-    return had.anchor_tokens + had.anchors.count("\n") + FRAME_TOKENS if had.anchors else 0
+    return earlier.anchor_tokens + earlier.anchors.count("\n") + FRAME_TOKENS if earlier.anchors else 0
 
 
 async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
@@ -227,7 +231,9 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
     )
 
 
-async def _newest_segments(uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()) -> Newest:
+async def _newest_segments(
+    uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()
+) -> NewestSegments:
     id_, limit = resolved.conversation.id, _most_segments(room)
     if room <= 0 or not resolved.policy.levels:
         return NO_SEGMENTS
@@ -235,8 +241,8 @@ async def _newest_segments(uow: UnitOfWork, resolved: Resolved, *, room: int, sh
     segments = await read
     if not (segments or shown):
         return NO_SEGMENTS
-    return Newest(
-        segments=segments, total=await uow.segments.count(id_), outdated=await _texts_taken_back(uow, resolved)
+    return NewestSegments(
+        segments=segments, total=await uow.segments.count(id_), outdated=await _superseded_texts(uow, resolved)
     )
 
 
@@ -245,7 +251,7 @@ def _most_segments(room: int) -> int:
 
 
 def _digestible_within(
-    policy: CompactionPolicy, locale: str, stored: Newest, *, through_seq: int, room: int
+    policy: CompactionPolicy, locale: str, stored: NewestSegments, *, through_seq: int, room: int
 ) -> Digestible:
     source = Digestible(levels=policy.levels, estimator=policy.estimator, locale=locale)
     if room <= 0:
@@ -267,17 +273,17 @@ async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
     found = await uow.segments.newest(id_, limit=MOST_DETAILED, whole=True)
     if not found:
         return Detail()
-    return Detail(segments=tuple(await _without_taken_back(uow, resolved, found)), total=await uow.segments.count(id_))
+    return Detail(segments=tuple(await _without_outdated(uow, resolved, found)), total=await uow.segments.count(id_))
 
 
-async def _without_taken_back(
+async def _without_outdated(
     uow: UnitOfWork, resolved: Resolved, segments: Sequence[ServableSegment]
 ) -> list[ServableSegment]:
-    outdated = await _texts_taken_back(uow, resolved)
+    outdated = await _superseded_texts(uow, resolved)
     return await off_loop(without_outdated, segments, outdated, size=AN_ITEM * len(segments))
 
 
-async def _texts_taken_back(uow: UnitOfWork, resolved: Resolved) -> list[str]:
+async def _superseded_texts(uow: UnitOfWork, resolved: Resolved) -> list[str]:
     return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MOST_OUTDATED)
 
 

@@ -52,19 +52,21 @@ def check_held(row: Compaction, lease: Lease) -> Compaction:
     return row
 
 
-def held(lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: float) -> AbstractAsyncContextManager[None]:
-    """Keep a compaction's lease alive while the body runs, as ``kept`` does."""
+def keep_lease(
+    lease: Lease, *, uow: UnitOfWorkFactory, clock: Clock, every: float
+) -> AbstractAsyncContextManager[None]:
+    """Keep a compaction's lease alive while the body runs, as ``keep_work`` does."""
 
     async def beat(work: UnitOfWork) -> bool:
         return await work.compactions.heartbeat(lease.compaction_id, lease.token)
 
-    return kept(
+    return keep_work(
         beat, uow=partial(uow, lease.tenant_id), clock=clock, every=every, of=("compaction", lease.compaction_id)
     )
 
 
 @asynccontextmanager
-async def kept(
+async def keep_work(
     prolong: Callable[[UnitOfWork], Awaitable[bool]],
     *,
     uow: Callable[[], AbstractAsyncContextManager[UnitOfWork]],

@@ -15,7 +15,7 @@ import structlog
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.ports import EventBus, JobQueue, Later
+from app.usecases.ports import EventBus, JobKind, JobQueue
 from app.usecases.shared.background import begin_task
 
 APPLIED: Final = "compaction.applied"
@@ -53,9 +53,9 @@ class Outbox:
             begin_task(self._send_hints_after_compaction(conversation_id), self._tasks)
         return begin_task(self._bus.publish(events), self._tasks) if events else None
 
-    def send_later(self, wanted: Later, id_: UUID) -> None:
+    def send_later(self, kind: JobKind, id_: UUID) -> None:
         """Tell workers, in the background, that a conversation or a provider's cache has work of this kind."""
-        begin_task(self._send_later(wanted, id_), self._tasks)
+        begin_task(self._send_later(kind, id_), self._tasks)
 
     async def drain(self) -> None:
         """Wait at most three seconds for what is being sent; the sweeper sends the rest."""
@@ -75,9 +75,9 @@ class Outbox:
         if wanting:
             await self._send_later("detail", conversation_id)
 
-    async def _send_later(self, wanted: Later, id_: UUID) -> None:
-        if not await self._queue.send_later(wanted, id_):
-            log.info("outbox.not_sent", wanted=wanted, id=str(id_))
+    async def _send_later(self, kind: JobKind, id_: UUID) -> None:
+        if not await self._queue.send_later(kind, id_):
+            log.info("outbox.not_sent", wanted=kind, id=str(id_))
 
     async def _send(self, compaction_id: UUID) -> None:
         request_id = structlog.contextvars.get_contextvars().get("request_id")

@@ -100,7 +100,7 @@ class Resolved:
         """The policy as set by preset, operator and client, and its budgets, without adaptive thresholds."""
         return self.unadapted or (self.policy, self.budgets)
 
-    def has_rules_of(self, planned: Resolved) -> bool:
+    def has_same_rules(self, planned: Resolved) -> bool:
         """Whether the policy has not changed since ``planned``, and no more messages are held than then."""
         held, then = self.conversation.total.held_tokens, planned.conversation.total.held_tokens
         return self.as_set == planned.as_set and held >= then

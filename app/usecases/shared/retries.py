@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 from app.off_loop import ON_LOOP, off_loop
 
 Result = TypeVar("Result")
-Given = TypeVarTuple("Given")
+Arguments = TypeVarTuple("Arguments")
 
 MOST_TRIES: Final = 12
 """After this many tries that met changed values or another missing result, the transaction computes everything itself.
@@ -26,7 +26,9 @@ MOST_TRIES: Final = 12
 class Compute(Protocol):
     """How a transaction runs a computation: ``off_loop``, or ``Results``."""
 
-    async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
+    async def __call__(
+        self, work: Callable[[*Arguments], Result], *arguments: *Arguments, size: float = math.inf
+    ) -> Result:
         """The function's result for these arguments; ``size`` as for ``off_loop``."""
         ...
 
@@ -34,10 +36,10 @@ class Compute(Protocol):
 class MissingResultError(Exception):
     """Ends a transaction that needs a result which is not computed yet."""
 
-    def __init__(self, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
+    def __init__(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         super().__init__(getattr(work, "__name__", "work"))
         self.work: Final = work
-        self.given: Final = given
+        self.arguments: Final = arguments
 
 
 class Results:
@@ -47,29 +49,31 @@ class Results:
         self._known: Final[list[tuple[Callable[..., Any], tuple[Any, ...], Any]]] = []
         self._tries = 1
 
-    async def __call__(self, work: Callable[[*Given], Result], *given: *Given, size: float = math.inf) -> Result:
+    async def __call__(
+        self, work: Callable[[*Arguments], Result], *arguments: *Arguments, size: float = math.inf
+    ) -> Result:
         """The function's result: a known result (the same object at each try), or a small one that is computed at once.
 
         Args:
             work: A pure function.
-            given: Its arguments: values that are equal whenever they are read, or earlier results.
+            arguments: Its arguments: values that are equal whenever they are read, or earlier results.
             size: As for ``off_loop``.
 
         Raises:
             MissingResultError: The result is large and not known. The transaction must let this error pass.
         """
         for known, before, result in self._known:
-            if known == work and await off_loop(eq, before, given, size=size):
+            if known == work and await off_loop(eq, before, arguments, size=size):
                 return result  # type: ignore[no-any-return]  # of this very function
         if size > ON_LOOP and self._tries < MOST_TRIES:
-            raise MissingResultError(work, given)
-        found = await off_loop(work, *given, size=size)
-        self._known.append((work, given, found))
-        return found
+            raise MissingResultError(work, arguments)
+        result_now = await off_loop(work, *arguments, size=size)
+        self._known.append((work, arguments, result_now))
+        return result_now
 
-    async def add(self, work: Callable[..., Any], given: tuple[Any, ...]) -> None:
+    async def add(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         """Compute the missing result, in a thread, for the next try."""
-        self._known.append((work, given, await off_loop(work, *given)))
+        self._known.append((work, arguments, await off_loop(work, *arguments)))
         self._tries += 1
 
 
@@ -88,5 +92,5 @@ async def run_with_retries(transaction: Callable[[Results], Awaitable[Result]]) 
         except MissingResultError as missing:
             # Not the error itself: its traceback would keep everything that the transaction read in memory until the
             # next garbage collection.
-            work, given = missing.work, missing.given
-        await results.add(work, given)
+            work, arguments = missing.work, missing.arguments
+        await results.add(work, arguments)

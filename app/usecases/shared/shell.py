@@ -14,7 +14,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock, EventBus, InThreads, Models, NewId, Processes, TurnStreams
 from app.usecases.shared.outbox import Outbox
 from app.usecases.shared.resolve import Resolver
-from app.usecases.shared.work_records import WorkBook
+from app.usecases.shared.work_records import WorkRecords
 
 SECRET_BYTES: Final = 32
 STREAMS: Final = 20
@@ -34,7 +34,7 @@ class Shell:
     """The name under which this process holds leases."""
     resolver: Resolver
     outbox: Outbox
-    work: WorkBook
+    work_records: WorkRecords
     """The record of what this process works on."""
     streams: TurnStreams
     """The events of running turns, for followers in other processes."""

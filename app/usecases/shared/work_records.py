@@ -28,26 +28,26 @@ REMOVAL_SECONDS: Final = 0.05
 """How long ended work stays on record, so that one statement removes several pieces of it."""
 
 
-class OnRecord:
+class WorkRecord:
     """A piece of work that is on record, except while it waits for something else."""
 
-    def __init__(self, book: WorkBook, work: Work) -> None:
-        self._book = book
+    def __init__(self, records: WorkRecords, work: Work) -> None:
+        self._records = records
         self.work = work
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
         """Take the work off the record during the block."""
-        self._book.remove(self.work)
+        self._records.remove(self.work)
         try:
             yield
         finally:
-            self.work = replace(self.work, id=self._book.new_id())  # the earlier row may still exist
-            await self._book.enter(self.work)
+            self.work = replace(self.work, id=self._records.new_id())  # the earlier row may still exist
+            await self._records.enter(self.work)
 
 
 @dataclass(slots=True)
-class WorkBook:
+class WorkRecords:
     """The record of one process.
 
     Args:
@@ -65,11 +65,11 @@ class WorkBook:
     timings: Timings
     _done: set[UUID] = field(default_factory=set)
     _removing: asyncio.Task[None] | None = None
-    _present: set[OnRecord] = field(default_factory=set)
+    _present: set[WorkRecord] = field(default_factory=set)
     _renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def on_record(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[OnRecord]:
+    async def record_work(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[WorkRecord]:
         """Record work on a conversation's texts during the block.
 
         Raises:
@@ -80,7 +80,7 @@ class WorkBook:
             id=self.new_id(), tenant_id=tenant_id, conversation_id=conversation_id, process=self.process, kind=kind
         )
         before = await self.enter(work)
-        record = OnRecord(self, work)
+        record = WorkRecord(self, work)
         self._renew_with_others(record)
         try:
             yield record
@@ -135,7 +135,7 @@ class WorkBook:
             else:
                 self._done -= ended
 
-    def _renew_with_others(self, record: OnRecord) -> None:
+    def _renew_with_others(self, record: WorkRecord) -> None:
         self._present.add(record)
         # One task for the process, since most work is over before its record is due.
         if self._renewing is None or self._renewing.done():

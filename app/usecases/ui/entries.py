@@ -14,7 +14,7 @@ from app.core.model.conversation import Message
 from app.core.model.records import Compaction, Turn
 from app.usecases.shared.exchange import is_inside_answer
 
-MADE_FOR_AN_ANSWER = frozenset({"assistant", "tool"})
+ANSWER_ROLES = frozenset({"assistant", "tool"})
 
 Group = tuple[Message, ...]
 
@@ -35,7 +35,7 @@ class Entry:
     @property
     def is_answer(self) -> bool:
         """Whether the entry is an answer of a model."""
-        return self.messages[0].role in MADE_FOR_AN_ANSWER
+        return self.messages[0].role in ANSWER_ROLES
 
 
 def groups_of(messages: Iterable[Message]) -> list[Group]:
@@ -44,19 +44,19 @@ def groups_of(messages: Iterable[Message]) -> list[Group]:
     for message in messages:
         if message.status == "superseded":
             continue
-        if groups and goes_on(groups[-1][-1], message):
+        if groups and continues_answer(groups[-1][-1], message):
             groups[-1].append(message)
         else:
             groups.append([message])
     return [tuple(group) for group in groups]
 
 
-def goes_on(before: Message, message: Message) -> bool:
+def continues_answer(before: Message, message: Message) -> bool:
     """Whether a message belongs to the same answer as the message before it."""
-    return message.role in MADE_FOR_AN_ANSWER and is_inside_answer(before)
+    return message.role in ANSWER_ROLES and is_inside_answer(before)
 
 
-def straddling(groups: Sequence[Group], seq: int) -> tuple[int, int]:
+def group_around(groups: Sequence[Group], seq: int) -> tuple[int, int]:
     """The first and last position of the group that contains ``seq`` and the next one; twice ``seq`` if none does."""
     for group in groups:
         if group[0].seq <= seq < group[-1].seq:
@@ -93,7 +93,7 @@ def turns_of(group: Group, asked: Message | None, turns: Iterable[Turn]) -> tupl
 
     ``asked`` is the message before the group.
     """
-    if group[0].role not in MADE_FOR_AN_ANSWER:
+    if group[0].role not in ANSWER_ROLES:
         return [], []
     ids = {message.id for message in group}
     answered = ids | ({asked.id} if asked else set())

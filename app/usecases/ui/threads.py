@@ -15,16 +15,16 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.exchange import REACH, is_inside_answer
 from app.usecases.shared.shell import Service
 from app.usecases.ui.entries import (
-    MADE_FOR_AN_ANSWER,
+    ANSWER_ROLES,
     Entry,
     Group,
     entries_of,
+    group_around,
     groups_of,
-    straddling,
     turns_of,
 )
 
-SHOWN = frozenset({"running", "applied", "skipped", "rejected", "failed", "superseded"})
+SHOWN_STATUSES = frozenset({"running", "applied", "skipped", "rejected", "failed", "superseded"})
 """Statuses of compactions that a transcript shows."""
 
 
@@ -122,12 +122,12 @@ async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Pag
     conversation_id, first, last = messages[0].conversation_id, messages[0].seq, messages[-1].seq
     if page.order == "asc":
         further = await uow.messages.span(conversation_id, last + 1, last + REACH, max_bytes=READ_BYTES)
-        _, end = straddling(groups_of([*messages, *further]), last)
+        _, end = group_around(groups_of([*messages, *further]), last)
         return [*messages, *(message for message in further if message.seq <= end)]
     earlier = await uow.messages.span(
         conversation_id, max(first - REACH, 1), first - 1, max_bytes=READ_BYTES, newest=True
     )
-    begin, end = straddling(groups_of([*earlier, *messages]), first - 1)
+    begin, end = group_around(groups_of([*earlier, *messages]), first - 1)
     return [*(message for message in earlier if begin <= message.seq and end >= first), *messages]
 
 
@@ -145,13 +145,13 @@ async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Me
     since = await _message_id_at(uow, conversation_id, messages[0].seq - 1)
     until = await _message_id_at(uow, conversation_id, messages[-1].seq + 1) or (running.id if running else None)
     begun_at = math.inf if running is None or running.begun_at_seq is None else running.begun_at_seq
-    said = [message for message in messages if message.seq <= begun_at or message.role not in MADE_FOR_AN_ANSWER]
+    messages_to_show = [message for message in messages if message.seq <= begun_at or message.role not in ANSWER_ROLES]
     turns = await uow.turns.between(conversation_id, since, until)
-    here = {message.id for message in messages}
-    elsewhere = min((turn.id for turn in turns if turn.reply_id and turn.reply_id not in here), default=until)
-    rows = await uow.compactions.between(conversation_id, since, elsewhere)
-    shown = [row for row in rows if row.status in SHOWN and row.trigger != ERASURE]
-    return entries_of(groups_of(said), turns, shown)
+    ids_on_page = {message.id for message in messages}
+    first_beyond = min((turn.id for turn in turns if turn.reply_id and turn.reply_id not in ids_on_page), default=until)
+    rows = await uow.compactions.between(conversation_id, since, first_beyond)
+    shown = [row for row in rows if row.status in SHOWN_STATUSES and row.trigger != ERASURE]
+    return entries_of(groups_of(messages_to_show), turns, shown)
 
 
 async def _message_id_at(uow: UnitOfWork, conversation_id: UUID, seq: int) -> UUID | None:

@@ -17,7 +17,7 @@ from app.usecases.shared.shell import Shell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class RegenerationRequest:
     """Which reply the frontend wants made again."""
 
     named: str | None = None
@@ -50,7 +50,12 @@ class FrontendTurnService:
         return await self._chat.start(tenant_id, conversation_id, given, idem=idem)
 
     async def regenerate(
-        self, tenant_id: UUID, conversation_id: UUID, again: Again, given: ChatInput, idem: Idem | None
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        regeneration: RegenerationRequest,
+        given: ChatInput,
+        idem: Idem | None,
     ) -> TurnHandle:
         """Make the last reply again. If the last turn failed and its message waits, answer that message.
 
@@ -60,10 +65,10 @@ class FrontendTurnService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             exchange = await exchange_of(uow, conversation_id)
-            if not await _is_last_exchange_meant(uow, conversation_id, exchange, again):
+            if not await _is_last_exchange_meant(uow, conversation_id, exchange, regeneration):
                 raise NotRegenerableError("only the last reply can be made again: read the history, it has moved on")
         return await self._chat.start(
-            tenant_id, conversation_id, replace(given, regenerates=not exchange.waits), idem=idem
+            tenant_id, conversation_id, replace(given, regenerates=not exchange.awaits_reply), idem=idem
         )
 
     async def _given_if_stored_before(
@@ -74,19 +79,21 @@ class FrontendTurnService:
             if await _message_or_none(uow, conversation_id, id_) is None:
                 return given
             exchange = await exchange_of(uow, conversation_id)
-        if exchange.waits and exchange.question is not None and exchange.question.id == id_:
+        if exchange.awaits_reply and exchange.question is not None and exchange.question.id == id_:
             return replace(given, content=None, parts=())
         return replace(given, expected_last_message_id=id_)
 
 
-async def _is_last_exchange_meant(uow: UnitOfWork, conversation_id: UUID, exchange: Exchange, again: Again) -> bool:
-    id_ = _uuid(again.named) if again.named else None
+async def _is_last_exchange_meant(
+    uow: UnitOfWork, conversation_id: UUID, exchange: Exchange, regeneration: RegenerationRequest
+) -> bool:
+    id_ = _uuid(regeneration.named) if regeneration.named else None
     stored = await _message_or_none(uow, conversation_id, id_) if id_ else None
     if stored is not None:
         return exchange.question is None or stored.seq >= exchange.question.seq
-    if again.question is not None:
-        return exchange.question is not None and exchange.question.content.strip() == again.question.strip()
-    return again.named is None
+    if regeneration.question is not None:
+        return exchange.question is not None and exchange.question.content.strip() == regeneration.question.strip()
+    return regeneration.named is None
 
 
 async def _message_or_none(uow: UnitOfWork, conversation_id: UUID, id_: UUID) -> Message | None:

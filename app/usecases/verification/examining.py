@@ -64,7 +64,7 @@ class Examination:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
+class _Findings:
     """What was found in a state, and what was read to find it."""
 
     examination: Examination
@@ -72,11 +72,11 @@ class _Looked:
     current: StateVersion | None
     """The version that was examined."""
     content_epoch: int
-    is_read: bool = True
+    is_computed: bool = True
 
-    def unread(self) -> Self:
+    def uncomputed(self) -> Self:
         """The same examination; its findings are to be made within the transaction."""
-        return replace(self, is_read=False)
+        return replace(self, is_computed=False)
 
 
 class ExaminationService(Service):
@@ -93,8 +93,8 @@ class ExaminationService(Service):
             StateVersionMismatchError: The state has another version than ``if_match``.
         """
         shell = self._shell
-        look = partial(self._examined_unlocked, tenant_id, conversation_id, if_match)
-        async with shell.work.on_record(tenant_id, conversation_id, "examination"):
+        look = partial(self._examine_unlocked, tenant_id, conversation_id, if_match)
+        async with shell.work_records.record_work(tenant_id, conversation_id, "examination"):
             if not mend:
                 return (await look()).examination
             mending = partial(self._mend_once, tenant_id, conversation_id, if_match)
@@ -102,15 +102,15 @@ class ExaminationService(Service):
         await shell.outbox.deliver(events)
         return examination
 
-    async def _examined_unlocked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Looked:
+    async def _examine_unlocked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Findings:
         # It takes as long as reading all messages does, so the conversation is not locked meanwhile.
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)
             check_version(present, if_match)
-            return await self._examined(uow, present)
+            return await self._examine_version(uow, present)
 
     async def _mend_once(
-        self, tenant_id: UUID, conversation_id: UUID, if_match: int | None, looked: _Looked, results: Results
+        self, tenant_id: UUID, conversation_id: UUID, if_match: int | None, findings: _Findings, results: Results
     ) -> tuple[Examination, Sequence[Event]]:
         """The transaction that writes the new version. Returns the result and the events."""
         async with self._shell.uow(tenant_id) as uow:
@@ -118,11 +118,11 @@ class ExaminationService(Service):
             check_version(present, if_match)
             if await uow.compactions.in_flight(conversation_id):
                 raise CompactionInProgressError("a compaction is in flight: wait for it", retry_after=_RETRY_AFTER)
-            if not looked.is_read:
-                looked = await self._examined(uow, present)
-            examination, done = looked.examination, looked.mended
+            if not findings.is_computed:
+                findings = await self._examine_version(uow, present)
+            examination, done = findings.examination, findings.mended
             current = await _current_version(uow, present)
-            if (present.content_epoch, current) != (looked.content_epoch, looked.current):
+            if (present.content_epoch, current) != (findings.content_epoch, findings.current):
                 raise OutdatedError
             if current is not None and done.repairs:
                 number = await self._write_mended(uow, present, current, done, results)
@@ -131,11 +131,11 @@ class ExaminationService(Service):
             await uow.commit()
         return examination, uow.committed_events
 
-    async def _examined(self, uow: UnitOfWork, present: Conversation) -> _Looked:
+    async def _examine_version(self, uow: UnitOfWork, present: Conversation) -> _Findings:
         versions = await _versions_to_present(uow, present)
         lineage = [await _how_made(uow, version) for version in versions]
-        said = await _texts_of(uow, present.id, lineage)
-        found, sound, done = await off_loop(_damages_and_repairs, lineage, said)
+        texts = await _texts_of(uow, present.id, lineage)
+        found, sound, done = await off_loop(_damages_and_repairs, lineage, texts)
         number, examination = present.state_version, Examination(conversation_id=present.id)
         if found:
             before = next((one.covered for one in versions if one.version == sound), Sums())
@@ -147,7 +147,7 @@ class ExaminationService(Service):
                 tokens=present.covered.tokens - before.tokens,
                 by_model=summarizer_of(self._shell, self._shell.resolver(present)).profile.reads_prompts,
             )
-        return _Looked(
+        return _Findings(
             examination=replace(examination, state_version=number, state_version_now=number),
             mended=done,
             current=versions[-1] if versions else None,
@@ -164,13 +164,13 @@ class ExaminationService(Service):
 
 
 def _damages_and_repairs(
-    lineage: Sequence[Made], said: Mapping[int, str]
+    lineage: Sequence[Made], texts: Mapping[int, str]
 ) -> tuple[tuple[Damage, ...], int | None, Mended]:
-    found = damages(lineage, said)
+    found = damages(lineage, texts)
     if not found:
         return found, None, Mended()
     last = lineage[-1]
-    return found, sound_version(lineage, said), mended(last.entries, found, version=last.version + 1)
+    return found, sound_version(lineage, texts), mended(last.entries, found, version=last.version + 1)
 
 
 async def _current_version(uow: UnitOfWork, present: Conversation) -> StateVersion | None:
@@ -212,16 +212,16 @@ async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Ma
         if entry.since_version == made.version
         for seq in entry.from_seqs
     }
-    said: dict[int, str] = {}
+    texts_by_seq: dict[int, str] = {}
     wanted, read = sorted(seqs, reverse=True), 0
     for start in range(0, len(wanted), _READ):
         messages = await uow.messages.at_seqs(conversation_id, wanted[start : start + _READ])
         texts = await off_loop(_texts_by_seq, messages)
-        said |= texts
+        texts_by_seq |= texts
         read += sum(map(len, texts.values()))
         if read > _MOST_READ:
             break
-    return said
+    return texts_by_seq
 
 
 def _texts_by_seq(messages: Sequence[Message]) -> dict[int, str]:

@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class VersionSources:
     """A version and what it was made from, as stored in the database."""
 
     version: StateVersion
@@ -66,7 +66,7 @@ class Reading:
     anchors: tuple[Anchor, ...] = ()
     """The anchors about which a summarizer claims something."""
 
-    def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
+    def missing_from(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
         """Entries of the judged versions that ``present`` contains neither as served nor as removed."""
         return gone_between(present, [version.entries for version in self.judged], self.version.entries)
 
@@ -75,12 +75,12 @@ class Reading:
 class Subject:
     """What is judged, as claims without secrets."""
 
-    reading: Reading
+    sources: VersionSources
     messages: tuple[Message, ...]
     claims: tuple[Claim, ...]
     older: Mapping[int, Message] = field(default_factory=dict)
     """Excerpts of earlier messages on which claims rest."""
-    retold: tuple[int, ...] = ()
+    narrative_sources: tuple[int, ...] = ()
     """The ``seq`` of those on which sentences of narratives rest."""
 
     def requests(self, profile: ModelProfile) -> list[VerificationRequest]:
@@ -101,9 +101,9 @@ class Subject:
 
     def _request(self, claims: Sequence[Claim], profile: ModelProfile) -> VerificationRequest:
         """One call: the claims, and the evidence for judging them."""
-        before = self.reading.before
+        before = self.sources.before
         messages = evidence(claims, self.messages)
-        older = tuple(self.older[seq] for seq in self._seqs_rested_on(claims) if seq in self.older)
+        older = tuple(self.older[seq] for seq in self._older_source_seqs(claims) if seq in self.older)
         return VerificationRequest(
             messages=messages,
             claims=tuple(claims),
@@ -113,10 +113,10 @@ class Subject:
             chunk_tokens=chunk_tokens(profile),
         )
 
-    def _seqs_rested_on(self, claims: Sequence[Claim]) -> list[int]:
-        tells = any(claim.names_no_sources for claim in claims)
+    def _older_source_seqs(self, claims: Sequence[Claim]) -> list[int]:
+        has_unsourced = any(claim.names_no_sources for claim in claims)
         named = older_sources(claims, [message.seq for message in self.messages])
-        return sorted({*named, *(self.retold if tells else ())})
+        return sorted({*named, *(self.narrative_sources if has_unsourced else ())})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,27 +142,31 @@ class Judgement:
         )
 
 
-async def read_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int) -> Reading:
+async def read_version(
+    uow: UnitOfWork, conversation_id: UUID, version: StateVersion, most_tokens: int
+) -> VersionSources:
     """A version with what it was made from.
 
     Waiting versions are judged together, the oldest first, as many as one call can read. A version that folds nothing
     is judged with the one before it. The result may end before the requested version.
     """
-    since, base = await _versions_judged_together(uow, conversation_id, version)
-    since = _oldest_readable(since, base, most_tokens)
-    version = since[0]
+    versions, base = await _versions_judged_together(uow, conversation_id, version)
+    versions = _oldest_readable(versions, base, most_tokens)
+    version = versions[0]
     start = base.boundary_seq if base else 0
     messages = await uow.messages.between(conversation_id, start + 1, version.boundary_seq)
-    fresh = next((place for place, one in enumerate(since) if place and one.verified == "model"), len(since))
-    judged = since[:fresh]
+    judged_count = next(
+        (place for place, one in enumerate(versions) if place and one.verified == "model"), len(versions)
+    )
+    judged = versions[:judged_count]
     segments = await uow.segments.named(conversation_id, [id_ for one in judged for id_ in one.segment_ids])
     claimed = await uow.anchors.claimed(conversation_id, through_seq=version.boundary_seq, limit=MOST_CLAIMS)
-    return Reading(
+    return VersionSources(
         version=version,
-        before=since[fresh] if fresh < len(since) else base,
+        before=versions[judged_count] if judged_count < len(versions) else base,
         judged=judged,
         messages=tuple(one for one in messages if one.is_told),
-        digests=tuple(told for segment in segments if (told := digest_text(segment)) is not None),
+        digests=tuple(digest for segment in segments if (digest := digest_text(segment)) is not None),
         anchors=tuple(claimed),
     )
 
@@ -202,16 +206,16 @@ def digest_text(segment: Segment) -> DigestText | None:
     )
 
 
-def subject_of(reading: Reading) -> Subject:
+def subject_of(sources: VersionSources) -> Subject:
     """The claims, and the messages without secrets; only computing, over a whole chunk."""
     claims = claims_of(
-        reading.before.entries if reading.before else (),
-        (*reading.version.entries, *reading.gone(reading.version.entries)),
-        digests=reading.digests,
-        repairs=[repair for version in reversed(reading.judged) for repair in version.repairs],
-        anchors=[replace(anchor, content=redact(anchor.content)) for anchor in reading.anchors],
+        sources.before.entries if sources.before else (),
+        (*sources.version.entries, *sources.missing_from(sources.version.entries)),
+        digests=sources.digests,
+        repairs=[repair for version in reversed(sources.judged) for repair in version.repairs],
+        anchors=[replace(anchor, content=redact(anchor.content)) for anchor in sources.anchors],
     )
-    return Subject(reading=reading, claims=claims, messages=redact_messages(reading.messages))
+    return Subject(sources=sources, claims=claims, messages=redact_messages(sources.messages))
 
 
 def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) -> Subject:
@@ -220,14 +224,14 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
     First come the sources that entries name, then what narratives retell; of both the newest first.
     """
     named = older_sources(subject.claims, [message.seq for message in subject.messages])
-    retold = retold_sources(subject.claims, subject.messages, messages)
-    wanted = [message for message in messages if message.seq in {*named, *retold}]
+    narrative_sources = retold_sources(subject.claims, subject.messages, messages)
+    wanted = [message for message in messages if message.seq in {*named, *narrative_sources}]
     excerpts = (
         replace(message, content=message_text(redact_message(message))[:EXCERPT], parts=())
         for message in sorted(wanted, key=lambda one: (one.seq not in named, -one.seq))
     )
     shown = first_fitting(excerpts, most_tokens // OLDER_PART, lambda one: estimate_text(one.content))
-    return replace(subject, older={one.seq: one for one in shown}, retold=retold)
+    return replace(subject, older={one.seq: one for one in shown}, narrative_sources=narrative_sources)
 
 
 async def judge(

@@ -22,7 +22,7 @@ from app.usecases.shared.shell import Shell
 PENDING: Final[Verified] = "pending"
 GATHERING: Final = "gathering"
 """The reason on a row that may still gather more versions before they are judged."""
-WAITS_FOR: Final = frozenset({GATHERING, SPEND_LIMIT})
+WAITING_REASONS: Final = frozenset({GATHERING, SPEND_LIMIT})
 """Reasons on a row that are no failures; they are removed when its verification begins."""
 ENOUGH_TOKENS: Final = 6_000
 """The tokens of folded messages from which the cost of a verification is in proportion."""
@@ -34,7 +34,7 @@ NEARLY_FULL: Final = 0.75
 """The share of its cap from which a state is nearly full: the next compaction may prune entries that are in doubt."""
 
 
-def first_mark(
+def initial_mark(
     shell: Shell, policy: CompactionPolicy, *, by_language_model: bool, before: Verified = "exact"
 ) -> Verified:
     """The mark on a version that a compaction writes.
@@ -91,7 +91,7 @@ def _is_enough_waiting(shell: Shell, waiting: Waiting, version: StateVersion) ->
     return not shell.verify_wait or waiting.versions >= MOST_GATHERED or folded >= ENOUGH_TOKENS
 
 
-def gathers_until(shell: Shell, row: Verification, last_message_at: datetime | None) -> datetime | None:
+def gathering_end(shell: Shell, row: Verification, last_message_at: datetime | None) -> datetime | None:
     """Until when a row gathers versions: the conversation's next pause, or the longest wait.
 
     ``None``: the row does not gather, or that time has come.

@@ -43,32 +43,32 @@ from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.segmenting import described, extractive_level
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.anchors import settle_claims
-from app.usecases.history.holding import laid_out_again
+from app.usecases.history.holding import renew_layout
 from app.usecases.ports import Summarizer
-from app.usecases.shared.background_calls import AGAIN, BACK_OFF, MOST_TRIES, a_compaction_waits, back_off
-from app.usecases.shared.lease import LeaseLostError, kept
+from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MOST_TRIES, back_off, is_compaction_waiting
+from app.usecases.shared.lease import LeaseLostError, keep_work
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.judging import (
     NO_VERDICTS,
     Judgement,
-    Reading,
     Subject,
+    VersionSources,
     digest_text,
     judge,
     read_version,
     subject_of,
     with_older,
 )
-from app.usecases.verification.pending import PENDING, WAITS_FOR, gathers_until, is_wanted, note_version
+from app.usecases.verification.pending import PENDING, WAITING_REASONS, gathering_end, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
 SOUGHT: Final = 200
 """How many earlier messages are searched for what a narrative retells."""
 _PLACES: Final = 2
 """All verifications, those that take long included, may be this many times as many as ``slots`` allows."""
-RETOLD: Final[tuple[Level, ...]] = ("L2", "L3")
+REWRITTEN_LEVELS: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
 Outcome = Literal["changed", "verified", "failed", "skipped", "stale", "not_now", "not_wanted"]
@@ -85,7 +85,7 @@ class _Claimed:
     row: Verification
     """The row as it is while this claim holds; another claim has another number of tries."""
     resolved: Resolved
-    reading: Reading
+    sources: VersionSources
     summarizer: Summarizer
 
     @property
@@ -104,7 +104,7 @@ class _Judged:
     @property
     def version(self) -> StateVersion:
         """The version of the state that the verdict is about."""
-        return self.subject.reading.version
+        return self.subject.sources.version
 
 
 class VerificationService:
@@ -163,7 +163,7 @@ class VerificationService:
         if not isinstance(claimed, _Claimed):
             return claimed
         try:
-            async with self._kept(tenant_id, claimed.row):
+            async with self._keep_claim(tenant_id, claimed.row):
                 return await self._judged_and_stored(tenant_id, claimed)
         except LeaseLostError:
             return "stale"
@@ -172,7 +172,7 @@ class VerificationService:
         subject = await self._subject(tenant_id, claimed)
         timings, clock = self._shell.timings, self._shell.clock
         subject, judgement = await judge(claimed.summarizer, subject, clock, call_seconds=timings.call_deadline_seconds)
-        outcome = await self._stored(tenant_id, claimed, subject, judgement)
+        outcome = await self._store_outcome(tenant_id, claimed, subject, judgement)
         log.info(
             "verification.done",
             conversation_id=str(claimed.conversation.id),
@@ -185,7 +185,7 @@ class VerificationService:
         )
         return outcome
 
-    def _kept(self, tenant_id: UUID, row: Verification) -> AbstractAsyncContextManager[None]:
+    def _keep_claim(self, tenant_id: UUID, row: Verification) -> AbstractAsyncContextManager[None]:
         """Keep the claim while the body runs. If this process dies, another takes the work over soon."""
         shell, seconds = self._shell, self._shell.timings.lease_seconds
 
@@ -193,7 +193,7 @@ class VerificationService:
             return await uow.verifications.keep(row.id, row.tries, seconds=seconds)
 
         every = shell.timings.heartbeat_seconds
-        return kept(
+        return keep_work(
             beat, uow=partial(shell.uow, tenant_id), clock=shell.clock, every=every, of=("verification", row.id)
         )
 
@@ -206,7 +206,7 @@ class VerificationService:
     async def _is_busy(self) -> bool:
         patience = timedelta(seconds=self._shell.timings.verification_patience_seconds)
         async with self._shell.uow(None) as uow:
-            if await a_compaction_waits(uow):
+            if await is_compaction_waiting(uow):
                 return True
             running, of_late = await uow.verifications.running(since=self._shell.clock.now() - patience)
             # A call that takes longer than the patience keeps no slot. Others begin meanwhile, at most as many again.
@@ -241,11 +241,11 @@ class VerificationService:
         version = await uow.states.get(conversation.id, number) if number else None
         if version is None or version.verified != PENDING:
             return await self._end(uow, row, "stale", "superseded")
-        until = gathers_until(self._shell, row, conversation.last_message_at)
+        until = gathering_end(self._shell, row, conversation.last_message_at)
         if until is not None:
             await uow.verifications.update(row.id, after=until)
             return "not_now"
-        row = replace(row, version=version.version, reason=None if row.reason in WAITS_FOR else row.reason)
+        row = replace(row, version=version.version, reason=None if row.reason in WAITING_REASONS else row.reason)
         if row.tries >= MOST_TRIES:
             return await self._end(uow, row, "failed", row.reason or "given_up")
         summarizer = self._verifier(resolved)
@@ -261,8 +261,10 @@ class VerificationService:
     ) -> tuple[timedelta | None, str | None]:
         """How long to wait, and the reason that the row has meanwhile."""
         if await uow.compactions.in_flight(resolved.conversation.id):
-            return AGAIN, row.reason
-        wait = await self._spending.time_to_wait(uow, resolved, metered=True, spares=True, purpose="verification")
+            return COMPACTION_PAUSE, row.reason
+        wait = await self._spending.time_to_wait(
+            uow, resolved, metered=True, keeps_reserve=True, purpose="verification"
+        )
         return wait, SPEND_LIMIT
 
     async def _begin(
@@ -284,8 +286,8 @@ class VerificationService:
             after=claimed.after,
             asked_at=claimed.asked_at,
         )
-        reading = await read_version(uow, resolved.conversation.id, version, chunk_tokens(summarizer.profile))
-        return _Claimed(row=claimed, resolved=resolved, reading=reading, summarizer=summarizer)
+        sources = await read_version(uow, resolved.conversation.id, version, chunk_tokens(summarizer.profile))
+        return _Claimed(row=claimed, resolved=resolved, sources=sources, summarizer=summarizer)
 
     async def _put_off(self, uow: UnitOfWork, row: Verification, wait: timedelta) -> Outcome:
         after = self._shell.clock.now() + wait
@@ -309,28 +311,30 @@ class VerificationService:
 
     async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
         """The claims, with excerpts of the earlier messages on which they rest."""
-        subject = await off_loop(subject_of, claimed.reading)
+        subject = await off_loop(subject_of, claimed.sources)
         if not subject.messages:
             return subject
         first, id_ = subject.messages[0].seq, claimed.conversation.id
         words = await off_loop(search_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
-            told = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
-            seqs = {source.seq for source in told.sources if source.seq < first} if told else set[int]()
+            narrowed = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
+            seqs = {source.seq for source in narrowed.sources if source.seq < first} if narrowed else set[int]()
             rested = older_sources(subject.claims, [message.seq for message in subject.messages])
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
         return await off_loop(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
 
     # --- storing
 
-    async def _stored(self, tenant_id: UUID, claimed: _Claimed, subject: Subject, judgement: Judgement) -> Outcome:
+    async def _store_outcome(
+        self, tenant_id: UUID, claimed: _Claimed, subject: Subject, judgement: Judgement
+    ) -> Outcome:
         """Apply the verdicts, unless messages were erased or another process has the claim by now.
 
         A running compaction is waited for: a new version now would make all of its work useless.
         """
         deadline = self._shell.clock.monotonic() + VERDICTS_WAIT_SECONDS
         judged = _Judged(subject=subject, judgement=judgement, now=self._shell.clock.now())
-        once = partial(self._stored_once, tenant_id, claimed, judged, deadline)
+        once = partial(self._store_outcome_once, tenant_id, claimed, judged, deadline)
         while True:
             outcome, events = await run_with_retries(once)
             if outcome is not None:
@@ -339,7 +343,7 @@ class VerificationService:
         await self._shell.outbox.deliver(events)
         return outcome
 
-    async def _stored_once(
+    async def _store_outcome_once(
         self,
         tenant_id: UUID,
         claimed: _Claimed,
@@ -378,13 +382,13 @@ class VerificationService:
     ) -> Outcome:
         subject, judgement = judged.subject, judged.judgement
         if claimed.conversation.content_epoch != present.content_epoch or is_late:
-            return await self._queue_again(uow, row, AGAIN if is_late else None)
+            return await self._queue_again(uow, row, COMPACTION_PAUSE if is_late else None)
         if not subject.claims or not subject.messages:
             ended = await self._end(uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify")
             await self._note_current_version(uow, present.id)
             return ended
         if not judgement.verdicts:
-            failed = await self._settle_in_vain(uow, row, judgement)
+            failed = await self._end_without_verdicts(uow, row, judgement)
             await self._note_current_version(uow, present.id)
             return failed
         changed = await self._apply_verdicts(uow, present, judged, compute)
@@ -401,7 +405,7 @@ class VerificationService:
         await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
         return "stale"
 
-    async def _settle_in_vain(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
+    async def _end_without_verdicts(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
         """After calls without verdicts: ask a model again later if it was away, but not if it answered or refused."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
@@ -434,17 +438,19 @@ class VerificationService:
         await uow.states.unmark(present.id, before=version.version)  # what remains of them was judged together with it
         if current.state_schema != version.state_schema:
             if moves_anchors:
-                await self._lay_out_again(uow, present, compute)
+                await self._renew_layout(uow, present, compute)
             return False
         is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
-        retold = await _retell_contradicted(uow, present, judged, verified.digests, compute)
-        if retold or (verified.is_changed and not verified.is_order_only and verified.entries != current.entries):
+        rewrites_segments = await _rewrite_contradicted_segments(uow, present, judged, verified.digests, compute)
+        if rewrites_segments or (
+            verified.is_changed and not verified.is_order_only and verified.entries != current.entries
+        ):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
             return True
         if moves_anchors:
-            await self._lay_out_again(uow, present, compute)
+            await self._renew_layout(uow, present, compute)
         if verified.is_order_only:
             # What is served stays unchanged until the next compaction, since a new version would cost the cached
             # prefix.
@@ -452,15 +458,15 @@ class VerificationService:
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
         return False
 
-    async def _lay_out_again(self, uow: UnitOfWork, present: Conversation, compute: Compute) -> None:
+    async def _renew_layout(self, uow: UnitOfWork, present: Conversation, compute: Compute) -> None:
         resolved = self._shell.resolver(present)
-        await refresh_sizes(uow, await laid_out_again(uow, self._shell, resolved, compute=compute))
+        await refresh_sizes(uow, await renew_layout(uow, self._shell, resolved, compute=compute))
 
 
 async def _with_verdicts_applied(
     resolved: Resolved, current: StateVersion, judged: _Judged, compute: Compute
 ) -> VerifiedState:
-    before = judged.subject.reading.before
+    before = judged.subject.sources.before
     # Nothing was erased since then, so the earlier version is unchanged.
     is_alike = before is not None and before.state_schema == current.state_schema
     earlier = before.entries if before is not None and is_alike else ()
@@ -471,7 +477,7 @@ async def _with_verdicts_applied(
 def _verified_state(
     current: StateVersion, judged: _Judged, before: Sequence[StateEntry], cap: int, estimator: Estimator
 ) -> VerifiedState:
-    judgement, gone = judged.judgement, judged.subject.reading.gone(current.entries)
+    judgement, gone = judged.judgement, judged.subject.sources.missing_from(current.entries)
     entries = (*current.entries, *gone)
     restoring = Restoring(
         schema=schema_named(current.state_schema),
@@ -499,33 +505,35 @@ def _verified_state(
     )
 
 
-async def _retell_contradicted(
+async def _rewrite_contradicted_segments(
     uow: UnitOfWork, present: Conversation, judged: _Judged, segment_ids: Sequence[str], compute: Compute
 ) -> bool:
     texts = {claim.target: claim for claim in judged.subject.claims if claim.kind == "digest"}
-    retold = [await _retell(uow, present, texts[id_], judged.now, compute) for id_ in segment_ids]
-    return any(retold)
+    rewritten = [await _rewrite_segment(uow, present, texts[id_], judged.now, compute) for id_ in segment_ids]
+    return any(rewritten)
 
 
-async def _retell(uow: UnitOfWork, present: Conversation, claim: Claim, now: datetime, compute: Compute) -> bool:
+async def _rewrite_segment(
+    uow: UnitOfWork, present: Conversation, claim: Claim, now: datetime, compute: Compute
+) -> bool:
     try:
         segment = await uow.segments.get(present.id, claim.target)
     except NotFoundError:  # an erasure may have given the segment another name
         return False
-    told = digest_text(segment)
+    digest = digest_text(segment)
     found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
     spoken = [one for one in found if one.is_told]
-    if told is None or told.text != claim.text or not spoken:
+    if digest is None or digest.text != claim.text or not spoken:
         return False
-    await uow.segments.rewrite(await compute(_told_by_code, segment, spoken, present.locale, now))
+    await uow.segments.rewrite(await compute(_segment_by_code, segment, spoken, present.locale, now))
     return True
 
 
-def _told_by_code(segment: Segment, spoken: Sequence[Message], locale: str, now: datetime) -> Segment:
+def _segment_by_code(segment: Segment, spoken: Sequence[Message], locale: str, now: datetime) -> Segment:
     messages = redact_messages(spoken)
     topic = describe(messages).topic
     cut = replace(described(segment), topic=topic)
-    wanted = [level for level in RETOLD if level in segment.levels]
+    wanted = [level for level in REWRITTEN_LEVELS if level in segment.levels]
     made = [extractive_level(level, messages, cut, locale=locale, now=now) for level in wanted]
     levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
     return replace(segment, topic=topic, levels=levels)

@@ -26,7 +26,7 @@ from app.core.validation.survival import lost_sentences
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts
-from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_shown
+from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_excerpt_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.job import Job
@@ -35,14 +35,14 @@ from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
-from app.usecases.verification.pending import first_mark, note_version
+from app.usecases.verification.pending import initial_mark, note_version
 
-NOTHING_TOLD: Final = "empty_summary"
-TOO_LONG_TOLD: Final = "not_smaller"  # not one sentence fits: the digest says more
+EMPTY_NARRATIVE: Final = "empty_summary"
+NO_SENTENCE_FITS: Final = "not_smaller"  # not one sentence fits: the digest says more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _NarrativeSources:
     """The messages from which the narrative is written again."""
 
     chunk: Chunk
@@ -56,7 +56,7 @@ class _Read:
         return *self.before, *self.chunk.span
 
 
-async def remake(job: Job) -> Compaction:
+async def rewrite_narrative(job: Job) -> Compaction:
     """Run a row whose trigger is ``erasure``: one new version, the same boundary, only narratives changed.
 
     If it fails, the digest that replaced the narrative stays, and the conversation backs off as after any failure.
@@ -65,19 +65,19 @@ async def remake(job: Job) -> Compaction:
         LeaseLostError: The row is no longer this process's.
     """
     shell, lease = job.shell, job.lease
-    read = await _read(shell, lease)
-    if read is None or read.chunk.version is None:
+    sources = await _read_sources(shell, lease)
+    if sources is None or sources.chunk.version is None:
         return await _end_unchanged(shell, lease, status="skipped", reason="nothing_to_compact")
-    chunk = read.chunk
-    asking = await job.asking_about(chunk, _applying(read, read.chunk.version))
-    attempted = await run_attempts(asking, job.begin_calls(chunk))
+    chunk = sources.chunk
+    inputs = await job.inputs_for(chunk, _applying(sources, sources.chunk.version))
+    attempted = await run_attempts(inputs, job.begin_calls(chunk))
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
         return await _end_unchanged(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
     return await _save(shell, lease, chunk, attempted)
 
 
-async def _read(shell: Shell, lease: Lease) -> _Read | None:
+async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
     """Read the messages from which the narrative is written again.
 
     Returns:
@@ -104,12 +104,12 @@ async def _read(shell: Shell, lease: Lease) -> _Read | None:
         resolved=replace(resolved, schema=schema),
         plan=_plan_folding_nothing(resolved, messages),
         span=await off_loop(redact_messages, messages),
-        system=await off_loop(system_shown, resolved, size=len(conversation.system_prompt)),
+        system=await off_loop(system_excerpt_of, resolved, size=len(conversation.system_prompt)),
         version=replace(version, entries=tuple(entry for entry in version.entries if entry.role != "narrative")),
         anchors=tuple(anchors),
         most_tokens=most,
     )
-    return _Read(chunk=chunk, before=await off_loop(redact_messages, before) if before else ())
+    return _NarrativeSources(chunk=chunk, before=await off_loop(redact_messages, before) if before else ())
 
 
 def _plan_folding_nothing(resolved: Resolved, messages: Sequence[Message]) -> CompactionPlan:
@@ -138,58 +138,62 @@ async def _newest_covered(
     return [message for message in found if message.status != "erased"]
 
 
-def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Applied | str]:
+def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[GateReport], Applied | str]:
     """The function that makes the new state from a report of the gate, using only its narrative."""
-    resolved, staying = read.chunk.resolved, version.entries
+    resolved, staying = sources.chunk.resolved, version.entries
 
-    def laid_out(state: dict[str, Any]) -> Layout:
+    def layout_for(state: dict[str, Any]) -> Layout:
         policy = resolved.policy
         return layout_of(resolved.schema, state, served_as=policy.served_as, estimator=policy.estimator)
 
     def apply(report: GateReport) -> Applied | str:
-        told = (
+        narrative = (
             _narrative_entries(report.candidate, version, resolved.conversation.state_version + 1)
             if report.candidate
             else []
         )
-        if not told:
-            return report.reason or NOTHING_TOLD
-        told, quotes = _with_lost_values(read, told, by_model=report.by_model)
+        if not narrative:
+            return report.reason or EMPTY_NARRATIVE
+        narrative, quotes = _with_lost_values(sources, narrative, by_model=report.by_model)
         most = most_tokens(resolved.schema, resolved.budgets)
-        kept, pushed_out = prune(resolved.schema, (*staying, *told), fits=lambda state: laid_out(state).tokens <= most)
+        kept, pushed_out = prune(
+            resolved.schema, (*staying, *narrative), fits=lambda state: layout_for(state).tokens <= most
+        )
         if not any(entry.role == "narrative" for entry in kept):
-            return TOO_LONG_TOLD
+            return NO_SENTENCE_FITS
         state = state_of(resolved.schema, kept)
-        layout = laid_out(state)
+        layout = layout_for(state)
         applied = Applied(
             state=state,
             entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
-            next_entry=version.next_entry + len(told),
+            next_entry=version.next_entry + len(narrative),
             layout=layout,
-            counts=EntryCounts(added=len(told), kept=len(kept) - len(told), ungrounded=report.ungrounded),
+            counts=EntryCounts(added=len(narrative), kept=len(kept) - len(narrative), ungrounded=report.ungrounded),
             tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
             repairs=report.repairs,
         )
-        back = restored_sentences(quotes, applied, resolved.schema)
-        return replace(applied, repairs=(*report.repairs, *back))
+        restored = restored_sentences(quotes, applied, resolved.schema)
+        return replace(applied, repairs=(*report.repairs, *restored))
 
     return apply
 
 
-def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) -> tuple[list[StateEntry], Sequence[str]]:
+def _with_lost_values(
+    sources: _NarrativeSources, narrative: list[StateEntry], *, by_model: bool
+) -> tuple[list[StateEntry], Sequence[str]]:
     """The entries with the sentences whose exact values they lack, and these sentences.
 
     Sentences are added only if the narrative is the whole state.
     """
-    resolved, messages = read.chunk.resolved, read.messages
+    resolved, messages = sources.chunk.resolved, sources.messages
     if not is_told(resolved.schema):  # other schemas have entries in lists, which hold the values
-        return told, ()
-    lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
+        return narrative, ()
+    lost = lost_sentences(messages, [entry.text for entry in narrative], shown=(), hidden=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
-    said = {message.seq: message for message in messages}
-    quotes = [(seq, dated(text, [said[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)]
-    version = told[0].since_version
-    whole = with_quotes(resolved.schema, told, quotes, messages, version=version, next_entry=0, at_end=by_model)
+    by_seq = {message.seq: message for message in messages}
+    quotes = [(seq, dated(text, [by_seq[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)]
+    version = narrative[0].since_version
+    whole = with_quotes(resolved.schema, narrative, quotes, messages, version=version, next_entry=0, at_end=by_model)
     return [*whole], [text for _, text in quotes]
 
 
@@ -203,12 +207,12 @@ def _narrative_entries(candidate: Candidate, before: StateVersion, version: int)
 
 
 async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult) -> Compaction:
-    ended, events = await run_with_retries(partial(_installed, shell, lease, chunk, attempted))
+    ended, events = await run_with_retries(partial(_save_once, shell, lease, chunk, attempted))
     await shell.outbox.deliver(events)
     return ended
 
 
-async def _installed(
+async def _save_once(
     shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, results: Results
 ) -> tuple[Compaction, Sequence[Event]]:
     """The transaction; it returns the row and the events to publish."""
@@ -259,7 +263,7 @@ async def _write_version(
         compaction_id=row.id,
         created_at=shell.clock.now(),
         made_by="erasure",
-        verified=first_mark(
+        verified=initial_mark(
             shell,
             chunk.resolved.policy,
             by_language_model=attempted.attempts[-1].metered,
