@@ -35,7 +35,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.core.summarizer.details import TASK
+from app.core.summarizer.detail_prompts import TASK
 from tests.gemini_caches import OWNED, Caches
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
 from tests.gemini_files import Files

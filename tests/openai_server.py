@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.core.summarizer.details import TASK
+from app.core.summarizer.detail_prompts import TASK
 from app.core.text.token_counts import estimate_text
 from tests import gemini_honest
 from tests.gemini_server import serving

@@ -29,7 +29,7 @@ from app.core.model.model_io import (
     TextDelta,
     VerificationRequest,
 )
-from app.core.summarizer.details import DetailPrompt, render_detail
+from app.core.summarizer.detail_prompts import DetailPrompt, render_detail
 from app.core.summarizer.prompts import WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification

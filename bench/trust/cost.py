@@ -21,8 +21,8 @@ from app.core.model.model_io import Proposal, SummaryRequest, VerificationReques
 from app.core.summarizer.framing import frame
 from app.core.summarizer.prompts import SummaryPrompt, render_summary
 from app.core.text.token_counts import estimate_text
-from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge
+from app.core.validation.second_answers import doubts_of
 from app.core.validation.verifier_prompts import render_verification
 from app.providers.prices import cost_of
 from app.settings import DEFAULT_GEMINI_MODEL

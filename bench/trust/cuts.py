@@ -24,8 +24,8 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Message
 from app.core.model.model_io import VerificationRequest
 from app.core.validation.evidence import evidence
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine
+from app.core.validation.source_texts import Shown
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verified_state import applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts

@@ -18,7 +18,7 @@ from app.core.model.state import StateEntry
 from app.core.state.layout import layout_of
 from app.core.state.pruning import prune
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_told
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.text.sentences import sentences
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine
+from app.core.validation.source_texts import Shown
 from bench.report import print_table
 from bench.trust.values import message
 

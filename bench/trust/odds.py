@@ -19,8 +19,8 @@ from app.core.summarizer.candidate import parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import values
 from app.core.validation.calculations import expected_of
-from app.core.validation.expected import Marks
-from app.core.validation.shown import Shown
+from app.core.validation.expected_values import Marks
+from app.core.validation.source_texts import Shown
 from bench.trust.rounds import cases
 from bench.trust.values import HALVES, Block, blocks
 

@@ -28,9 +28,9 @@ from typing import Final
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.state import StateEntry
 from app.core.text.sentences import closed
-from app.core.validation.exact import examine
+from app.core.validation.exact_checks import examine
 from app.core.validation.orders import orders_in
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import Shown
 from bench.report import print_table
 from bench.trust.values import Block, blocks
 

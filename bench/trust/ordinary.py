@@ -37,8 +37,8 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.exact import STRETCHES, Failure, examine, without_failures
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import STRETCHES, Failure, examine, without_failures
+from app.core.validation.source_texts import Shown
 from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 

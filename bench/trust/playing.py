@@ -16,8 +16,8 @@ from app.core.state.schema_change import next_after
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
-from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge, judge_again
+from app.core.validation.second_answers import doubts_of
 from bench.replay import OUTPUT_LIMIT
 from bench.trust.rounds import Case
 

@@ -27,8 +27,8 @@ from uuid import UUID
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.text.values import Value, values
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine
+from app.core.validation.source_texts import Shown
 from bench.report import print_table, write_json
 
 _ROOT: Final = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import Applied, repairs_on_record
 from app.core.text.words import stems
 from app.core.validation.claims import DigestText, older_sources
-from app.core.validation.retelling import search_words
+from app.core.validation.narrative_sources import search_words
 from app.usecases.compaction.chunk import chunk_tokens
 from app.usecases.verification.judging import Reading, Subject, subject_of, with_older
 from bench.replay import BEGINNING

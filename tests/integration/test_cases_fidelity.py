@@ -24,7 +24,7 @@ from app.core.model.records import Compaction, Page
 from app.core.model.state import StateEntry
 from app.core.text.language import detect, differs
 from app.core.validation import gate
-from app.core.validation.exact import Examined
+from app.core.validation.exact_checks import Examined
 from app.providers.offline import OfflineSummarizer
 from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory

@@ -19,7 +19,7 @@ from app.core.model.errors import RateLimitedError
 from app.core.model.records import Compaction, Page
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.core.validation.exact import Examined
+from app.core.validation.exact_checks import Examined
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings

@@ -44,7 +44,7 @@ from app.core.text.language import detect as language_in
 from app.core.text.memo import forget
 from app.core.text.token_counts import estimate_text, weigh
 from app.core.validation.damage import Made, damages, mended
-from app.core.validation.details import check_detail
+from app.core.validation.detail_checks import check_detail
 from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import judge
 from app.core.validation.health import is_cut_off

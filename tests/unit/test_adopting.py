@@ -14,7 +14,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.state.schema_change import from_anchors, in_schema, next_after, without_shown_anchors
-from app.core.summarizer.offline.retold import pieces
+from app.core.summarizer.offline.narrative_states import pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
 

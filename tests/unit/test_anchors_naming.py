@@ -7,8 +7,8 @@ from typing import Final
 
 from app.core.anchors.prompt_ids import names_of, without_names
 from app.core.model.anchors import FoundAnchor
-from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge, judge_again
+from app.core.validation.second_answers import doubts_of
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 TALK: Final = talk(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.core.validation import calculations, shown
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation import calculations, source_texts
+from app.core.validation.exact_checks import examine
+from app.core.validation.source_texts import Shown
 from bench.trust.values import Count, a_day_off, blocks, by_chance, counted
 from tests.corpus import Corpus, corpus
 from tests.unit.talk import candidate, item, talk
@@ -89,7 +89,7 @@ def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_sa
 
 
 def test_control_without_texts_alike_more_of_them_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown, "_MOST_ALIKE", 0)
+    monkeypatch.setattr(source_texts, "_MOST_ALIKE", 0)
     assert share(counted(blocks(rows(LOOSE)), as_items=False), "derived") > 0.65
 
 

@@ -18,9 +18,9 @@ from app.core.text.values import Value, values
 from app.core.validation import cutting
 from app.core.validation.claims import claims_of
 from app.core.validation.cutting import without_values
-from app.core.validation.exact import examine, without_failures
+from app.core.validation.exact_checks import examine, without_failures
 from app.core.validation.restoring import Restoring
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import Shown
 from app.core.validation.verdicts import Verdict
 from app.core.validation.verified_state import applied_verdicts
 from tests.unit.talk import candidate, entry, item, talk

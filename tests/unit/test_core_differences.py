@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.validation import differences
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine
+from app.core.validation.source_texts import Shown
 from tests.unit.talk import candidate, item, talk
 
 FAR = ["Fine."] * 8

@@ -20,11 +20,19 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
 from app.core.text.values import values
-from app.core.validation import cutting, exact, expected_amounts
-from app.core.validation.asking import doubts_of, second_answer
-from app.core.validation.exact import MOST_DOUBTS, STRETCHES, Examined, Settled, examine, with_answers, without_failures
+from app.core.validation import cutting, exact_checks, expected_amounts
+from app.core.validation.exact_checks import (
+    MOST_DOUBTS,
+    STRETCHES,
+    Examined,
+    Settled,
+    examine,
+    with_answers,
+    without_failures,
+)
 from app.core.validation.gate import GateReport, judge, judge_again
-from app.core.validation.shown import Shown
+from app.core.validation.second_answers import doubts_of, second_answer
+from app.core.validation.source_texts import Shown
 from tests.profiles import examples
 from tests.unit.talk import START, answer, candidate, entry, fact, item, proposal, request, talk
 
@@ -1003,7 +1011,7 @@ def test_whatever_is_answered_again_nothing_that_held_is_changed(schema: StateSc
 
 
 def test_control_with_answers_that_do_not_hold_a_narrative_would_suffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact._Examination, "fails", lambda *_: False)
+    monkeypatch.setattr(exact_checks._Examination, "fails", lambda *_: False)
     with pytest.raises(AssertionError):
         test_whatever_is_answered_again_nothing_that_held_is_changed.hypothesis.inner_test(
             SESSION, one_statement("It has 99 rooms and " * 180)

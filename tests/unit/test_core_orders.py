@@ -15,9 +15,9 @@ from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.text.languages.loading import languages
 from app.core.validation import orders as orders_module
-from app.core.validation.exact import examine, without_failures
+from app.core.validation.exact_checks import examine, without_failures
 from app.core.validation.orders import Said, Wishes, orders_in
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import Shown
 from bench.trust import narratives
 from bench.trust.orders import counted
 from bench.trust.values import blocks

@@ -19,9 +19,9 @@ from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
 from app.core.validation.claims import claims_of, older_sources
 from app.core.validation.evidence import background
-from app.core.validation.exact import examine, without_failures
+from app.core.validation.exact_checks import examine, without_failures
 from app.core.validation.restoring import Restoring
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import Shown
 from app.core.validation.verdicts import Verdict
 from app.core.validation.verified_state import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import render_verification

@@ -25,10 +25,10 @@ from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text, least_tokens
-from app.core.validation import survival
+from app.core.validation import lost_values
 from app.core.validation.claims import claims_of
 from app.core.validation.gate import judge
-from app.core.validation.survival import LostSentence, lost_sentences
+from app.core.validation.lost_values import LostSentence, lost_sentences
 from app.core.validation.verified_state import VerdictCounts, VerifiedState
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
@@ -248,7 +248,7 @@ def test_whole_sentences_of_users_and_each_value_once(told: list[str]) -> None:
 def test_so_many_values_are_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
     span = talk(*[f"Number {seq} costs {seq * 100 + 1} euros." for seq in range(1, 41)])
     assert len(lost(span)) == 20
-    monkeypatch.setattr(survival, "_MOST_VALUES", 5)
+    monkeypatch.setattr(lost_values, "_MOST_VALUES", 5)
     assert len(lost(span)) == 5
 
 

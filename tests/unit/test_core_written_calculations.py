@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.text.values import values
-from app.core.validation.exact import unsupported_values
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import unsupported_values
+from app.core.validation.source_texts import Shown
 from tests.unit.talk import talk
 
 

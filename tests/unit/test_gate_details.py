@@ -9,10 +9,10 @@ import pytest
 
 from app.core.model.conversation import Message
 from app.core.model.model_io import DetailRequest, FinishReason
-from app.core.summarizer.details import TASK, render_detail
+from app.core.summarizer.detail_prompts import TASK, render_detail
 from app.core.text.token_counts import estimate_text
-from app.core.validation import details as gating
-from app.core.validation.details import DetailReport, check_detail
+from app.core.validation import detail_checks as gating
+from app.core.validation.detail_checks import DetailReport, check_detail
 from tests.unframing import unframe
 from tests.unit.talk import proposal, talk
 from tests.unit.test_gate_digests import CHINESE, RUSSIAN, SERVER, TRIP

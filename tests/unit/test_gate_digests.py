@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.stretches import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
+from app.core.summarizer.segment_prompts import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
 from app.core.text.token_counts import estimate_text
-from app.core.validation import digests as gating
+from app.core.validation import digest_checks as gating
 from app.core.validation import gate
-from app.core.validation.asking import doubts_of
-from app.core.validation.digests import MOST_BRIEF, described, imitates
-from app.core.validation.exact import Examined
+from app.core.validation.digest_checks import MOST_BRIEF, described, imitates
+from app.core.validation.exact_checks import Examined
 from app.core.validation.gate import judge, judge_again
+from app.core.validation.second_answers import doubts_of
 from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
 

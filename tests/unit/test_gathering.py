@@ -14,7 +14,7 @@ from app.core.model.conversation import Sums
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
-from app.core.validation.gathering import gone_between, without_gone
+from app.core.validation.lost_entries import gone_between, without_gone
 from app.core.validation.verified_state import VerdictCounts, VerifiedState
 from app.usecases.verification import pending
 from app.usecases.verification.judging import _oldest_readable

@@ -423,7 +423,7 @@ def has_heap(source: str) -> bool:
 SENTENCES: Final = {
     "segments/reading.py": "the levels of a segment, chosen by ``segments/extractive.py``",
     "summarizer/offline/extractive.py": "the digest of what a context leaves out",
-    "summarizer/offline/facts.py": "the facts of a state, beside those that it holds (``keeping``)",
+    "summarizer/offline/facts.py": "the facts of a state, beside those that it holds (``earlier_entries``)",
 }
 
 

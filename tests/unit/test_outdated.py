@@ -12,7 +12,7 @@ from app.core.model.schemas import SESSION
 from app.core.state.outdated import Outdated
 from app.core.state.supersession import supersede
 from app.core.text.repeating import is_only, repeats
-from app.core.validation.survival import lost_sentences
+from app.core.validation.lost_values import lost_sentences
 from tests.unit.talk import entry, message, talk
 
 

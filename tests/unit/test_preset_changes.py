@@ -20,7 +20,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.state import apply as applying
 from app.core.state.pruning import most_tokens
-from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
+from app.core.summarizer.offline.narrative_states import is_about, is_told, statements, unframed
 from bench.replay import Replay
 from tests.unit.test_extractive_memory import FACTS, FILLERS
 

@@ -23,11 +23,10 @@ from app.core.state.merge import merge
 from app.core.state.pruning import prune, state_of
 from app.core.state.survival import forgotten, with_quotes
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.offline import extractive
-from app.core.summarizer.offline import retold as telling
+from app.core.summarizer.offline import extractive, narrative_states
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.kinds import HYPOTHESIS, OBJECTIVE, OBSTACLE, PATH, QUESTION, objective
-from app.core.summarizer.offline.retold import is_told, spelled_out, statements
+from app.core.summarizer.offline.narrative_states import is_told, spelled_out, statements
 from app.core.text.language import detect
 from app.core.text.sentences import closed
 from app.core.text.token_counts import estimate_text
@@ -443,7 +442,9 @@ def test_only_one_schema_has_no_list_for_facts() -> None:
 
 def test_one_text_says_each_thing_once_and_what_was_last_at_its_end() -> None:
     story = "About a trip. Last (User): We leave on 3 May."
-    told = telling.retold(story, ["User: The hut is red.", "User: The hut is red. It costs $40.", "User: Bring a map"])
+    told = narrative_states.retold(
+        story, ["User: The hut is red.", "User: The hut is red. It costs $40.", "User: Bring a map"]
+    )
     assert told == "About a trip. User: The hut is red. It costs $40. User: Bring a map. User: We leave on 3 May."
 
 

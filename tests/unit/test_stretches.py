@@ -13,7 +13,7 @@ from app.core.model.schemas import SESSION
 from app.core.model.segments import CutSegment, SegmentDigest
 from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
 from app.core.summarizer.prompts import render_summary
-from app.core.summarizer.stretches import LEAST_TOKENS, MOST_ASKED
+from app.core.summarizer.segment_prompts import LEAST_TOKENS, MOST_ASKED
 from app.core.text.token_counts import estimate_text
 from tests.unit.talk import START, answer, request, talk
 

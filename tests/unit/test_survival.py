@@ -18,7 +18,7 @@ from app.core.state.apply import as_many_as_fit
 from app.core.state.survival import with_quotes
 from app.core.text.budget import Budget
 from app.core.text.token_counts import estimate_text
-from app.core.validation.survival import critical_values, lost_sentences
+from app.core.validation.lost_values import critical_values, lost_sentences
 from tests.profiles import examples
 from tests.unit.talk import entry, message, talk
 

@@ -21,7 +21,7 @@ from app.core.model.state import StateEntry
 from app.core.state.merge import merge
 from app.core.text.sentences import sentences
 from app.core.validation.claims import claims_of
-from app.core.validation.gathering import gone_between, without_gone
+from app.core.validation.lost_entries import gone_between, without_gone
 from app.core.validation.verdicts import Verdict, VerdictWord
 from app.core.validation.verified_state import applied_verdicts
 from tests.profiles import examples

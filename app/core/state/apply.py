@@ -30,15 +30,15 @@ from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import as_sentence, forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_told
 from app.core.text.budget import Budget
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport, saves_too_little
+from app.core.validation.lost_values import LostSentence, Stale, lost_sentences
 from app.core.validation.same_subject import is_about_another
-from app.core.validation.survival import LostSentence, Stale, lost_sentences
 
 QUOTES_SHARE: Final = 4
 """The divisor of the state's cap that gives the room for values that code brings back. In a state of one text its free

@@ -28,8 +28,8 @@ from app.core.text.sameness import canonical, covers, length, runs
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.dates import with_days
+from app.core.validation.lost_values import critical_values
 from app.core.validation.same_subject import is_about_same
-from app.core.validation.survival import critical_values
 
 _OLDER_TEXTS: Final = 20
 """The most replaced texts that an entry keeps. Still earlier ones are in earlier versions."""

@@ -14,7 +14,7 @@ from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
 from app.core.state.thinning import fewer_statements, thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_told
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems

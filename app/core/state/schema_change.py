@@ -11,7 +11,7 @@ from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
 from app.core.reading.quoting import quoted
-from app.core.summarizer.offline.retold import is_told, pieces
+from app.core.summarizer.offline.narrative_states import is_told, pieces
 from app.core.text.relative import said_on
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import closed

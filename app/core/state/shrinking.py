@@ -43,8 +43,8 @@ from app.core.reading.tool_data_lines import (
     terse,
 )
 from app.core.state.pruning import age, state_of
+from app.core.summarizer.offline.earlier_entries import worth_of
 from app.core.summarizer.offline.items import cost, parted, together
-from app.core.summarizer.offline.keeping import worth_of
 from app.core.text.memo import memoized
 from app.core.text.words import stems
 

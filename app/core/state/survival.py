@@ -1,4 +1,4 @@
-"""Brings back sentences whose exact values a summary lost (``app.core.validation.survival`` finds them).
+"""Brings back sentences whose exact values a summary lost (``app.core.validation.lost_values`` finds them).
 
 They become entries of their own. If the state is one text, which a model writes anew each time, they are put into the
 text. Statements of the text before with such values, which the new one does not repeat in any form, come back too:
@@ -21,14 +21,14 @@ from app.core.reading.labels import role_of
 from app.core.reading.scoring import OPENING
 from app.core.state.outdated import Outdated
 from app.core.summarizer.offline.items import parted
-from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
+from app.core.summarizer.offline.narrative_states import is_about, is_told, statements, unframed
 from app.core.text.budget import first_fitting
 from app.core.text.relative import undated
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
 from app.core.text.words import stems
-from app.core.validation.survival import Told, critical_values
+from app.core.validation.lost_values import Told, critical_values
 from app.core.validation.verified_state import VerifiedState
 
 _OTHERWISE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it

@@ -11,13 +11,13 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told, per_token
 from app.core.reading.labels import role_of
+from app.core.summarizer.offline.earlier_entries import option_of
 from app.core.summarizer.offline.items import cost, parted
-from app.core.summarizer.offline.keeping import option_of
-from app.core.summarizer.offline.retold import statements
+from app.core.summarizer.offline.narrative_states import statements
 from app.core.text.budget import best_first, each_fitting, first_fitting
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
-from app.core.validation.survival import critical_values
+from app.core.validation.lost_values import critical_values
 
 _STEPS: Final = 64
 """The most steps in which a text is shortened, since it may have tens of thousands of characters."""

@@ -12,7 +12,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import candidate_json_schema, second_json_schema
 from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
 from app.core.summarizer.prompt_rules import SAVING_SHARE, language_rule, size_of_record
-from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
+from app.core.summarizer.segment_prompts import asked_about, stretch_list, stretch_rules
 from app.core.text.token_counts import estimate_text
 
 _LEAST_NEWS: Final = 40  # the least tokens of new text: a few short messages may need as many

@@ -12,9 +12,9 @@ from itertools import repeat
 from typing import Final
 
 from app.core.text.values import Value
-from app.core.validation.expected import DAY_SECONDS, Basis, Expected
 from app.core.validation.expected_amounts import expected_amount
 from app.core.validation.expected_days import expected_date, expected_time, expected_year
+from app.core.validation.expected_values import DAY_SECONDS, Basis, Expected
 from app.core.validation.odds import WEIGHTS
 
 CHANCE: Final = 0.035

@@ -14,8 +14,8 @@ from typing import Final
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import capped
 from app.core.text.values import Value
-from app.core.validation.expected import AmountsBetween, Basis, Expected
 from app.core.validation.expected_amounts import expected_amount
+from app.core.validation.expected_values import AmountsBetween, Basis, Expected
 
 CHANCE: Final = 0.25
 """The largest share of the values similar to a value that may be such differences as well."""

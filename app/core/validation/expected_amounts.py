@@ -1,4 +1,4 @@
-"""Expected results that are amounts: see ``expected``."""
+"""Expected results that are amounts: see ``expected_values``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from app.core.text.numerals import DEGREES, of_celsius, of_fahrenheit, plain, resolution, resolution_as_written
 from app.core.text.operands import Operands, Quantity
 from app.core.text.values import MONEY, ROUGHLY, ROUNDED, Value
-from app.core.validation.expected import (
+from app.core.validation.expected_values import (
     DAY_SECONDS,
     YEAR_MONTHS,
     AmountsBetween,

@@ -1,4 +1,4 @@
-"""Expected results that are years, days or times of day: see ``expected``."""
+"""Expected results that are years, days or times of day: see ``expected_values``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
-from app.core.validation.expected import DAY_SECONDS, YEAR_MONTHS, Basis, Derivation, Expected, Results, together
+from app.core.validation.expected_values import DAY_SECONDS, YEAR_MONTHS, Basis, Derivation, Expected, Results, together
 
 _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60

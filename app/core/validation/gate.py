@@ -31,7 +31,7 @@ from app.core.model.state import StateEntry
 from app.core.reading.labels import role_of
 from app.core.reading.quoting import quoted
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_told
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
 from app.core.text.languages.joined import alternatives
@@ -40,14 +40,14 @@ from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
-from app.core.validation.asking import second_answer
 from app.core.validation.dates import with_dates
-from app.core.validation.digests import described
-from app.core.validation.exact import STRETCHES, Examined, examine, with_answers, without_failures
+from app.core.validation.digest_checks import described
+from app.core.validation.exact_checks import STRETCHES, Examined, examine, with_answers, without_failures
 from app.core.validation.excuses import is_excuse
 from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
-from app.core.validation.shown import Shown
+from app.core.validation.second_answers import second_answer
+from app.core.validation.source_texts import Shown
 
 LEAST_SAVED: Final = 0.10
 """A compaction that saves less than this share of the folded tokens costs more than it brings."""

@@ -22,8 +22,8 @@ from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
 from app.core.state.apply import Applied, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
-from app.core.validation.asking import MOST_LOST, doubts_of
 from app.core.validation.gate import GateReport, judge, judge_again
+from app.core.validation.second_answers import MOST_LOST, doubts_of
 from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
 

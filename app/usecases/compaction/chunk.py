@@ -35,7 +35,7 @@ from app.core.state.schema_change import (
     requested_state_tokens,
     without_shown_anchors,
 )
-from app.core.summarizer.stretches import output_room
+from app.core.summarizer.segment_prompts import output_room
 from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
 from app.off_loop import AN_ITEM, off_loop

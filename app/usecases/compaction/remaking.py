@@ -18,11 +18,11 @@ from app.core.state.apply import QUOTES_SHARE, Applied, as_many_as_fit, repairs_
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import with_quotes
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_told
 from app.core.text.budget import Budget, first_fitting
 from app.core.validation.dates import dated
 from app.core.validation.gate import GateReport
-from app.core.validation.survival import lost_sentences
+from app.core.validation.lost_values import lost_sentences
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts

@@ -27,9 +27,9 @@ from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, parts_of
 from app.core.validation.evidence import background, evidence
-from app.core.validation.gathering import gone_between
+from app.core.validation.lost_entries import gone_between
+from app.core.validation.narrative_sources import retold_sources
 from app.core.validation.quotes import ShownTexts
-from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verified_state import doubtful_items
 from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts

@@ -30,9 +30,9 @@ from app.core.state.schema_change import next_after
 from app.core.state.survival import with_replaced_sentences
 from app.core.text.token_counts import Estimator
 from app.core.validation.claims import older_sources
-from app.core.validation.gathering import without_gone
+from app.core.validation.lost_entries import without_gone
+from app.core.validation.narrative_sources import search_words
 from app.core.validation.restoring import Restoring
-from app.core.validation.retelling import search_words
 from app.core.validation.verified_state import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop

@@ -28,11 +28,11 @@ from app.core.summarizer.offline.files import file_items
 from app.core.summarizer.offline.items import Item, cost
 from app.core.summarizer.offline.kinds import OBJECTIVE, PATH, field_for, objective
 from app.core.summarizer.offline.narrative import narrative
+from app.core.summarizer.offline.narrative_states import is_told, retold, spelled_out
 from app.core.summarizer.offline.open_points import open_items
 from app.core.summarizer.offline.phrasing import Phrasing
-from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
-from app.core.summarizer.offline.understood import understood_items
+from app.core.summarizer.offline.understood_points import understood_items
 from app.core.summarizer.prompt_rules import SAVING_SHARE
 from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers

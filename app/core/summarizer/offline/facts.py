@@ -16,8 +16,8 @@ from app.core.reading.scoring import Worth, score_all
 from app.core.reading.sentence import TRAITS
 from app.core.reading.tool_data_lines import as_records, is_call, name_of
 from app.core.summarizer.offline.corrections import Corrections
+from app.core.summarizer.offline.earlier_entries import Keeping
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
-from app.core.summarizer.offline.keeping import Keeping
 from app.core.summarizer.offline.phrasing import SHORT, Phrasing
 from app.core.text.relative import is_relative
 

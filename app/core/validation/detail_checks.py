@@ -16,11 +16,11 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.text.values import values
-from app.core.validation.digests import imitates
+from app.core.validation.digest_checks import imitates
 from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import FINISH
 from app.core.validation.orders import orders_in
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import Shown
 
 SHORTER: Final = 0.9
 """The largest share of its messages' tokens that an L1 may have: beyond it the originals themselves are better."""

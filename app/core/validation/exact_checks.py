@@ -27,7 +27,7 @@ from app.core.validation.cutting import before_orders, without_values
 from app.core.validation.differences import differs_as_told
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
-from app.core.validation.shown import BACKGROUND, Shown
+from app.core.validation.source_texts import BACKGROUND, Shown
 from app.core.validation.written_calculations import written_calculations
 
 STRETCHES: Final = "segments"

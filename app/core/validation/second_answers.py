@@ -14,7 +14,7 @@ from app.core.model.state import StateSchema
 from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
 from app.core.summarizer.prompts import without_copied_line
 from app.core.text.words import stems
-from app.core.validation.exact import MOST_DOUBTS, Failure
+from app.core.validation.exact_checks import MOST_DOUBTS, Failure
 from app.core.validation.excuses import is_excuse
 
 MOST_LOST: Final = 10

@@ -22,9 +22,9 @@ from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
 from app.core.text.values import MONEY, Given, Value
 from app.core.text.words import stems
-from app.core.validation.expected import AmountsBetween, Basis, Source
-from app.core.validation.hints import Told, meant, told_in
+from app.core.validation.expected_values import AmountsBetween, Basis, Source
 from app.core.validation.orders import Said, Wishes, orders_in
+from app.core.validation.value_hints import Told, meant, told_in
 
 BACKGROUND: Final = 0
 """The source number of what belongs to no message: the system prompt."""

@@ -16,7 +16,7 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.stretches import BRIEF_TOKENS, MOST_TAGS, asked_about
+from app.core.summarizer.segment_prompts import BRIEF_TOKENS, MOST_TAGS, asked_about
 from app.core.text.language import detect, differs
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
